@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script beside the contract, not part of a package
 """Writes `docs/reference/error-reasons.md` from the comments of the enum `ErrorReason`.
 
     python protos/error_reasons.py            write the page (`make generate`)

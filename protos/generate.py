@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script beside the contract, not part of a package
 """Generates `services/peripety/api/` from the contract in `protos/`.
 
     python protos/generate.py            write the generated code (`make generate`)
@@ -62,7 +61,9 @@ def generate(target: Path) -> None:
     sources = sorted((PROTOS / PACKAGE).rglob("*.proto"))
     protoc(target, MESSAGES, sources)
     protoc(
-        target, STUBS, [source for source in sources if "\nservice " in source.read_text(encoding="utf-8")]
+        target,
+        STUBS,
+        [source for source in sources if "\nservice " in source.read_text(encoding="utf-8")],
     )
     for folder in folders(target):
         (folder / "__init__.py").write_text(PACKAGE_DOC, encoding="utf-8")
@@ -111,7 +112,7 @@ def main() -> None:
             update(fresh)
         elif stale := outdated(fresh):
             sys.exit(
-                "\n  services/".join(["out of date, run `make generate`:", *(p.as_posix() for p in stale)])
+                "\n  services/".join(["out of date, run `make generate`:", *(p.as_posix() for p in stale)]),
             )
 
 

@@ -85,14 +85,14 @@ class LlmSimulator:
     def url(self) -> str:
         """Base URL of every provider."""
         if self._server is None:
-            raise self._nothing()
+            raise self._not_loaded_error()
         return self._server.url
 
     @property
     def simulator(self) -> Simulator:
         """The simulator; its clock, state and failures can be changed while it is served."""
         if self._simulator is None:
-            raise self._nothing()
+            raise self._not_loaded_error()
         return self._simulator
 
     @property
@@ -107,7 +107,7 @@ class LlmSimulator:
         if self._simulator is not None:
             self._simulator.close()
 
-    def _nothing(self) -> pytest.UsageError:
+    def _not_loaded_error(self) -> pytest.UsageError:
         return pytest.UsageError(
-            f'no scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)'
+            f'no scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)',
         )

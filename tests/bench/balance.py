@@ -58,7 +58,7 @@ def main() -> None:
         if isinstance(found, BalanceReached):
             program = engine.compile(found.document)
             fresh = program.dry_run(runs=_CHECKING_RUNS, first_run=_UNSEEN_RUN, persona=persona)
-            within += target.least - _TOLERANCE <= fresh.fail_rate <= target.most + _TOLERANCE
+            within += target.min_rate - _TOLERANCE <= fresh.fail_rate <= target.max_rate + _TOLERANCE
             moved.append(len(found.edits))
         else:
             _tell(f"{index}: {found.findings[0].message}")

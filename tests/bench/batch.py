@@ -46,7 +46,8 @@ STATIC = batch.BatchOptions()
 DICE = batch.BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=RUNS, horizon=TURNS))
 STATIC_ASKED = pb.ValidationOptions(level=pb.VALIDATION_LEVEL_STATIC)
 DICE_ASKED = pb.ValidationOptions(
-    level=pb.VALIDATION_LEVEL_DRY_RUN, dry_run=pb.DryRunOptions(max_runs=RUNS, horizon=TURNS)
+    level=pb.VALIDATION_LEVEL_DRY_RUN,
+    dry_run=pb.DryRunOptions(max_runs=RUNS, horizon=TURNS),
 )
 
 Specs = list[bytes]
@@ -110,7 +111,7 @@ def _compile_all(specs: Specs, threads: int) -> None:
 def _compile_each(specs: Specs) -> None:
     for checked in engine.validate_many(specs, threads=1):
         if checked.program is not None:
-            checked.program._core.new_state(0)  # programs are compiled when they are first played
+            checked.program._backend_program.new_state(0)  # programs are compiled when they are first played
 
 
 def _check_all(specs: Specs, threads: int) -> None:
@@ -186,7 +187,9 @@ def _asked(
 
 
 async def _one_by_one(
-    scenarios: Any, documents: Any, options: pb.ValidationOptions
+    scenarios: Any,
+    documents: Any,
+    options: pb.ValidationOptions,
 ) -> AsyncIterator[pb.SpecVerdict]:
     """What a client does that packs nothing."""
 

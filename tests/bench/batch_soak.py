@@ -47,7 +47,7 @@ def _flat(options: batch.BatchOptions, items: int) -> int:
     sys.stdout.write(
         f"{options.level.name.lower()}: {given - failed:,} of {items:,} in {seconds:.1f} s,"
         f" {given / seconds:,.0f} a second,"
-        f" {settled:.0f} MiB after a quarter, at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}\n"
+        f" {settled:.0f} MiB after a quarter, at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}\n",
     )
     return 0 if is_flat and given == items and not failed else 1
 

@@ -153,7 +153,11 @@ class Heard:
 
 
 def converse(
-    port: int, speaker: Callable[[], Speaker], connections: int, questions: Iterable[bytes], tokens: int
+    port: int,
+    speaker: Callable[[], Speaker],
+    connections: int,
+    questions: Iterable[bytes],
+    tokens: int,
 ) -> Heard:
     """Ask over so many connections at once; the first question of each is not counted.
 
@@ -205,7 +209,10 @@ class _End:
 
 
 def _ask_all(
-    selector: selectors.BaseSelector, ends: list[_End], questions: Iterator[bytes], tokens: int
+    selector: selectors.BaseSelector,
+    ends: list[_End],
+    questions: Iterator[bytes],
+    tokens: int,
 ) -> Heard:
     heard = Heard()
     started = time.perf_counter()

@@ -145,7 +145,7 @@ def _report(task: Task, in_flight: int, figures: dict[str, Figures]) -> None:
         sys.stdout.write(
             f"  {name:<9}{added}  {per_second:7,.0f} requests/s"
             f"  {per_second * task.question.tokens:9,.0f} deltas/s  CPU {found.cpu * 1e3:6.2f} ms a request"
-            f"{f'  hung up {found.hung_up} times' if found.hung_up else ''}\n"
+            f"{f'  hung up {found.hung_up} times' if found.hung_up else ''}\n",
         )
 
 
@@ -162,7 +162,7 @@ def _soak(side: Side, requests: int) -> None:
     told = " ".join(f"{each / MIB:.1f}" for each in held)
     growth = held[-1] / held[0] - 1
     sys.stdout.write(
-        f"{side.name}, {requests:,} requests: {told} MiB after each tenth, {growth:+.2%} since the first\n"
+        f"{side.name}, {requests:,} requests: {told} MiB after each tenth, {growth:+.2%} since the first\n",
     )
 
 

@@ -84,7 +84,11 @@ def peripety(folder: Path, provider: int) -> Iterator[Side]:
         service = pb.DESCRIPTOR.services_by_name["GatewayService"].full_name
         speaker = partial(GrpcSpeaker, f"/{service}/Generate")
         yield Side(
-            "peripety", server.process.pid, int(server.address.rpartition(":")[2]), speaker, _over_grpc
+            "peripety",
+            server.process.pid,
+            int(server.address.rpartition(":")[2]),
+            speaker,
+            _over_grpc,
         )
 
 

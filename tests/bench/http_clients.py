@@ -71,7 +71,8 @@ async def _sides(opened: AsyncExitStack) -> dict[str, Ask]:
     clients: dict[str, httpx.AsyncClient | httpx2.AsyncClient] = {
         "httpx2, its own transport": httpx2.AsyncClient(limits=limits2, timeout=60),
         "httpx2 over httpx-aiohttp": httpx2.AsyncClient(
-            transport=Aiohttp2Transport(limits=limits2), timeout=60
+            transport=Aiohttp2Transport(limits=limits2),
+            timeout=60,
         ),
         "httpx, its own transport": httpx.AsyncClient(limits=limits, timeout=60),
         "httpx over httpx-aiohttp": httpx.AsyncClient(transport=AiohttpTransport(limits=limits), timeout=60),
@@ -118,7 +119,7 @@ def _asking_pool(pool: PooledTransport) -> Ask:
 
 def _asking_transport(transport: HttpTransport) -> Ask:
     async def ask(url: str, body: dict[str, Any]) -> None:
-        await _read(transport.events(url, body, HEADERS, lambda *_: ValueError()))  # type: ignore[arg-type]
+        await _read(transport.stream_events(url, body, HEADERS, lambda *_: ValueError()))  # type: ignore[arg-type]
 
     return ask
 
@@ -152,7 +153,7 @@ def _report(connections: int, tokens: int, best: dict[str, Figures]) -> None:
     for name, figures in best.items():
         sys.stdout.write(
             f"  {name:<26} {figures.per_second:7,.0f} requests/s {figures.per_second * tokens:9,.0f} deltas/s"
-            f"   p50 {figures.median:7.2f} ms   p99 {figures.slowest:7.2f} ms   CPU {figures.cpu:5.2f} ms\n"
+            f"   p50 {figures.median:7.2f} ms   p99 {figures.slowest:7.2f} ms   CPU {figures.cpu:5.2f} ms\n",
         )
 
 

@@ -16,7 +16,7 @@ DATA: dict[str, Any] = {
 RULES: dict[str, Any] = {
     "two clauses": {"and": [{">": [{"var": "low"}, 2]}, {"<": [{"var": "a.b.c"}, 60]}]},
     "arithmetic": {
-        "+": [{"*": [{"var": "low"}, 3]}, {"-": [{"var": "high"}, {"%": [{"var": "a.b.c"}, 5]}]}, 1]
+        "+": [{"*": [{"var": "low"}, 3]}, {"-": [{"var": "high"}, {"%": [{"var": "a.b.c"}, 5]}]}, 1],
     },
     "choice": {
         "if": [
@@ -27,13 +27,13 @@ RULES: dict[str, Any] = {
             {">=": [{"var": "high"}, 40]},
             {"cat": [{"var": "mode"}, "-", {"substr": [{"var": "mode"}, 0, 2]}]},
             "all",
-        ]
+        ],
     },
     "forty rows": {
         "reduce": [
             {"map": [{"filter": [{"var": "rows"}, {"==": [{"var": "kind"}, "x"]}]}, {"var": "price"}]},
             {"+": [{"var": "accumulator"}, {"var": "current"}]},
             0,
-        ]
+        ],
     },
 }

@@ -26,7 +26,7 @@ __all__ = ["IMPLEMENTATIONS"]
 
 def _core(name: str, logic: Any, data: Any) -> Evaluate:
     core = core_named(name)
-    rule, parsed = core.rule(logic, _refusal), core.data(data, _refusal)
+    rule, parsed = core.compile_rule(logic, _refusal), core.parse_data(data, _refusal)
     return lambda: rule.evaluate(parsed)
 
 

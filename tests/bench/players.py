@@ -54,7 +54,7 @@ def futures(document: bytes) -> dict[str, Callable[[int], int]]:
     core = core_named("native")
     same: Any = core.compile(core.parse(document)).load_state(present.to_json())
     ways: dict[str, Callable[[bytes], bytes]] = {
-        "python": lambda options: reference.futures(present, options),
+        "python": lambda options: reference.simulate_from(present, options),
         "interpreter": lambda options: bytes(same.native.futures_by("interpreter", options)),
         "native": lambda options: bytes(same.native.futures(options)),
     }
@@ -77,12 +77,12 @@ def _present(program: BackendProgram) -> BackendState:
     seeds = count()
     while True:
         state = program.new_state(next(seeds))
-        while state.completed() < _PAST and b"ongoing" in state.standing():
+        while state.completed_turns() < _PAST and b"ongoing" in state.status_json():
             legal = json.loads(program.legal_actions(state))
             if legal:
-                program.act(state, legal[state.completed() % len(legal)], b"{}")
+                program.act(state, legal[state.completed_turns() % len(legal)], b"{}")
             program.step(state)
-        if b"ongoing" in state.standing():
+        if b"ongoing" in state.status_json():
             return state
 
 

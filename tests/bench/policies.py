@@ -75,7 +75,7 @@ def main() -> None:
 
 def _suites(count: int) -> None:
     _tell(
-        "scenarios / conditions and decisions reached / mutants noticed, of those not proved to mean the same"
+        "scenarios / conditions and decisions reached / mutants noticed, of those not proved to mean the same",
     )
     sides = "".join(f"{side:>22}" for side in _SIDES)
     _tell(f"{'seed':>4} {'rules':>5}{sides} {'survived':>9} {'undecided':>10} {'s':>5}")
@@ -111,7 +111,9 @@ def _row(seed: int) -> _Row:
 def _undecided(policy: Policy, scenarios: Sequence[TestScenario]) -> int:
     """How many mutants no scenario notices, and nobody knows whether they mean something else."""
     runs = iter_mutant_runs(
-        MutationContext(policy), EvaluatedSuite(policy, scenarios), [*iter_mutations(policy)]
+        MutationContext(policy),
+        EvaluatedSuite(policy, scenarios),
+        [*iter_mutations(policy)],
     )
     return sum(isinstance(done.verdict, Undecided) for done in runs)
 

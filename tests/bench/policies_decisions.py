@@ -44,7 +44,7 @@ def decisions() -> dict[str, float]:
         return [one.decision is engine.Decision.ALLOW for one in decided]
 
     sides: dict[str, Callable[[], Any]] = {
-        "peripety, who decides, requests prepared": lambda: policy.deciding(prepared),
+        "peripety, who decides, requests prepared": lambda: policy.find_deciding_rules(prepared),
         "peripety, requests prepared": lambda: policy.decide_many(prepared),
         "peripety, a thousand at once": lambda: policy.decide_many(asked),
         "peripety, one by one": lambda: [policy.decide(one) for one in asked],
@@ -108,7 +108,7 @@ def _changed(policy: Policy) -> list[tuple[int, Rule]]:
         )
         if member == "then" or member not in when:
             rule["then"] = random.choice(
-                [then for then in ("allow", "deny", "escalate") if then != rule["then"]]
+                [then for then in ("allow", "deny", "escalate") if then != rule["then"]],
             )
         elif member in {"servers", "tools"}:
             when[member] = [random.choice({"servers": SERVERS, "tools": TOOLS}[member])]
@@ -123,8 +123,10 @@ def _changed(policy: Policy) -> list[tuple[int, Rule]]:
 def _noticed(policy: Policy, asked: Sequence[engine.ToolRequest], changed: Sequence[tuple[int, Rule]]) -> int:
     """How many mutants decide about a request as the policy does not: first match over sets of requests."""
     prepared = policy.prepare(asked)
-    own = [_taking(rule, match) for rule, match in zip(policy.rules, policy.matches(prepared), strict=True)]
-    others = policy.matches(prepared, [rule for _, rule in changed])
+    own = [
+        _taking(rule, match) for rule, match in zip(policy.rules, policy.match_rules(prepared), strict=True)
+    ]
+    others = policy.match_rules(prepared, [rule for _, rule in changed])
     everything = (1 << len(prepared)) - 1
     before = _outcomes(policy.rules, own, everything)
     noticed = 0
@@ -161,7 +163,7 @@ def main() -> None:
     cost = mutants()
     sys.stdout.write(
         f"{cost.mutants:,} mutants, each asked about {cost.requests:,} requests: "
-        f"{cost.seconds:.2f} s of CPU, {cost.noticed} noticed\n"
+        f"{cost.seconds:.2f} s of CPU, {cost.noticed} noticed\n",
     )
 
 

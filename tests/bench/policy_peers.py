@@ -31,7 +31,7 @@ def cedar_side(requests: Sequence[ToolRequest]) -> Decide:
             f'"parents":[{{"type":"Role","id":"{role}"}}]}}'
             for role in CALLERS
         )
-        + "]"
+        + "]",
     )
     asked = [
         {

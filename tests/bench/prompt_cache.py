@@ -73,9 +73,9 @@ def _planned() -> Row:
     cache = PromptCache(lambda: now[0], lambda: DAY, TrueTokens())
     truth, spent = CacheTruth(), []
     for call in _calls():
-        visit = cache.visit("anthropic", "one", call)
+        visit = cache.plan_call("anthropic", "one", call)
         spent.append(_asked(truth, visit.call, now[0]))
-        visit.ended(AnswerFinished((Text("a"),), StopReason.END, spent[-1], MODEL))
+        visit.on_finished(AnswerFinished((Text("a"),), StopReason.END, spent[-1], MODEL))
         now[0] += SECONDS_BETWEEN_TURNS
     return _row("as the gateway plans", spent)
 
@@ -94,9 +94,9 @@ def _fixed(name: str, layout: Layout, change: dict[str, Any] | None = None) -> R
 
 def _asked(truth: CacheTruth, call: ProviderCall, now: float, change: dict[str, Any] | None = None) -> Usage:
     found = truth.look(read_as_sent(call, change), now)
-    found.accepted()
-    found.finished(now)
-    found.started()
+    found.on_accepted()
+    found.on_finished(now)
+    found.on_started()
     return replace(usage_of(found), output_tokens=0)
 
 

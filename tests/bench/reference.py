@@ -104,7 +104,10 @@ def mixed_spec() -> bytes:
         ],
         random_events=[
             _event(
-                "calm", 0.2, {"==": [_var(mode), "high"]}, [("set", mode, "low"), ("dec", f"{level}.f5", 3)]
+                "calm",
+                0.2,
+                {"==": [_var(mode), "high"]},
+                [("set", mode, "low"), ("dec", f"{level}.f5", 3)],
             ),
             _event(
                 "forget",
@@ -147,7 +150,7 @@ def scheduled_spec() -> bytes:
         first = [_effect("inc", path(n), 1), _effect("dec", path(n + 6), 0.5)]
         if n == 2:
             first.append(
-                {"op": "schedule", "id": "again", "after": 2, "effects": [_effect("mul", path(4), 0.9)]}
+                {"op": "schedule", "id": "again", "after": 2, "effects": [_effect("mul", path(4), 0.9)]},
             )
         return {
             "id": f"action{n}",

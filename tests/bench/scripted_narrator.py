@@ -60,8 +60,8 @@ class TimedNarrator(Simulator):
         notes: gets a line for each answer that has left.
     """
 
-    def __init__(self, scenario: Script, notes: TextIO) -> None:
-        super().__init__(scenario)
+    def __init__(self, script: Script, notes: TextIO) -> None:
+        super().__init__(script)
         self._notes = notes
 
     def begin(self, request: SimRequest) -> Exchange:
@@ -72,21 +72,21 @@ class TimedNarrator(Simulator):
         if session is None or exchange.reply is None:
             return exchange
         used = exchange.reply.usage
-        tokens = used.fresh + used.read + sum(used.written.values())
-        whole = [] if request.stream else [asked + exchange.manner.pace.first_token_ms / 1e3]
+        tokens = used.fresh + used.read_variable + sum(used.written.values())
+        whole = [] if request.stream else [asked + exchange.delivery.pace.first_token_ms / 1e3]
         began: list[float] = whole
 
         def started() -> None:
             began.append(time.monotonic())
-            exchange.started()
+            exchange.on_started()
 
         def finished(answer: Sequence[SimBlock] = ()) -> None:
             ended = time.monotonic()
             self._notes.write(f"{session} {asked} {began[0]} {ended} {tokens}\n")
             self._notes.flush()
-            exchange.finished(answer)
+            exchange.on_finished(answer)
 
-        return replace(exchange, started=started, finished=finished)
+        return replace(exchange, on_started=started, on_finished=finished)
 
 
 async def _main(scenario: Path, moments: Path) -> None:

@@ -41,7 +41,7 @@ def report_growth(side: Side, moments: Path) -> GrpcPlayer | None:
     early, late = tokens[EARLY - 1], tokens[LATE - 1]
     sys.stdout.write(
         f"  {side.name}: {early:,} tokens of prompt in turn {EARLY}, {late:,} in turn {LATE}"
-        f" ({late / early:.2f}x), {sum(tokens) / len(tokens):,.0f} a turn\n"
+        f" ({late / early:.2f}x), {sum(tokens) / len(tokens):,.0f} a turn\n",
     )
     return player if isinstance(player, GrpcPlayer) else None
 
@@ -68,7 +68,7 @@ def report_forks(side: Side, player: GrpcPlayer) -> None:
         spent = (cpu_seconds(side.pid) - before) / FORKS
     sys.stdout.write(
         f"  fork at turn {LATE}, call and commit: {_median(times) * 1e3:.2f} ms, of which"
-        f" {spent * 1e3:.2f} ms of CPU time in the server (target: 1 ms)\n"
+        f" {spent * 1e3:.2f} ms of CPU time in the server (target: 1 ms)\n",
     )
 
 
@@ -98,7 +98,7 @@ def report_watching(side: Side) -> None:
     events = sum(watcher.events for watcher in watchers)
     sys.stdout.write(
         f"  {WATCHED} sessions, {WATCHERS} watchers each: {events / seconds:,.0f} events a second,"
-        f" {events / spent:,.0f} for each second of CPU time\n"
+        f" {events / spent:,.0f} for each second of CPU time\n",
     )
 
 

@@ -68,7 +68,7 @@ def scenario() -> bytes:
             ],
             negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.public.gauge": 1}},
             horizon=40,
-        )
+        ),
     ).encode()
 
 

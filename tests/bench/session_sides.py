@@ -95,7 +95,9 @@ def _serving(folder: Path, settings: dict[str, str]) -> Iterator[Side]:
 
         def player(number: int) -> Player:
             request = session_pb2.CreateSessionRequest(
-                request_id=new_id(), scenario_id=scenario_id, pov_entity_id=POV
+                request_id=new_id(),
+                scenario_id=scenario_id,
+                pov_entity_id=POV,
             )
             return GrpcPlayer(port, number, stub.CreateSession(request).session)
 
@@ -130,7 +132,11 @@ def _listening(command: list[str], log: Path, **settings: str) -> Iterator[tuple
     """Start a server that prints where it listens; its process and what it printed."""
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, env=os.environ | settings, text=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=os.environ | settings,
+            text=True,
         )
     try:
         assert process.stdout is not None

@@ -185,7 +185,9 @@ def _last_within(answers: Sequence[Moments], turn: Taken) -> Moments:
 
 
 async def _play(
-    players: Sequence[Player], pid: int, seconds: float
+    players: Sequence[Player],
+    pid: int,
+    seconds: float,
 ) -> tuple[list[Taken], float, float, float]:
     """Play all sessions at once; their turns, when measuring began and ended, and the CPU time meanwhile."""
     turns: list[Taken] = []
@@ -199,7 +201,7 @@ async def _play(
         player.close()
 
     games = asyncio.gather(
-        *(play(player, WARM_SECONDS / 2 * number / len(players)) for number, player in enumerate(players))
+        *(play(player, WARM_SECONDS / 2 * number / len(players)) for number, player in enumerate(players)),
     )
     await asyncio.sleep(WARM_SECONDS)
     begun, before = time.monotonic(), cpu_seconds(pid)

@@ -46,7 +46,7 @@ def main(sessions: int, turns: int) -> int:
     _tell(
         f"{sessions:,} sessions of {turns} turns in {seconds:.0f} s,"
         f" {sessions * turns / seconds:,.0f} a second: {settled:.0f} MiB after a quarter,"
-        f" at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}"
+        f" at most {last:.0f} MiB: {'flat' if is_flat else 'NOT flat'}",
     )
     return 0 if is_flat else 1
 

@@ -69,7 +69,9 @@ def main(aimock: Path | None) -> None:
 
 @contextmanager
 def _serving(
-    sides: dict[str, Callable[[Path, int], list[str]]], folder: Path, rules: int
+    sides: dict[str, Callable[[Path, int], list[str]]],
+    folder: Path,
+    rules: int,
 ) -> Iterator[dict[str, Server]]:
     processes = {
         name: subprocess.Popen(command(folder, rules), stdout=subprocess.PIPE, text=True)
@@ -127,7 +129,7 @@ def _aimock(installed: Path, folder: Path, rules: int) -> list[str]:
             "response": {"content": str(TOKEN, "ascii") * TOKENS},
             "chunkSize": len(TOKEN),
             "streamingProfile": {"ttft": 0, "tps": PER_SECOND},
-        }
+        },
     )
     file = folder / f"fixtures-{rules}.json"
     file.write_text(json.dumps({"fixtures": fixtures}), encoding="utf-8")
@@ -148,7 +150,8 @@ def _costs(servers: dict[str, Server], rules: int) -> dict[str, Cost]:
             seconds = ask(server.port, questions, CONNECTIONS)
             spent = (cpu_seconds(server.pid) - before) / REQUESTS * 1e6
             best[name] = Cost(
-                max(best[name].per_second, REQUESTS / seconds), min(best[name].microseconds, spent)
+                max(best[name].per_second, REQUESTS / seconds),
+                min(best[name].microseconds, spent),
             )
     return best
 
@@ -176,7 +179,7 @@ def _report_pace(name: str, streams: int, server: Server) -> None:
     per_token = spent / streams / TOKENS * 1e6
     sys.stdout.write(
         f"\n{name}, {streams} streams of {TOKENS} tokens at {PER_SECOND}/s:"
-        f" drift {drifts[0]:+.2%} to {drifts[-1]:+.2%}, {per_token:.0f} us of CPU a token\n"
+        f" drift {drifts[0]:+.2%} to {drifts[-1]:+.2%}, {per_token:.0f} us of CPU a token\n",
     )
 
 

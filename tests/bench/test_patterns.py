@@ -35,7 +35,7 @@ def test_the_first_of_many_rules(amount: int, length: int) -> None:
 @cache
 def _matchers(amount: int) -> dict[str, PatternMatcher]:
     rules = mixed_rules(amount)
-    return {name: PatternMatcher(rules, core=core_named(name)) for name in CORE_NAMES}
+    return {name: PatternMatcher(rules, backend=core_named(name)) for name in CORE_NAMES}
 
 
 def _matching(matcher: PatternMatcher, prompts: list[MatchSubject]) -> Callable[[int], int]:

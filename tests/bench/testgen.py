@@ -78,7 +78,7 @@ def main() -> None:
     _tell(f"the limits of a run as they are, but for {MAX_TOKENS:,} tokens, and time without end\n")
     _tell(
         f"{'task':16} {'mutants':>8} {'same':>5} {'undecided':>10} {'hidden tests':>13} {'score':>7}"
-        f" {'floor':>7}" + "".join(f"{name:>20}" for name in _WANTED)
+        f" {'floor':>7}" + "".join(f"{name:>20}" for name in _WANTED),
     )
     rows = []
     with ProcessPoolExecutor(os.cpu_count()) as processes:
@@ -87,7 +87,7 @@ def main() -> None:
             scores = (row.figures[model, "ours"].score for model in _WANTED)
             _tell(
                 f"{row.name:16} {row.mutants:8} {row.equivalent:5} {row.undecided:10} {row.hidden:13}"
-                f" {row.ceiling:7.1%} {row.floor.score:7.1%}" + "".join(f"{score:20.1%}" for score in scores)
+                f" {row.ceiling:7.1%} {row.floor.score:7.1%}" + "".join(f"{score:20.1%}" for score in scores),
             )
     _tell(f"\nfloor alone: {fmean(row.floor.score for row in rows):.1%}\n")
     for line in _table(rows):

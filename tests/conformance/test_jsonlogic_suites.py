@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 SUITES = Path(
-    os.environ.get("PERIPETY_JSONLOGIC_SUITES") or Path(__file__).parents[3] / "shared" / "data" / "jsonlogic"
+    os.environ.get("PERIPETY_JSONLOGIC_SUITES")
+    or Path(__file__).parents[3] / "shared" / "data" / "jsonlogic",
 )
 DEVIATIONS: dict[str, str] = dict(
     entry.rsplit(":", 1)
@@ -79,9 +80,11 @@ def test_a_core_agrees_with_the_suites(name: str, case: dict[str, Any]) -> None:
     core = core_named(name)
     if "error" in case:
         with pytest.raises(EngineError):
-            core.rule(case["rule"], EngineError).evaluate(case.get("data"))
+            core.compile_rule(case["rule"], EngineError).evaluate(case.get("data"))
     else:
-        value = core.rule(case["rule"], EngineError).evaluate(core.data(case.get("data"), EngineError))
+        value = core.compile_rule(case["rule"], EngineError).evaluate(
+            core.parse_data(case.get("data"), EngineError),
+        )
         assert canonicalize(value) == canonicalize(case["result"])
 
 

@@ -110,7 +110,8 @@ BUSY = document(
 
 
 @pytest.mark.parametrize(
-    ("persona", "runs", "horizon"), [("random", 5_000, 50), ("greedy", 2_100, 50), ("planner", 70, 9)]
+    ("persona", "runs", "horizon"),
+    [("random", 5_000, 50), ("greedy", 2_100, 50), ("planner", 70, 9)],
 )
 def test_neither_threads_nor_pieces_show_in_a_report(persona: str, runs: int, horizon: int) -> None:
     program = native(BUSY)
@@ -152,7 +153,8 @@ def test_an_unknown_executor_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "first_run", "horizon"), [(0, 0, 5), (1, 3, 0), (65, 2**53 - 66, 1), (64, 0, 2)]
+    ("runs", "first_run", "horizon"),
+    [(0, 0, 5), (1, 3, 0), (65, 2**53 - 66, 1), (64, 0, 2)],
 )
 def test_the_least_there_is_to_play_comes_to_the_same(runs: int, first_run: int, horizon: int) -> None:
     check_agreement(native(BUSY), runs=runs, first_run=first_run, horizon=horizon)
@@ -173,13 +175,13 @@ def test_a_text_is_never_in_an_array_of_numbers() -> None:
                         {"op": "inc", "path": "state.n", "value": 1},
                     ],
                     derives={"d": {"+": [{"var": "state.n"}, 0]}},
-                )
+                ),
             ],
             loss_conditions=[
                 {"id": "first", "when": {"in": [{"var": "state.text"}, {"var": "state.list"}]}},
                 never("second"),
             ],
-        )
+        ),
     )
     assert program.plays_in_lockstep()
     check_agreement(program, horizon=80)
@@ -190,7 +192,7 @@ def test_steps_that_making_things_costs_are_accounted_for() -> None:
     suits = {"and": [{">=": [{"var": "params.n"}, 0]}, {"in": [{"var": "state.note"}, texts]}]}
     params = {"n": {"type": "integer", "minimum": 0, "maximum": 5}}
     program = native(
-        document(actions=[action(name, params=params, preconditions=suits) for name in ("first", "second")])
+        document(actions=[action(name, params=params, preconditions=suits) for name in ("first", "second")]),
     )
     check_agreement(program, runs=3)
     assert b"TURN_LIMIT" in program.dry_run(options(runs=3))
@@ -216,7 +218,8 @@ def doubled(inner: Any, times: int, outer: str) -> Any:
 def test_conditions_within_conditions_do_not_grow_beyond_their_document(outer: str) -> None:
     nested = {"==": [doubled({"var": "state.flag"}, 26, outer), True]}
     check_agreement(
-        native(document(loss_conditions=[{"id": "first", "when": nested}, never("second")])), horizon=3
+        native(document(loss_conditions=[{"id": "first", "when": nested}, never("second")])),
+        horizon=3,
     )
 
 
@@ -224,7 +227,7 @@ def test_long_choices_need_no_deep_recursion() -> None:
     longest = {"if": [{"<": [{"var": "state.a"}, 0]}, 1] * 1_200}
     program = native(
         document(
-            loss_conditions=[{"id": "first", "when": longest}, {"id": "second", "when": {">": [longest, 1]}}]
-        )
+            loss_conditions=[{"id": "first", "when": longest}, {"id": "second", "when": {">": [longest, 1]}}],
+        ),
     )
     check_agreement(program, runs=3_000, threads=2, horizon=1)

@@ -62,7 +62,7 @@ def present(random: Random, spec: Json, program: BackendProgram, turns: int, *, 
         for call in calls if mid_turn and turn == turns - 1 else (*calls, step):
             with suppress(EngineError):
                 called(program, state, call)
-        if b"ongoing" not in state.standing():
+        if b"ongoing" not in state.status_json():
             return None
     return state
 
@@ -75,7 +75,11 @@ def test_random_presents_come_to_the_same_in_lockstep(shape: str) -> None:
         spec = random_spec(random.getrandbits(32), shape=shape)
         with suppress(EngineError):
             state = present(
-                random, spec, compiled(spec), random.choice((1, 2, 5)), mid_turn=random.random() < 0.5
+                random,
+                spec,
+                compiled(spec),
+                random.choice((1, 2, 5)),
+                mid_turn=random.random() < 0.5,
             )
             if state is None:
                 continue
@@ -137,7 +141,7 @@ BUSY: Json = json.loads(
         ],
         loss_conditions=[at_most("out", "state.a", 0), never("second")],
         horizon=20,
-    )
+    ),
 )
 # Without the action by which a key comes, so that what a present state has is all there is.
 STEADY_BUSY = {**BUSY, "actions": BUSY["actions"][:-1]}

@@ -67,8 +67,8 @@ def interruption() -> Iterator[None]:
 
 def test_a_signal_ends_decisions_about_requests_as_they_are() -> None:
     core = core_named("native")
-    policy = core.policy(core.parse(policy_document()))
-    for work in (policy.decided_each, policy.read):
+    policy = core.compile_policy(core.parse(policy_document()))
+    for work in (policy.decide_many_fast, policy.prepare):
         requests = repeat(ToolRequest("s", "t", {}), 20_000_000)
         with interruption():
             work(requests)  # type: ignore[arg-type]
@@ -79,11 +79,11 @@ def test_a_signal_ends_decisions_about_requests_that_were_read() -> None:
     core = core_named("native")
     expensive = {"in": ["z", {"map": [{"var": "arguments.a"}, {"cat": [{"var": ""}, "x"]}]}]}
     rules = [rule(f"r{number}", "deny", logic=expensive) for number in range(1000)]
-    policy = core.policy(core.parse(policy_document(rules=rules)))
-    requests = policy.read([ToolRequest("s", "t", {"a": ["y"] * 500})] * 2000)
+    policy = core.compile_policy(core.parse(policy_document(rules=rules)))
+    requests = policy.prepare([ToolRequest("s", "t", {"a": ["y"] * 500})] * 2000)
     started = time.monotonic()
     with interruption():
-        policy.deciding(requests)
+        policy.decide_many(requests)
     assert time.monotonic() - started < 20, "all of them take minutes"
 
 
@@ -113,7 +113,7 @@ def test_what_was_never_validated_is_refused_and_nothing_worse() -> None:
         core_named("native").compile(b'{"state": []}')
     assert refusal.value.code == "SPEC_INVALID"
     with pytest.raises(EngineError) as refusal:
-        core_named("native").policy(b'{"tools": []}')
+        core_named("native").compile_policy(b'{"tools": []}')
     assert refusal.value.code == "SPEC_INVALID"
     core = core_named("native")
     program = core.compile(core.parse(COUNTDOWN))

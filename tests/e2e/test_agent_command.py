@@ -82,7 +82,7 @@ def test_an_agent_runs_its_tools_and_shows_what_each_phase_used(tmp_path: Path, 
     assert without_figures.startswith(
         "── outline\none, two, three\n   used\n"
         '── measure\n   count_words {"text":"one two three"}\n3 words\n   used\n'
-        '── verdict\n{"short":true,"reason":"so few"}\n   used\n── done: 4 calls'
+        '── verdict\n{"short":true,"reason":"so few"}\n   used\n── done: 4 calls',
     )
     (listed,) = lines(agent(tmp_path, model, "list", "--json"))
     assert (listed["name"], listed["state"]) == ("measured text", "completed")
@@ -126,7 +126,7 @@ def test_a_tool_that_nobody_can_run_leaves_the_run_waiting(tmp_path: Path, model
     path.write_text(
         'name = "n"\n'
         '[[tools]]\nname = "count_words"\ndescription = "d"\ninput_schema = { type = "object" }\n'
-        '[[phases]]\nid = "a"\ninput = "Use the tool"\ntools = ["count_words"]\n'
+        '[[phases]]\nid = "a"\ninput = "Use the tool"\ntools = ["count_words"]\n',
     )
     done = agent(tmp_path, model, "run", str(path))
     assert done.returncode == 1

@@ -153,7 +153,7 @@ async def test_a_replica_that_does_not_work_on_a_run_tells_it_all_the_same(tmp_p
 
         request = run_request(manifest(phase("a", "first"), phase("b", "third")))
         here, there = await asyncio.gather(
-            *(one.run(request.manifest, request.request_id), two.run(request.manifest, request.request_id))
+            *(one.run(request.manifest, request.request_id), two.run(request.manifest, request.request_id)),
         )
         assert here == there
         assert len(list(llm.simulator.captured)) == 2

@@ -18,7 +18,12 @@ SPEC = ROOT / "examples" / "scenario.json"
 def peripety(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [*PERIPETY, *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env=environment(home)
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(home),
     )
 
 

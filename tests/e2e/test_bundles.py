@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 def peripety(home: Path, *arguments: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
     command = [*PERIPETY, *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env=environment(home, **settings)
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(home, **settings),
     )
 
 

@@ -23,7 +23,12 @@ FEW = ("--persona", "greedy", "--max-runs", "64")
 def peripety(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [*PERIPETY, *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env=environment(home)
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(home),
     )
 
 

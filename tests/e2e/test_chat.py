@@ -38,7 +38,11 @@ def model() -> Iterator[Served]:
 
 def settings(home: Path, model: Served) -> dict[str, str]:
     return environment(
-        home, MODEL_PROVIDER="generic", OPENAI_API_BASE=f"{model.url}/v1", OPENAI_API_KEY="k", MODEL_NAME="m"
+        home,
+        MODEL_PROVIDER="generic",
+        OPENAI_API_BASE=f"{model.url}/v1",
+        OPENAI_API_KEY="k",
+        MODEL_NAME="m",
     )
 
 

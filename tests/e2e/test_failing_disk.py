@@ -86,7 +86,9 @@ def _fill(write: Callable[[bytes], int], piece: bytes) -> None:
 
 
 async def _endure(
-    home: Path, disk: Path, failing: Callable[[ServerProcess], AbstractContextManager[None]]
+    home: Path,
+    disk: Path,
+    failing: Callable[[ServerProcess], AbstractContextManager[None]],
 ) -> None:
     with serving_fake_model(*PIECES, kind=PacedModel) as model:
         settings = {

@@ -27,8 +27,8 @@ WRONG = json.dumps(
         actions=[
             action("a", [{"op": "inc", "path": "state.nowhere", "value": 1}]),
             action("a", [{"op": "set", "path": "state.a", "value": {"+": [1, 2]}}]),
-        ]
-    )
+        ],
+    ),
 ).encode()
 
 
@@ -47,7 +47,8 @@ async def test_a_result_lists_them_with_their_remedies(api: Api, findings: list[
 
 
 async def test_a_call_that_fails_because_of_the_document_lists_them(
-    api: Api, findings: list[Finding]
+    api: Api,
+    findings: list[Finding],
 ) -> None:
     with pytest.raises(InvalidArgumentError) as raised:
         await api.scenarios.InspectScenario(scenario_pb2.InspectScenarioRequest(spec=WRONG))

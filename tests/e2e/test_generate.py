@@ -25,7 +25,12 @@ ABOUT = "The well is nearly dry, and two people know where else to dig."
 def peripety(home: Path, *arguments: str, said: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     command = [*PERIPETY, *arguments]
     return subprocess.run(
-        command, input=said, capture_output=True, check=False, timeout=100, env=environment(home)
+        command,
+        input=said,
+        capture_output=True,
+        check=False,
+        timeout=100,
+        env=environment(home),
     )
 
 
@@ -51,7 +56,10 @@ def test_what_goes_into_a_pipe_is_one_specification(written: subprocess.Complete
     ],
 )
 def test_the_next_command_takes_it_from_the_pipe(
-    written: subprocess.CompletedProcess[bytes], tmp_path: Path, command: tuple[str, ...], says: bytes
+    written: subprocess.CompletedProcess[bytes],
+    tmp_path: Path,
+    command: tuple[str, ...],
+    says: bytes,
 ) -> None:
     taken = peripety(tmp_path, *command, said=written.stdout)
     assert taken.returncode == 0, taken.stderr
@@ -59,7 +67,8 @@ def test_the_next_command_takes_it_from_the_pipe(
 
 
 @pytest.mark.parametrize(
-    "command", [("certify", "-"), ("dry-run", "-"), ("balance", "-", "--target", "30-40")]
+    "command",
+    [("certify", "-"), ("dry-run", "-"), ("balance", "-", "--target", "30-40")],
 )
 def test_a_command_that_gets_nothing_says_so(tmp_path: Path, command: tuple[str, ...]) -> None:
     empty = peripety(tmp_path, *command)
@@ -103,6 +112,8 @@ def test_a_model_is_told_what_is_wrong_and_what_its_answers_cost_is_shown(tmp_pa
     assert "    error UNKNOWN_KEY /extra: " in told
     assert f"      fix: {get_remedy('UNKNOWN_KEY')}\n" in told
     assert re.search(
-        r"^  repaired by answer 2: 1 call · [\d,]+ in \([1-9][\d,]+ cached, ", told, re.MULTILINE
+        r"^  repaired by answer 2: 1 call · [\d,]+ in \([1-9][\d,]+ cached, ",
+        told,
+        re.MULTILINE,
     )
     assert "extra" not in json.loads(out.read_text())

@@ -40,7 +40,10 @@ PROMPTS = ROOT.parent / "shared" / "data" / "prompts.md"
 
 
 def peripety(
-    home: Path, *arguments: str, stdin: bytes = b"", **settings: str
+    home: Path,
+    *arguments: str,
+    stdin: bytes = b"",
+    **settings: str,
 ) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [*PERIPETY, *arguments],
@@ -55,7 +58,15 @@ def peripety(
 
 def play(home: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     return peripety(
-        home, "play", "--auto", "--turns", "5", "--description", "-", *options, stdin=text.encode()
+        home,
+        "play",
+        "--auto",
+        "--turns",
+        "5",
+        "--description",
+        "-",
+        *options,
+        stdin=text.encode(),
     )
 
 
@@ -123,7 +134,12 @@ def test_generate_writes_a_file_that_the_other_commands_read(tmp_path: Path) -> 
 
 def test_generate_into_nowhere_is_misuse(tmp_path: Path) -> None:
     done = peripety(
-        tmp_path, "generate", "--description", "A text.", "--out", str(tmp_path / "no" / "where.json")
+        tmp_path,
+        "generate",
+        "--description",
+        "A text.",
+        "--out",
+        str(tmp_path / "no" / "where.json"),
     )
     assert done.returncode == 2
     assert "cannot write" in done.stderr
@@ -205,7 +221,8 @@ def test_output_that_finds_no_room_is_told_once_and_stops_the_work(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "line", ["--version", "--help", "validate $HOME/one.json", "dry-run $HOME/one.json --json"]
+    "line",
+    ["--version", "--help", "validate $HOME/one.json", "dry-run $HOME/one.json --json"],
 )
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", ">&- 2>&-"])
 def test_a_closed_standard_output_is_no_error(tmp_path: Path, line: str, closed: str) -> None:
@@ -285,7 +302,8 @@ def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    not PROMPTS.exists(), reason=f"sample descriptions are not beside this repository ({PROMPTS.name})"
+    not PROMPTS.exists(),
+    reason=f"sample descriptions are not beside this repository ({PROMPTS.name})",
 )
 def test_sample_descriptions_become_games(tmp_path: Path) -> None:
     samples = re.findall(r"^\| \d+ \| (.+?) \|", PROMPTS.read_text(encoding="utf-8"), re.MULTILINE)

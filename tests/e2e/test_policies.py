@@ -157,8 +157,8 @@ def test_what_is_stored_is_shown_asked_and_deleted(tmp_path: Path, server: Serve
                     "lists": {
                         "a": {"kind": "path", "values": ["@b"]},
                         "b": {"kind": "path", "values": ["@a"]},
-                    }
-                }
+                    },
+                },
             },
             2,
             "LIST_CYCLE",
@@ -170,7 +170,7 @@ def test_what_is_stored_is_shown_asked_and_deleted(tmp_path: Path, server: Serve
                 "handwritten": [
                     {"description": "a", "request": TOOL, "expected": "allow"},
                     {"description": "b", "request": TOOL, "expected": "deny"},
-                ]
+                ],
             },
             2,
             "handwritten",
@@ -178,7 +178,12 @@ def test_what_is_stored_is_shown_asked_and_deleted(tmp_path: Path, server: Serve
     ],
 )
 def test_what_cannot_be_compiled_is_refused_by_name(
-    tmp_path: Path, constitution: str, tools: Any, more: Any, code: int, words: str
+    tmp_path: Path,
+    constitution: str,
+    tools: Any,
+    more: Any,
+    code: int,
+    words: str,
 ) -> None:
     refused = peripety(tmp_path, "compile", order(tmp_path, constitution, tools, **more))
     assert refused.returncode == code, refused.stderr

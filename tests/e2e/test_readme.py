@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def test_the_client_in_the_readme_hears_a_scenario_being_written(
-    server: ServerProcess, tmp_path: Path
+    server: ServerProcess,
+    tmp_path: Path,
 ) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)

@@ -42,7 +42,8 @@ def database() -> Iterator[PostgresqlProcess]:
 
 
 async def test_rivals_on_two_replicas_leave_one_history_whatever_dies(
-    tmp_path: Path, database: PostgresqlProcess
+    tmp_path: Path,
+    database: PostgresqlProcess,
 ) -> None:
     async with AsyncExitStack() as stack:
         model = stack.enter_context(serving_fake_model(*PIECES, kind=PacedModel))
@@ -68,7 +69,10 @@ async def test_rivals_on_two_replicas_leave_one_history_whatever_dies(
 
 @pytest.mark.parametrize("same_request", [True, False])
 async def test_a_replica_frozen_in_a_turn_writes_nothing_when_it_thaws(
-    tmp_path: Path, database: PostgresqlProcess, *, same_request: bool
+    tmp_path: Path,
+    database: PostgresqlProcess,
+    *,
+    same_request: bool,
 ) -> None:
     async with AsyncExitStack() as stack:
         model = stack.enter_context(serving_fake_model(*PIECES))
@@ -126,7 +130,10 @@ async def _trouble(number: int, replicas: list[Replica], database: PostgresqlPro
 
 
 async def _check_history(
-    api: Api, session_id: str, won: list[session_pb2.TakeTurnRequest], contest: Contest
+    api: Api,
+    session_id: str,
+    won: list[session_pb2.TakeTurnRequest],
+    contest: Contest,
 ) -> None:
     """Each replica has the same list: no gap, nothing twice, all as it was told, and the engine agrees."""
     session = await api.session(session_id)

@@ -33,7 +33,10 @@ def configured(home: Path, text: str) -> dict[str, str]:
 
 
 def peripety(
-    home: Path, settings: dict[str, str], *arguments: str, said: str = ""
+    home: Path,
+    settings: dict[str, str],
+    *arguments: str,
+    said: str = "",
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PERIPETY, *arguments],
@@ -76,10 +79,13 @@ async def test_the_script_answers_whoever_asks_the_server(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "place"), [('{"responses": [\n{"respnse": "x"}]}', "script.json:2:"), ("{", "script.json:1:")]
+    ("text", "place"),
+    [('{"responses": [\n{"respnse": "x"}]}', "script.json:2:"), ("{", "script.json:1:")],
 )
 def test_a_script_that_cannot_be_used_stops_the_start_and_says_where(
-    tmp_path: Path, text: str, place: str
+    tmp_path: Path,
+    text: str,
+    place: str,
 ) -> None:
     done = peripety(tmp_path, configured(tmp_path, text), "serve")
     assert (done.returncode, done.stdout) == (2, "")

@@ -100,7 +100,7 @@ async def test_no_key_is_in_a_log_an_error_a_file_or_an_address(tmp_path: Path) 
         with ServerProcess(tmp_path / "home", "gateway", settings) as process:
             async with grpc.aio.insecure_channel(process.address) as channel:
                 told = await asyncio.gather(
-                    *(provoked(channel, provider, harm) for provider, harm in product(PROVIDERS, HARM))
+                    *(provoked(channel, provider, harm) for provider, harm in product(PROVIDERS, HARM)),
                 )
             assert process.stop() == 0
     asked = server.requests

@@ -81,7 +81,10 @@ def test_an_answer_under_way_is_completed_before_the_end(tmp_path: Path) -> None
     with serving(tmp_path, scenario) as (process, url):
         with closing(HTTPConnection(url.removeprefix("http://"), timeout=30)) as connection:
             connection.request(
-                "POST", "/v1/chat/completions", json.dumps(prompt("go", stream=True)), plain_http.JSON
+                "POST",
+                "/v1/chat/completions",
+                json.dumps(prompt("go", stream=True)),
+                plain_http.JSON,
             )
             response = connection.getresponse()
             response.readline()

@@ -35,7 +35,10 @@ def order() -> pb.GenerateTestsRequest:
     config = pb.TestGenConfig(max_total_rounds=6, max_total_tokens=MOST_TOKENS)
     config.max_total_time.FromSeconds(600)
     return pb.GenerateTestsRequest(
-        request_id=new_id(), task_description="what is allowed", subject=SUBJECT, config=config
+        request_id=new_id(),
+        task_description="what is allowed",
+        subject=SUBJECT,
+        config=config,
     )
 
 

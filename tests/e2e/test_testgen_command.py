@@ -91,7 +91,9 @@ def test_what_was_written_runs_and_fails_on_a_changed_program(home: Path, tmp_pa
 
 
 def test_the_tests_of_a_run_are_run_again_here_and_on_another_program(
-    home: Path, run_id: str, tmp_path: Path
+    home: Path,
+    run_id: str,
+    tmp_path: Path,
 ) -> None:
     again = peripety(home, "run", run_id, "--repeat", "1")
     assert (again.returncode, again.stdout.splitlines()[-1].endswith(", 0 failed")) == (0, True), again.stderr
@@ -159,12 +161,16 @@ def test_a_server_runs_no_command_unless_it_is_configured_to(served: ServerProce
 
 
 def test_a_run_of_a_server_is_stopped_by_another_process_and_deleted(
-    served: ServerProcess, tmp_path: Path
+    served: ServerProcess,
+    tmp_path: Path,
 ) -> None:
     where = ("--server", served.address)
     words = ("testgen", "generate", "d", *where, "--scenario", str(EXAMPLES / "scenario.json"), "--json")
     with subprocess.Popen(
-        [*PERIPETY, *words], stdout=subprocess.PIPE, text=True, env=environment(tmp_path)
+        [*PERIPETY, *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(tmp_path),
     ) as generating:
         assert generating.stdout is not None
         run_id = json.loads(generating.stdout.readline())["run_id"]

@@ -73,7 +73,7 @@ def test_levels_decide_what_passes(tmp_path: Path) -> None:
 
 def test_rows_of_parquet_are_known_by_their_ids(tmp_path: Path) -> None:
     table = pa.table(
-        {"id": ["a", "b", None], "spec": [GOOD.decode(), WRONG.decode(), None], "more": [1, 2, 3]}
+        {"id": ["a", "b", None], "spec": [GOOD.decode(), WRONG.decode(), None], "more": [1, 2, 3]},
     )
     parquet.write_table(table, tmp_path / "rows.parquet")
     done = validate(tmp_path, str(tmp_path / "rows.parquet"), "--json")

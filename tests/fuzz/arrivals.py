@@ -63,11 +63,11 @@ def _listed(random: Random, written: WrittenTests, *, is_cut: bool) -> str | Non
     drafts: list[DraftTest | UnreadablePart] = []
     for piece in _pieces(random, written.text):
         seen += len(piece)
-        drafts += arrivals.take(TextDelta(piece))
+        drafts += arrivals.feed(TextDelta(piece))
         due = sum(end <= seen for end in written.ends)
         if len(drafts) != due:
             return f"{len(drafts)} of {due} tests after {seen} characters"
-    drafts += arrivals.end(_completion(written.text))
+    drafts += arrivals.finish(_completion(written.text))
     told = [draft for draft in drafts if isinstance(draft, DraftTest)]
     if len(drafts) - len(told) != is_cut:
         return f"{len(drafts) - len(told)} parts are no tests"
@@ -85,7 +85,7 @@ def _called(random: Random, values: Sequence[dict[str, Any]]) -> str | None:
     while events:
         growing = random.choice(events)
         event = growing.pop(0)
-        for draft in arrivals.take(event):
+        for draft in arrivals.feed(event):
             drafts[event.call_id] = (draft, not growing)  # type: ignore[union-attr]
         events = [each for each in events if each]
     late = [call for call, (_, was_last) in drafts.items() if not was_last]
@@ -111,10 +111,10 @@ def _through_a_provider(random: Random, values: Sequence[dict[str, Any]]) -> str
     drafts: list[DraftTest | UnreadablePart] = []
     for event in asked.events(_pieces(random, asked.bytes_of(answer))):
         for delta in reader.feed(event):
-            drafts += arrivals.take(delta)
+            drafts += arrivals.feed(delta)
     finished = reader.finish()
     message = ChatMessage(ChatRole.ASSISTANT, finished.parts)
-    drafts += arrivals.end(Completion(message, None, Usage(), finished.stop_reason, model, provider.value))
+    drafts += arrivals.finish(Completion(message, None, Usage(), finished.stop_reason, model, provider.value))
     told = _difference(drafts, values)
     return told and f"{provider.value}: {told}"
 

@@ -165,7 +165,7 @@ class Play:
         """What may come of the state, in every way to compute it, and in parts; the number of turns."""
         before = self._last.state.to_json()
         runs = sorted(self._runs.items(), key=lambda named: named[1] is self._last)
-        ways = {name: partial(run.program.futures, run.state) for name, run in runs}
+        ways = {name: partial(run.program.simulate_from, run.state) for name, run in runs}
         turns = _compare_reports(ways, options)
         assert_equal("a state, after its futures", {"before": before, "after": self._last.state.to_json()})
         return turns
@@ -192,17 +192,17 @@ def _compare_reports(ways: Mapping[str, Callable[[bytes], bytes]], options: Json
     report = assert_equal("report", _reports(ways, options))
     if not isinstance(report, bytes):
         return 0
-    whole = DryRunReport.of(json.loads(report))
+    whole = DryRunReport.from_json(json.loads(report))
     runs, first, play = whole.runs, whole.first_run, ways[[*ways][-1]]
     for size in sorted({1, runs // 2, runs - 1} - {0, runs}):
         parts = [
-            DryRunReport.of(json.loads(play(engine.canonicalize({**options, **part}))))
+            DryRunReport.from_json(json.loads(play(engine.canonicalize({**options, **part}))))
             for part in (
                 {"first_run": first, "runs": size},
                 {"first_run": first + size, "runs": runs - size},
             )
         ]
-        merged = {"whole": replace(whole, digest=None), "parts": parts[0].merged(parts[1])}
+        merged = {"whole": replace(whole, digest=None), "parts": parts[0].merge(parts[1])}
         assert_equal(f"sum of the parts of {size} and {runs - size} runs", merged)
     return whole.turns
 
@@ -224,7 +224,8 @@ def compare_border(case: Json) -> None:
     """Any bytes as a document, as `hex`; what passes has one canonical form."""
     document = bytes.fromhex(case["hex"])
     text = assert_equal(
-        "value", {name: outcome(partial(core.parse, document)) for name, core in cores().items()}
+        "value",
+        {name: outcome(partial(core.parse, document)) for name, core in cores().items()},
     )
     if isinstance(text, bytes):
         assert_equal("canonical form", {"once": text, "twice": canonicalize(parse_canonical(text))})

@@ -42,7 +42,7 @@ def main() -> None:
     except AssertionError as error:
         sys.exit(f"an answer is not the one of its own conversation: {error}")
     sys.stdout.write(
-        f"seed {given.seed}: {given.conversations:,} conversations at once, every answer its own\n"
+        f"seed {given.seed}: {given.conversations:,} conversations at once, every answer its own\n",
     )
 
 

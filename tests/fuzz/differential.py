@@ -192,7 +192,10 @@ def _expressions(seed: int, batch: int) -> Work:
 
 
 def _results(
-    pool: ProcessPoolExecutor, workers: int, batch: Callable[[int, int], Work], seed: int
+    pool: ProcessPoolExecutor,
+    workers: int,
+    batch: Callable[[int, int], Work],
+    seed: int,
 ) -> Iterator[Work]:
     """What comes of the batches, in their order, without end; the workers are always busy."""
     pending: deque[Future[Work]] = deque()
@@ -264,7 +267,8 @@ def minimised(found: Found) -> Found:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--logic", type=int, default=100_000)

@@ -49,7 +49,8 @@ class Fuzzer:
             on: what is compared.
         """
         parser = argparse.ArgumentParser(
-            description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.add_argument(f"--{self.counted}", dest="count", type=int, default=self.default)
         parser.add_argument("--seed", type=int, default=1)
@@ -59,7 +60,7 @@ class Fuzzer:
         found = next(self.differences(given.count, given.seed, given.workers), None)
         took = time.monotonic() - began
         sys.stdout.write(
-            f"seed {given.seed}: {given.count} {self.counted} compared in {took:.0f} s on: {on}\n"
+            f"seed {given.seed}: {given.count} {self.counted} compared in {took:.0f} s on: {on}\n",
         )
         sys.stdout.write(f"{found or 'no difference'}\n")
         sys.exit(found is not None)

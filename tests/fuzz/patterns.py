@@ -27,7 +27,7 @@ def compare_rules(seed: int, number: int) -> str | None:
     """Compare one random set of rules over its subjects; what differs, if anything does."""
     random = Random(f"{seed}:patterns:{number}")
     rules = random_rules(random)
-    matchers = {name: PatternMatcher(rules.patterns, core=core) for name, core in cores().items()}
+    matchers = {name: PatternMatcher(rules.patterns, backend=core) for name, core in cores().items()}
     everything = range(len(rules.patterns))
     for _ in range(SUBJECTS_OF_RULES):
         subject = random_subject(random, rules)
@@ -37,7 +37,9 @@ def compare_rules(seed: int, number: int) -> str | None:
             found = matcher.first(subject, skip)
             if found != expected:
                 return _told(
-                    rules.patterns, subject, f"{name} says {found}, skipping {skip}; it is {expected}"
+                    rules.patterns,
+                    subject,
+                    f"{name} says {found}, skipping {skip}; it is {expected}",
                 )
             index = random.choice(everything)
             if matcher.matches(index, subject) != rules.naive.matches(index, subject):

@@ -81,7 +81,10 @@ def _odd(random: Random, request: ToolRequest) -> ToolRequest:
         return random_text(random) if isinstance(value, str) else value
 
     return ToolRequest(
-        request.server_name, request.tool_name, changed(dict(request.arguments)), request.roles
+        request.server_name,
+        request.tool_name,
+        changed(dict(request.arguments)),
+        request.roles,
     )
 
 
@@ -91,15 +94,16 @@ def compare_policy(seed: int, number: int) -> str | None:
     document = engine.canonicalize(spec)
     others = engine.canonicalize(Random(number).sample(spec["rules"], len(spec["rules"])))
     try:
-        policies = {name: core.policy(document) for name, core in cores().items()}
-        read = {name: policy.requests(encode_requests(requests)) for name, policy in policies.items()}
+        policies = {name: core.compile_policy(document) for name, core in cores().items()}
+        read = {name: policy.parse_requests(encode_requests(requests)) for name, policy in policies.items()}
         for name, policy in [*policies.items()]:
-            if (as_they_are := policy.read(requests)) is not None:
+            if (as_they_are := policy.prepare(requests)) is not None:
                 policies[f"{name}, from objects"], read[f"{name}, from objects"] = policy, as_they_are
 
         def both(what: str, work: Callable[[Any, Any], Any]) -> Any:
             return assert_equal(
-                what, {name: outcome(partial(work, policies[name], read[name])) for name in policies}
+                what,
+                {name: outcome(partial(work, policies[name], read[name])) for name in policies},
             )
 
         decided = both("who decides", lambda policy, asked: policy.deciding(asked))
@@ -116,17 +120,20 @@ def compare_policy(seed: int, number: int) -> str | None:
 
 
 def _compare_as_they_are(
-    name: str, policy: BackendPolicy, requests: Sequence[ToolRequest], decided: tuple[bytes, bytes]
+    name: str,
+    policy: BackendPolicy,
+    requests: Sequence[ToolRequest],
+    decided: tuple[bytes, bytes],
 ) -> None:
     """Compare what is said of requests as they are, if anything, with what is said of them read before."""
     deciding, troubled = memoryview(decided[0]).cast("i"), int.from_bytes(decided[1], "little")
     known = [None if troubled >> number & 1 else rule for number, rule in enumerate(deciding)]
-    found = outcome(partial(policy.decided_each, requests))
+    found = outcome(partial(policy.decide_many_fast, requests))
     if found is None:
         return
     each, left = memoryview(found[0]).cast("i"), int.from_bytes(found[1], "little")
     for number, request in enumerate(requests):
-        alone = outcome(partial(policy.decided, request))
+        alone = outcome(partial(policy.decide_one, request))
         among = None if left >> number & 1 else each[number]
         results = {
             "read before": known[number] if alone is not None else None,
@@ -138,5 +145,6 @@ def _compare_as_they_are(
 
 if __name__ == "__main__":
     Fuzzer(compare_policy, "decisions", REQUESTS_OF_POLICY, POLICIES_IN_BATCH).main(
-        __doc__, ", ".join(cores())
+        __doc__,
+        ", ".join(cores()),
     )

@@ -41,7 +41,7 @@ def main() -> None:
         f"{given.provider}, seed {given.seed}: {given.conversations:,} conversations,"
         f" {total.requests:,} requests, no prediction wrong\n"
         f"  {total.reading:,} read, {total.writing:,} wrote, {total.missed:,} found more than predicted\n"
-        f"  requests by markers: {dict(sorted(total.markers.items()))}\n"
+        f"  requests by markers: {dict(sorted(total.markers.items()))}\n",
     )
 
 

@@ -28,8 +28,8 @@ def test_a_test_that_comes_late_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
             super().__init__()
             self._held: list[DraftTest | UnreadablePart] = []
 
-        def take(self, event: GatewayEvent) -> Iterator[DraftTest | UnreadablePart]:
-            held, self._held = self._held, [*super().take(event)]
+        def feed(self, event: GatewayEvent) -> Iterator[DraftTest | UnreadablePart]:
+            held, self._held = self._held, [*super().feed(event)]
             return iter(held)
 
     monkeypatch.setattr(arrivals, "DraftStreamParser", Late)

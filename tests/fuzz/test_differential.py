@@ -97,7 +97,9 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Callable[[type[WrongCore]], None]
     monkeypatch.setattr(differential, "SHRINKING_SECONDS", 5)
     reference = load_backend("python")
     return lambda other: monkeypatch.setattr(
-        comparison, "cores", lambda: {"python": reference, "native": other(reference)}
+        comparison,
+        "cores",
+        lambda: {"python": reference, "native": other(reference)},
     )
 
 
@@ -118,7 +120,9 @@ def test_a_scenario_that_is_played_differently_is_found_and_made_small(
 
 @pytest.mark.parametrize(("core", "shown"), [(WrongCore, "python"), (CrashingCore, "crash")])
 def test_an_expression_that_differs_is_found_and_made_small(
-    beside: Callable[[type[WrongCore]], None], core: Any, shown: str
+    beside: Callable[[type[WrongCore]], None],
+    core: Any,
+    shown: str,
 ) -> None:
     beside(core)
     small = minimised(first_difference(compare_expressions(1, number, 500) for number in range(20)))

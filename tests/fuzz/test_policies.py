@@ -25,23 +25,23 @@ def test_random_cases_reach_rules_and_every_trouble() -> None:
     deciding, codes = set(), set()
     for number in range(20):
         spec, requests = random_case(3, number)
-        policy = load_backend("python").policy(engine.canonicalize(spec))
-        read = policy.requests(encode_requests(requests))
-        found = memoryview(policy.deciding(read)[0]).cast("i")
+        policy = load_backend("python").compile_policy(engine.canonicalize(spec))
+        read = policy.parse_requests(encode_requests(requests))
+        found = memoryview(policy.decide_many(read)[0]).cast("i")
         deciding |= {min(rule, 0) for rule in found}
         for index in range(len(requests)):
-            codes |= {error["code"] for error in json.loads(policy.unevaluated(read, index))}
+            codes |= {error["code"] for error in json.loads(policy.explain_errors(read, index))}
     assert deciding == {-2, -1, 0}
     assert codes >= {"BAD_DOMAIN", "BAD_EMAIL", "BAD_PATH", "BAD_VALUE", "NOT_A_NUMBER", "UNKNOWN_OPERATOR"}
 
 
 def test_a_core_that_decides_otherwise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     class WrongPolicy(ReferencePolicy):
-        def unevaluated(self, requests: Any, index: int) -> bytes:
-            return super().unevaluated(requests, index).replace(b"BAD_PATH", b"BAD_VALUE")
+        def explain_errors(self, requests: Any, index: int) -> bytes:
+            return super().explain_errors(requests, index).replace(b"BAD_PATH", b"BAD_VALUE")
 
     class WrongCore(ReferenceBackend):
-        def policy(self, document: bytes) -> ReferencePolicy:
+        def compile_policy(self, document: bytes) -> ReferencePolicy:
             return WrongPolicy(document)
 
     pair = {"python": load_backend("python"), "native": WrongCore()}

@@ -30,6 +30,7 @@ def installation(distributions: Distributions, tmp_path_factory: pytest.TempPath
     (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
     subprocess.run(
-        [*pip, "install", "--quiet", "--no-index", "--no-deps", str(distributions.wheel)], check=True
+        [*pip, "install", "--quiet", "--no-index", "--no-deps", str(distributions.wheel)],
+        check=True,
     )
     return Installation(home, site)

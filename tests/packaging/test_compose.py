@@ -78,7 +78,9 @@ def test_a_container_gets_every_setting_of_the_model_that_its_service_reads(serv
 @services
 @pytest.mark.parametrize("provider", ProviderName)
 def test_a_container_accepts_what_it_is_given_for_every_provider(
-    monkeypatch: pytest.MonkeyPatch, service: str, provider: ProviderName
+    monkeypatch: pytest.MonkeyPatch,
+    service: str,
+    provider: ProviderName,
 ) -> None:
     shell = {"MODEL_PROVIDER": provider.value, "OPENAI_API_BASE": "http://127.0.0.1:1/v1"}
     for name, value in COMPOSE["services"][service]["environment"].items():

@@ -106,7 +106,9 @@ def test_scripts_can_be_run_and_parse() -> None:
 @pytest.mark.parametrize("tool", ["clippy", "fmt"])
 @pytest.mark.parametrize("required", ["0", "1"])
 def test_a_lint_that_cannot_run_is_named_and_an_error_where_the_native_core_is_required(
-    tmp_path: Path, tool: str, required: str
+    tmp_path: Path,
+    tool: str,
+    required: str,
 ) -> None:
     for name, script in {"rustc": "echo rustc 9.0.0", "cargo": "exit 1"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")

@@ -26,7 +26,7 @@ words = st.text(st.characters(categories=["L", "M", "So"]), min_size=1, max_size
 right_to_left = st.text(st.characters(min_codepoint=0x590, max_codepoint=0x6FF), max_size=200)
 unspaced = st.text(st.characters(min_codepoint=0x3000, max_codepoint=0x9FFF), max_size=200)
 emoji = st.text(
-    st.sampled_from("\U0001f469\u200d\U0001f692\U0001f1eb\U0001f1f7\U0001f44d\U0001f3fd\u2764\ufe0f ")
+    st.sampled_from("\U0001f469\u200d\U0001f692\U0001f1eb\U0001f1f7\U0001f44d\U0001f3fd\u2764\ufe0f "),
 )
 texts = anything | st.lists(words).map(" ".join) | right_to_left | unspaced | emoji
 seeds = st.none() | st.integers(0, 2**53 - 1)

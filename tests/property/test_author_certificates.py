@@ -61,7 +61,8 @@ async def test_nearly_every_description_earns_a_certificate_at_once() -> None:
 
 @native
 @pytest.mark.skipif(
-    not SAMPLES.exists(), reason=f"sample descriptions are not beside this repository ({SAMPLES.name})"
+    not SAMPLES.exists(),
+    reason=f"sample descriptions are not beside this repository ({SAMPLES.name})",
 )
 async def test_sample_descriptions_earn_certificates_at_once() -> None:
     samples = re.findall(r"^\| \d+ \| (.+?) \|", SAMPLES.read_text(encoding="utf-8"), re.MULTILINE)
@@ -77,7 +78,7 @@ def test_both_cores_find_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> No
         core = core_named(name)
         monkeypatch.setattr(engine, "compile", lambda text, core=core: program_on(core, text.encode()))
         written.append(
-            [json.dumps(author_from_text(text), ensure_ascii=False) for text in descriptions(6, seed=1)]
+            [json.dumps(author_from_text(text), ensure_ascii=False) for text in descriptions(6, seed=1)],
         )
     python, native = written
     assert python == native

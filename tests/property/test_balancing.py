@@ -58,7 +58,9 @@ def test_a_random_scenario_comes_out_where_it_should(index: int) -> None:
 @given(index=st.integers(0, 10_000), least=st.floats(0, 0.9), width=st.floats(0.05, 0.1))
 @settings(max_examples=SPECS // 2, deadline=None)
 def test_nothing_but_numbers_is_touched_wherever_it_should_come_out(
-    index: int, least: float, width: float
+    index: int,
+    least: float,
+    width: float,
 ) -> None:
     before = generate_spec(12, index)
     found = balanced(before, BalanceTarget(least, least + width), 200)

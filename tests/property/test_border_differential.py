@@ -37,7 +37,7 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
 )
 documents = st.tuples(values, st.booleans()).map(
-    lambda pair: json.dumps(pair[0], ensure_ascii=pair[1]).encode("utf-8")
+    lambda pair: json.dumps(pair[0], ensure_ascii=pair[1]).encode("utf-8"),
 )
 # What makes parsers disagree: surrogates, numbers at the edge, words that are none, bytes that are no text.
 fragments = st.sampled_from(
@@ -45,7 +45,7 @@ fragments = st.sampled_from(
         *(bytes([byte]) for byte in b'{}[]",:\\ntfu019-+.eE \n\x00\x7f\xff\xc3\xed'),
         *(b"\\u", b"\\ud83d", b"\\ude00", b"\\uDC00", b"\\u0000", b"\\x", b'"a":1,', b"\xf0\x9f\x98\x80"),
         *(b"NaN", b"true", b"null", b"1e400", b"1e-400", b"-0", b"01", b"9007199254740992", b"\xef\xbb\xbf"),
-    ]
+    ],
 )
 
 

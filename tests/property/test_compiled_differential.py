@@ -23,7 +23,7 @@ options = st.fixed_dictionaries(
         "persona": st.sampled_from(["random", "random", "idle"]),
         "first_run": st.integers(0, 1000),
         "horizon": st.sampled_from([1, 5, 12]),
-    }
+    },
 )
 
 

@@ -44,7 +44,9 @@ turns = st.lists(
     st.tuples(
         st.sampled_from(["a0", "a1", "a2", "zz"]),
         st.dictionaries(
-            st.sampled_from(["m", "n"]), st.sampled_from([0, 1, 3, 0.5, True, "x", "é", ""]), max_size=2
+            st.sampled_from(["m", "n"]),
+            st.sampled_from([0, 1, 3, 0.5, True, "x", "é", ""]),
+            max_size=2,
         ),
     ),
     max_size=6,
@@ -70,7 +72,9 @@ def valid_document(spec: dict[str, Any]) -> bytes | None:
 @thorough
 @given(spec=specs(), calls=turns, seed=st.integers(0, 2**64 - 1))
 def test_turns_are_equal_to_the_byte(
-    spec: dict[str, Any], calls: list[tuple[str, Params]], seed: int
+    spec: dict[str, Any],
+    calls: list[tuple[str, Params]],
+    seed: int,
 ) -> None:
     document = valid_document(spec)
     if document is None:
@@ -82,7 +86,10 @@ def test_turns_are_equal_to_the_byte(
 
 
 def assert_equal(
-    programs: list[BackendProgram], states: list[BackendState], action: str, params: Params
+    programs: list[BackendProgram],
+    states: list[BackendState],
+    action: str,
+    params: Params,
 ) -> None:
     """One turn on both cores: legal actions, the action, the step, and everything that is left."""
     given_params = json.dumps(params).encode("utf-8")
@@ -107,7 +114,9 @@ def _both(work: Callable[[int], Any]) -> bool:
     seed=st.integers(0, 2**64 - 1),
 )
 def test_what_the_narrator_changes_and_rolls_is_equal_to_the_byte(
-    spec: dict[str, Any], calls: list[Any], seed: int
+    spec: dict[str, Any],
+    calls: list[Any],
+    seed: int,
 ) -> None:
     document = valid_document(spec)
     if document is None:
@@ -119,7 +128,9 @@ def test_what_the_narrator_changes_and_rolls_is_equal_to_the_byte(
 
 
 def assert_equal_call(
-    programs: list[BackendProgram], states: list[BackendState], call: Any
+    programs: list[BackendProgram],
+    states: list[BackendState],
+    call: Any,
 ) -> list[BackendState]:
     """One call on both cores; what is given back was loaded from snapshots, which hold all that matters."""
     assert _both(lambda i: _called(programs[i], states[i], call))
@@ -142,7 +153,9 @@ def _called(program: BackendProgram, state: BackendState, call: Any) -> bytes:
 @thorough
 @given(data=st.data(), spec=literal_specs, calls=st.lists(st.sampled_from(["a0", "step"]), max_size=4))
 def test_what_is_taken_for_a_snapshot_is_the_same(
-    data: st.DataObject, spec: dict[str, Any], calls: list[Any]
+    data: st.DataObject,
+    spec: dict[str, Any],
+    calls: list[Any],
 ) -> None:
     document = valid_document(spec)
     if document is None:
@@ -177,7 +190,7 @@ def test_dry_runs_are_equal_to_the_byte(spec: dict[str, Any], first: int, person
             "persona": persona,
             "horizon": 8,
             "digest": True,
-        }
+        },
     ).encode("utf-8")
     programs = [core_named(name).compile(document) for name in ("python", "native")]
     assert _both(lambda i: programs[i].dry_run(options))

@@ -50,7 +50,13 @@ def come_to_a_present(play: Play, spec: dict[str, Any], seed: int, turns: int, *
     first=st.integers(0, 1000),
 )
 def test_both_cores_see_the_same_futures(
-    persona: str, seed: int, shape: str, turns: int, mid_turn: bool, acted: bool, first: int
+    persona: str,
+    seed: int,
+    shape: str,
+    turns: int,
+    mid_turn: bool,
+    acted: bool,
+    first: int,
 ) -> None:
     core_named("native")
     spec = random_spec(seed, shape=shape)
@@ -89,7 +95,7 @@ def test_the_futures_of_an_initial_state_are_a_dry_run(persona: str, seed: int, 
     }
     asked = canonicalize(options)
     for program in Programs(spec).on.values():
-        assert program.futures(program.new_state(99), asked) == program.dry_run(asked)
+        assert program.simulate_from(program.new_state(99), asked) == program.dry_run(asked)
 
 
 def test_most_random_presents_have_a_future() -> None:

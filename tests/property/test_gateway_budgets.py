@@ -52,13 +52,15 @@ class Schedule:
         daily = self.shared["day"]
         self.budgets = BudgetManager(
             DailyBudget.model_construct(
-                max_calls=daily.max_calls, max_tokens=daily.max_tokens, max_pico_dollars=daily.max_cost
+                max_calls=daily.max_calls,
+                max_tokens=daily.max_tokens,
+                max_pico_dollars=daily.max_cost,
             ),
             MemoryBudgetLedger(clock),
             NoUsageHistory(),
             clock,
         )
-        self.used: defaultdict[str, BudgetAmount] = defaultdict(BudgetAmount)
+        self.get_usage: defaultdict[str, BudgetAmount] = defaultdict(BudgetAmount)
         self.refused: set[str] = set()
 
     def _budget(self) -> Budget:
@@ -97,11 +99,11 @@ class Schedule:
             except ResourceExhaustedError as error:
                 whose = error.details["budget"]
                 self.refused.add(conversation if whose == "conversation" else whose)
-            mine = self.used[f"{name}/{number}"]
-            assert mine.fits(own)
+            mine = self.get_usage[f"{name}/{number}"]
+            assert mine.is_within(own)
 
     async def _calls(self, request: GenerateRequest, names: tuple[str, ...]) -> None:
-        purse = self.budgets.purse(request)
+        purse = self.budgets.open(request)
         while self.random.random() < 0.8:
             await self._call(request, purse, names)
 
@@ -109,7 +111,7 @@ class Schedule:
         random = self.random
         call = call_of(request, "claude-opus-5-5", "anthropic")
         held = await purse.reserve(call, estimate_usage(call, ProviderLimits(), self.clock.today()))
-        demand, used = held.demand, None
+        demand, used = held.estimate, None
         try:
             if random.random() > 0.05:
                 used = demand
@@ -124,7 +126,7 @@ class Schedule:
             if used is not None:
                 amount = BudgetAmount(1, used.input_tokens + used.output_tokens, used.cost or 0)
                 for name in names:
-                    self.used[name] += amount
+                    self.get_usage[name] += amount
             await purse.settle(held, used)
 
 
@@ -138,8 +140,8 @@ def test_budgets_are_never_overspent_and_used_up_before_anybody_is_refused() -> 
     for seed in range(SCHEDULES):
         schedule = in_virtual_time(lambda clock, seed=seed: scene(clock, seed))  # type: ignore[misc]
         for name, budget in schedule.shared.items():
-            assert schedule.used[name].fits(budget), f"seed {seed}"
+            assert schedule.get_usage[name].is_within(budget), f"seed {seed}"
             if name in schedule.refused:
                 refusals += 1
-                assert share(schedule.used[name], budget) >= 0.95, f"seed {seed}"
+                assert share(schedule.get_usage[name], budget) >= 0.95, f"seed {seed}"
     assert refusals >= SCHEDULES / 2

@@ -78,19 +78,21 @@ async def play(clock: Clock, seed: int) -> tuple[ProviderLimits, list[Made]]:
 
     async def call(arrival: float, seconds: float, demand: CallUsage) -> None:
         used = CallUsage(
-            demand.input_tokens, random.randint(0, demand.output_tokens), random.randint(0, demand.cost or 0)
+            demand.input_tokens,
+            random.randint(0, demand.output_tokens),
+            random.randint(0, demand.cost or 0),
         )
         await clock.sleep(arrival)
-        reservation = await gate.enter(demand)
+        reservation = await gate.acquire(demand)
         begin = clock.now()
         if random.random() < 0.1:
-            await gate.leave(reservation, None)
+            await gate.release(reservation, None)
             return
         try:
             await clock.sleep(seconds)
         finally:
             made.append(Made(begin, clock.now(), used.input_tokens, used.output_tokens, used.cost or 0))
-            await gate.leave(reservation, used)
+            await gate.release(reservation, used)
 
     async def visit() -> None:
         task = asyncio.create_task(
@@ -98,7 +100,7 @@ async def play(clock: Clock, seed: int) -> tuple[ProviderLimits, list[Made]]:
                 random.uniform(0, 90),
                 random.choice([0.0, random.uniform(0, 5), random.uniform(0, 80)]),
                 CallUsage(random.randint(1, 50), random.randint(0, 50), random.randint(0, DOLLAR)),
-            )
+            ),
         )
         if random.random() < 0.1:
             await clock.sleep(random.uniform(0, 120))
@@ -153,7 +155,9 @@ def test_no_minute_and_no_moment_sees_more_than_the_limits() -> None:
     ],
 )
 def test_under_load_what_the_limits_allow_is_used(
-    limits: dict[str, int], demand: CallUsage, seconds: float
+    limits: dict[str, int],
+    demand: CallUsage,
+    seconds: float,
 ) -> None:
     async def scene(clock: Clock) -> float:
         gate = RateLimiter("a", ProviderLimits(**limits), MemoryUsageCounters(clock.now), clock)
@@ -164,12 +168,12 @@ def test_under_load_what_the_limits_allow_is_used(
             nonlocal used, busy
             while True:
                 most = CallUsage(demand.input_tokens, demand.output_tokens * 4, (demand.cost or 0) * 4)
-                reservation = await gate.enter(most)
+                reservation = await gate.acquire(most)
                 used += 1
                 duration = seconds * random.uniform(0.5, 1)
                 await clock.sleep(duration)
                 busy += duration
-                await gate.leave(reservation, demand)
+                await gate.release(reservation, demand)
 
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(600 - 1e-6):

@@ -91,11 +91,16 @@ ASKED: dict[str, st.SearchStrategy[Any]] = {
 }
 usages = st.builds(Usage, whole, whole, whole, whole, whole)
 findings = st.lists(
-    st.builds(Finding, names, st.text(), st.text(), st.sampled_from(Severity)), max_size=3
+    st.builds(Finding, names, st.text(), st.text(), st.sampled_from(Severity)),
+    max_size=3,
 ).map(tuple)
 breakpoints = st.builds(CacheBreakpoint, st.sampled_from(CacheBlock), st.sampled_from(CacheTTL), whole)
 plans = st.builds(
-    CachePlan, st.lists(breakpoints, max_size=4).map(tuple), whole, whole, st.none() | breakpoints
+    CachePlan,
+    st.lists(breakpoints, max_size=4).map(tuple),
+    whole,
+    whole,
+    st.none() | breakpoints,
 )
 ANSWERED: dict[str, st.SearchStrategy[Any]] = {
     "message": messages,
@@ -126,7 +131,7 @@ events = st.one_of(
 def told(event: GatewayEvent) -> GatewayEvent | None:
     """An event as a client reads it."""
     return event_from_proto(
-        pb.GenerateResponse.FromString(answer_event_to_proto(1, event).SerializeToString())
+        pb.GenerateResponse.FromString(answer_event_to_proto(1, event).SerializeToString()),
     )
 
 

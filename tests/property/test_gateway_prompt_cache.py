@@ -38,7 +38,7 @@ def anywhere(random: Random) -> Callable[..., list[int]]:
     """A layout of random markers."""
 
     def place(rules: CacheRules, blocks: Sequence[PromptBlock], _known: int) -> list[int]:
-        last = {(block.section, block.message): at for at, block in enumerate(blocks) if block.markable}
+        last = {(block.section, block.message): at for at, block in enumerate(blocks) if block.is_markable}
         ends = [at for at in last.values() if blocks[at].tokens >= rules.minimum_tokens]
         return sorted(random.sample(ends, min(len(ends), random.randint(1, rules.max_breakpoints))))
 
@@ -62,7 +62,7 @@ def _keeping_too_long(keep: Callable[[CachedPrefixes, CachedPrefix, float], None
 
 
 def test_a_lifetime_that_is_too_long_by_a_second_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CachedPrefixes, "keep", _keeping_too_long(CachedPrefixes.keep))
+    monkeypatch.setattr(CachedPrefixes, "keep", _keeping_too_long(CachedPrefixes.add))
     assert wrong_predictions(60) > 0
 
 

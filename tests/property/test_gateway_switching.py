@@ -184,7 +184,8 @@ def _renamed(part: Part) -> Part:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(TURNS, MODELS)
 def test_every_provider_takes_what_the_others_said_and_what_it_was_sent_before_stays_as_it_was(
-    turns: list[Turn], models: dict[ProviderName, str]
+    turns: list[Turn],
+    models: dict[ProviderName, str],
 ) -> None:
     dialogue = Dialogue(models)
     for turn in turns:

@@ -25,7 +25,7 @@ thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 scalars = st.one_of(
     st.sampled_from(
-        [None, True, False, 0, -0.0, 1, 2, -1, 0.5, 0.1, 1e21, 1e-7, 1.7e308, 5e-324, 2.0**53 - 1]
+        [None, True, False, 0, -0.0, 1, 2, -1, 0.5, 0.1, 1e21, 1e-7, 1.7e308, 5e-324, 2.0**53 - 1],
     ),
     st.sampled_from([*PATHS, *NUMBER_LIKE]),
     st.floats(allow_nan=False, allow_infinity=False),
@@ -82,8 +82,8 @@ def test_any_expression_has_the_same_value_or_error(logic: Any, over: Any) -> No
 def test_a_rule_says_the_same_over_plain_objects_and_over_parsed_data(logic: Any, over: Any) -> None:
     verdicts = []
     for core in map(core_named, ("native", "python")):
-        rule = core.rule(logic, EngineError)
-        for given_data in (over, core.data(over, EngineError)):
+        rule = core.compile_rule(logic, EngineError)
+        for given_data in (over, core.parse_data(over, EngineError)):
             try:
                 verdicts.append(repr(rule.evaluate(given_data)))
             except EngineError as error:
@@ -100,7 +100,11 @@ def test_a_rule_says_the_same_over_plain_objects_and_over_parsed_data(logic: Any
     operator=st.sampled_from(["reduce", "map", "filter", "all", "some", "none"]),
 )
 def test_budgets_run_out_at_the_same_step(
-    count: int, element: Any, body: Any, start: Any, operator: str
+    count: int,
+    element: Any,
+    body: Any,
+    start: Any,
+    operator: str,
 ) -> None:
     over = {"items": [element] * min(count, 60_000 // len(str(element))), "text": "a" * 3000}
     assert_same_verdict({operator: [{"var": "items"}, body, start]}, over)

@@ -74,7 +74,7 @@ def conditions(depth: int) -> Expressions:
         st.sampled_from(["!", "!!"]).flatmap(lambda name: call(name, inner)),
         call("in", texts(depth - 1), st.one_of(texts(depth - 1), variable("words"))),
         st.sampled_from(["all", "some", "none"]).flatmap(
-            lambda name: call(name, lists(depth - 1), call(">", st.just(element), literals))
+            lambda name: call(name, lists(depth - 1), call(">", st.just(element), literals)),
         ),
     )
 
@@ -119,9 +119,9 @@ def test_another_engine_gives_the_same_value(name: str) -> None:
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(logic=expressions)
     def agree(logic: Json) -> None:
-        ours = core.rule(logic, ValueError).evaluate(DATA)
+        ours = core.compile_rule(logic, ValueError).evaluate(DATA)
         assert engine_api.canonicalize(ours) == engine_api.canonicalize(
-            engine.compile(json.dumps(logic)).evaluate(DATA)
+            engine.compile(json.dumps(logic)).evaluate(DATA),
         )
 
     agree()

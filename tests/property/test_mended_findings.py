@@ -123,7 +123,7 @@ async def documents(spoken: list[Json]) -> list[tuple[Mapping[str, Any], tuple[F
     manuscript = SpecDraft(SpecEvaluator(ValidationLevel.STATIC, WORKERS), {}, {"seed": 7})
     after = []
     for number, value in enumerate(spoken, 1):
-        async for _ in manuscript.take(ModelAnswer(value, (), number, answer(json.dumps(value)))):
+        async for _ in manuscript.apply_answer(ModelAnswer(value, (), number, answer(json.dumps(value)))):
             pass
         after.append((manuscript.document, manuscript.findings))
     return after

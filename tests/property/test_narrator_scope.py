@@ -120,7 +120,8 @@ def compiled(name: str, scenario: Json) -> Program | None:
 @thorough
 @given(proposal=proposals())
 def test_what_is_applied_was_in_scope_and_the_rest_changes_nothing(
-    name: str, proposal: tuple[Json, list[Any]]
+    name: str,
+    proposal: tuple[Json, list[Any]],
 ) -> None:
     scenario, proposed = proposal
     program = compiled(name, scenario)

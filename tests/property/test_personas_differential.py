@@ -34,10 +34,17 @@ def horizon_of(persona: str, shape: str) -> int:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 @given(
-    seed=st.integers(0, 2**64 - 1), shape=st.sampled_from([*SHAPES]), first=st.integers(0, 1000), scale=scales
+    seed=st.integers(0, 2**64 - 1),
+    shape=st.sampled_from([*SHAPES]),
+    first=st.integers(0, 1000),
+    scale=scales,
 )
 def test_both_cores_play_a_persona_alike(
-    persona: str, seed: int, shape: str, first: int, scale: float
+    persona: str,
+    seed: int,
+    shape: str,
+    first: int,
+    scale: float,
 ) -> None:
     core_named("native")
     spec = random_spec(seed, shape=shape)

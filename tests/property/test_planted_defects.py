@@ -82,5 +82,5 @@ def test_what_can_be_won_is_never_called_unwinnable() -> None:
         index += 1
         if program.spec.get("win_conditions"):
             winnable += 1
-            proofs.update(proof.code for proof in program.proofs())
+            proofs.update(proof.code for proof in program.prove())
     assert proofs["UNREACHABLE_WIN"] == 0

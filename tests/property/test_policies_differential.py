@@ -52,10 +52,10 @@ def test_texts_are_read_and_compared_the_same(kind: str, among: list[str], value
     asked = encode_requests([ToolRequest("s", "t", {"a": value}) for value in values])
     results = []
     for name in ("python", "native"):
-        policy = core_named(name).policy(document)
-        read = policy.requests(asked)
-        told = [policy.unevaluated(read, number) for number in range(len(values))]
-        results.append((policy.deciding(read), policy.matches(read, None), told))
+        policy = core_named(name).compile_policy(document)
+        read = policy.parse_requests(asked)
+        told = [policy.explain_errors(read, number) for number in range(len(values))]
+        results.append((policy.decide_many(read), policy.match_rules(read, None), told))
     assert results[0] == results[1]
 
 
@@ -92,37 +92,38 @@ odd_values = st.recursive(
 @given(
     arguments=st.dictionaries(st.sampled_from(["a", "b"]), odd_values),
     roles=st.one_of(
-        st.lists(texts, max_size=2), st.lists(st.one_of(texts, st.just(Word.A)), max_size=2).map(tuple)
+        st.lists(texts, max_size=2),
+        st.lists(st.one_of(texts, st.just(Word.A)), max_size=2).map(tuple),
     ),
 )
 def test_requests_as_they_are_mean_what_their_json_means(arguments: dict[str, Any], roles: Any) -> None:
     logic = {"in": ["a", {"cat": [{"var": "arguments.a"}, {"var": "arguments.b"}, {"var": "roles"}]}]}
     matcher = {"argument_roles": ["target"], "kind": "identifier", "among": ["a"]}
     rules = [rule("r", "deny", arguments=[matcher]), rule("q", "deny", logic=logic)]
-    policy = core_named("native").policy(engine.canonicalize(policy_spec(rules=rules)))
+    policy = core_named("native").compile_policy(engine.canonicalize(policy_spec(rules=rules)))
     request = ToolRequest("s", "t", arguments, roles)
-    read = policy.read([request])
+    read = policy.prepare([request])
     if read is not None:
-        from_json = policy.requests(encode_requests([request]))
-        assert policy.deciding(read) == policy.deciding(from_json)
-        assert policy.matches(read, None) == policy.matches(from_json, None)
-        assert policy.unevaluated(read, 0) == policy.unevaluated(from_json, 0)
-    decided = policy.decided(request)
-    found = policy.decided_each([request])
+        from_json = policy.parse_requests(encode_requests([request]))
+        assert policy.decide_many(read) == policy.decide_many(from_json)
+        assert policy.match_rules(read, None) == policy.match_rules(from_json, None)
+        assert policy.explain_errors(read, 0) == policy.explain_errors(from_json, 0)
+    decided = policy.decide_one(request)
+    found = policy.decide_many_fast([request])
     assert found is not None
     each, left = found
     assert left == (b"\1" if decided is None else b"")
     if decided is not None:
         assert each == pack("<i", decided)
-        assert policy.deciding(policy.requests(encode_requests([request]))) == (each, b"")
+        assert policy.decide_many(policy.parse_requests(encode_requests([request]))) == (each, b"")
 
 
 def test_ordinary_requests_are_read_as_they_are_and_unusual_ones_are_left() -> None:
-    policy = core_named("native").policy(engine.canonicalize(policy_spec(rules=[rule("r", "deny")])))
+    policy = core_named("native").compile_policy(engine.canonicalize(policy_spec(rules=[rule("r", "deny")])))
     ordinary = ToolRequest("s", "t", {"a": ["x", 1, 0.5, None, True, {"b": {}}]}, ("r",))
-    assert policy.read([ordinary] * 3) is not None
-    assert policy.decided(ordinary) == 0
-    assert policy.decided_each([ordinary] * 200) == (bytes(800), b"")
+    assert policy.prepare([ordinary] * 3) is not None
+    assert policy.decide_one(ordinary) == 0
+    assert policy.decide_many_fast([ordinary] * 200) == (bytes(800), b"")
     deep: Any = []
     for _ in range(63):
         deep = [deep]
@@ -135,8 +136,8 @@ def test_ordinary_requests_are_read_as_they_are_and_unusual_ones_are_left() -> N
         {"a": "\ud800"},
     ):
         unusual = ToolRequest("s", "t", arguments)  # type: ignore[arg-type]
-        assert policy.read([ordinary, unusual]) is None
-        assert policy.decided(unusual) is None
-        assert policy.decided_each([ordinary, unusual, ordinary]) == (pack("<3i", 0, -1, 0), b"\2")
+        assert policy.prepare([ordinary, unusual]) is None
+        assert policy.decide_one(unusual) is None
+        assert policy.decide_many_fast([ordinary, unusual, ordinary]) == (pack("<3i", 0, -1, 0), b"\2")
     long = ToolRequest("s", "t", {}, ("r" * 300,))
-    assert (policy.read([long]), policy.decided(long)) == (None, None)
+    assert (policy.prepare([long]), policy.decide_one(long)) == (None, None)

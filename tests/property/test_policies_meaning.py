@@ -82,16 +82,16 @@ def matchers(draw: st.DrawFn) -> Json:
 
 
 variables = st.sampled_from(["arguments.a", "arguments.b.0", "arguments.c.a", "tool", "roles.0"]).map(
-    lambda name: {"var": name}
+    lambda name: {"var": name},
 )
 expressions: st.SearchStrategy[Json] = st.one_of(
     st.just({}),
     variables,
     st.tuples(st.sampled_from(["==", "<", "+", "in", "cat", "/", "==="]), variables, scalars).map(
-        lambda parts: {parts[0]: [parts[1], parts[2]]}
+        lambda parts: {parts[0]: [parts[1], parts[2]]},
     ),
     st.tuples(st.sampled_from(["some", "all", "map"]), variables).map(
-        lambda parts: {parts[0]: [parts[1], {"==": [{"var": ""}, "/a"]}]}
+        lambda parts: {parts[0]: [parts[1], {"==": [{"var": ""}, "/a"]}]},
     ),
 )
 conditions = st.fixed_dictionaries(
@@ -117,7 +117,9 @@ def named(prefix: str, given: list[tuple[Json, str]]) -> list[Json]:
 decided_conditions = st.tuples(conditions, outcomes)
 specs = st.builds(
     lambda invariants, rules: policy_spec(
-        tools=TOOLS, invariants=named("structural-", invariants), rules=named("r", rules)
+        tools=TOOLS,
+        invariants=named("structural-", invariants),
+        rules=named("r", rules),
     ),
     st.lists(decided_conditions, max_size=2),
     st.lists(decided_conditions, max_size=6),
@@ -126,7 +128,7 @@ specs = st.builds(
 
 def compiled(name: str, spec: Json) -> Policy:
     document = canonicalize_document(json.dumps(spec))
-    return Policy(document, core_named(name).policy(document))
+    return Policy(document, core_named(name).compile_policy(document))
 
 
 def on_both_cores(test: Callable[..., None]) -> Any:
@@ -139,7 +141,7 @@ def on_both_cores(test: Callable[..., None]) -> Any:
 def test_the_first_rule_that_takes_hold_decides(name: str, spec: Json, asked: list[ToolRequest]) -> None:
     policy = compiled(name, spec)
     prepared = policy.prepare(asked)
-    matches = policy.matches(prepared)
+    matches = policy.match_rules(prepared)
     for number, decided in enumerate(policy.decide_many(prepared)):
         request = asked[number]
         if not any(
@@ -177,11 +179,18 @@ def test_what_is_not_understood_is_never_allowed(name: str, spec: Json, asked: l
 @thorough
 @given(spec=specs, asked=requests, place=st.sampled_from("abc"), garbage=values)
 def test_a_value_that_is_spoiled_gains_no_permission_from_a_rule_that_cannot_be_evaluated(
-    name: str, spec: Json, asked: ToolRequest, place: str, garbage: Json
+    name: str,
+    spec: Json,
+    asked: ToolRequest,
+    place: str,
+    garbage: Json,
 ) -> None:
     policy = compiled(name, spec)
     spoiled = ToolRequest(
-        asked.server_name, asked.tool_name, {**asked.arguments, place: garbage}, asked.roles
+        asked.server_name,
+        asked.tool_name,
+        {**asked.arguments, place: garbage},
+        asked.roles,
     )
     after = policy.decide(spoiled)
     if after.decision is Decision.ALLOW and after.errors:
@@ -201,7 +210,10 @@ def test_a_value_that_is_spoiled_gains_no_permission_from_a_rule_that_cannot_be_
 @thorough
 @given(spec=specs, asked=st.lists(requests, min_size=1, max_size=8), seed=st.integers(0, 99))
 def test_a_request_is_decided_the_same_alone_and_among_others(
-    name: str, spec: Json, asked: list[ToolRequest], seed: int
+    name: str,
+    spec: Json,
+    asked: list[ToolRequest],
+    seed: int,
 ) -> None:
     policy = compiled(name, spec)
     together = policy.decide_many(asked)
@@ -214,7 +226,10 @@ def test_a_request_is_decided_the_same_alone_and_among_others(
 @thorough
 @given(spec=specs, more=decided_conditions, asked=st.lists(requests, min_size=1, max_size=8))
 def test_a_rule_behind_the_others_decides_only_what_none_of_them_did(
-    name: str, spec: Json, more: tuple[Json, str], asked: list[ToolRequest]
+    name: str,
+    spec: Json,
+    more: tuple[Json, str],
+    asked: list[ToolRequest],
 ) -> None:
     before = compiled(name, spec).decide_many(asked)
     last = rule("last", more[1], **more[0])
@@ -228,26 +243,30 @@ def test_a_rule_behind_the_others_decides_only_what_none_of_them_did(
 @thorough
 @given(spec=specs, asked=st.lists(requests, max_size=8))
 def test_other_rules_are_matched_as_if_they_were_the_policys_own(
-    name: str, spec: Json, asked: list[ToolRequest]
+    name: str,
+    spec: Json,
+    asked: list[ToolRequest],
 ) -> None:
     policy = compiled(name, spec)
     empty = compiled(name, {**spec, "invariants": [], "rules": []})
-    assert empty.matches(empty.prepare(asked), policy.rules) == policy.matches(policy.prepare(asked))
-    assert empty.matches(policy.prepare(asked), policy.rules) == policy.matches(empty.prepare(asked))
+    assert empty.match_rules(empty.prepare(asked), policy.rules) == policy.match_rules(policy.prepare(asked))
+    assert empty.match_rules(policy.prepare(asked), policy.rules) == policy.match_rules(empty.prepare(asked))
 
 
 @on_both_cores
 @thorough
 @given(given_matcher=matchers(), asked=st.lists(requests, min_size=1, max_size=8))
 def test_a_quantifier_and_its_opposite_share_the_requests_that_have_values(
-    name: str, given_matcher: Json, asked: list[ToolRequest]
+    name: str,
+    given_matcher: Json,
+    asked: list[ToolRequest],
 ) -> None:
     def matching(quantifier: str) -> Json:
         return rule(quantifier, arguments=[{**given_matcher, "quantifier": quantifier}])
 
     rules = [matching(quantifier) for quantifier in ("all", "not_all", "any", "none")]
     policy = compiled(name, policy_spec(tools=TOOLS, rules=rules))
-    every, not_every, some_do, none_does = policy.matches(policy.prepare(asked))
+    every, not_every, some_do, none_does = policy.match_rules(policy.prepare(asked))
     assert every.unevaluated == not_every.unevaluated == some_do.unevaluated == none_does.unevaluated
     assert every.holds | not_every.holds == some_do.holds | none_does.holds
     assert every.holds & not_every.holds == some_do.holds & none_does.holds == 0
@@ -258,12 +277,12 @@ def matching(name: str, kind: str, entry: str, value: str) -> bool | None:
     """Whether a value matches an entry; None when it cannot be read."""
     held = rule("r", arguments=[{"argument_roles": ["into"], "kind": kind, "among": [entry]}])
     policy = compiled(name, policy_spec(tools=TOOLS, rules=[held]))
-    (match,) = policy.matches(policy.prepare([ToolRequest("s", "t", {"b": value})]))
+    (match,) = policy.match_rules(policy.prepare([ToolRequest("s", "t", {"b": value})]))
     return None if match.unevaluated else bool(match.holds)
 
 
 paths = st.lists(st.sampled_from(["", ".", "..", "a", "b", "ab", "...", "é"]), max_size=6).map(
-    lambda segments: "/" + "/".join(segments)
+    lambda segments: "/" + "/".join(segments),
 )
 labels = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,5}", fullmatch=True)
 hosts = st.lists(labels, min_size=1, max_size=4).map(".".join)
@@ -273,7 +292,9 @@ hosts = st.lists(labels, min_size=1, max_size=4).map(".".join)
 @thorough
 @given(entry=paths, value=paths)
 def test_a_path_matches_what_it_lies_below_as_the_standard_library_has_it(
-    name: str, entry: str, value: str
+    name: str,
+    entry: str,
+    value: str,
 ) -> None:
     above, below = (PurePosixPath(normpath("/" + text.lstrip("/"))) for text in (entry, value))
     assert matching(name, "path", entry, value) is below.is_relative_to(above)
@@ -290,7 +311,13 @@ def test_a_path_matches_what_it_lies_below_as_the_standard_library_has_it(
     other=hosts,
 )
 def test_a_url_has_the_host_that_it_was_made_of(
-    name: str, host: str, scheme: str, user: str, port: str, rest: str, other: str
+    name: str,
+    host: str,
+    scheme: str,
+    user: str,
+    port: str,
+    rest: str,
+    other: str,
 ) -> None:
     url = f"{scheme}://{user}{host}{port}{rest}"
     assert matching(name, "domain", host.swapcase(), url) is True

@@ -43,16 +43,17 @@ def _drawn(seed: int, *, opaque: bool = False) -> tuple[Policy, EngineReplay]:
 def _issues(policy: Policy, replay: EngineReplay) -> Iterator[tuple[str, RuleIssueKind]]:
     rules = policy.rules
     for number, rule in enumerate(rules):
-        takes = replay.takes(rule)
+        takes = replay.applying_requests(rule)
         invariants = rules[: min(number, policy.invariants)]
         if not takes:
             yield rule["id"], RuleIssueKind.DEAD
-        elif not takes & replay.asked(invariants):
+        elif not takes & replay.unmatched_requests(invariants):
             yield rule["id"], RuleIssueKind.OVERRIDDEN
-        elif not takes & replay.asked(rules[:number]):
+        elif not takes & replay.unmatched_requests(rules[:number]):
             yield rule["id"], RuleIssueKind.SHADOWED
-        elif number >= policy.invariants and not replay.differing(
-            rules, (*rules[:number], *rules[number + 1 :])
+        elif number >= policy.invariants and not replay.differing_requests(
+            rules,
+            (*rules[:number], *rules[number + 1 :]),
         ):
             yield rule["id"], RuleIssueKind.REDUNDANT
 
@@ -81,7 +82,10 @@ def test_variants_compare_as_all_requests_show(seed: int) -> None:
     policy, replay = _drawn(seed)
     variants = [*_variants(policy, Random(seed), opaque=False)]
     for variant, verdict in zip(variants, compare_variants(policy, variants), strict=True):
-        assert isinstance(verdict, Differs if replay.differing(policy.rules, variant) else Equivalent)
+        assert isinstance(
+            verdict,
+            Differs if replay.differing_requests(policy.rules, variant) else Equivalent,
+        )
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
@@ -104,13 +108,13 @@ def _targets(policy: Policy) -> Iterator[ReachTarget]:
 
 
 def _reaching(policy: Policy, target: ReachTarget, replay: EngineReplay) -> int:
-    found = replay.asked(policy.rules[: target.rule])
+    found = replay.unmatched_requests(policy.rules[: target.rule])
     if target.decides:
-        found &= replay.takes(policy.rules[target.rule])
+        found &= replay.applying_requests(policy.rules[target.rule])
     for when in target.holds:
-        found &= replay.holds({"id": "x", "when": when, "then": "allow", "reason": "x"})
+        found &= replay.holding_requests({"id": "x", "when": when, "then": "allow", "reason": "x"})
     for when in target.fails:
-        found &= replay.refuses({"id": "x", "when": when, "then": "allow", "reason": "x"})
+        found &= replay.failing_requests({"id": "x", "when": when, "then": "allow", "reason": "x"})
     return found
 
 
@@ -137,5 +141,5 @@ def test_what_cannot_be_looked_into_never_leads_to_a_wrong_word(seed: int) -> No
         assert issue.rule_id in real
     variants = [*_variants(policy, Random(seed), opaque=True)]
     for variant, verdict in zip(variants, compare_variants(policy, variants), strict=True):
-        differing = bool(replay.differing(policy.rules, variant))
+        differing = bool(replay.differing_requests(policy.rules, variant))
         assert isinstance(verdict, Undecided) or isinstance(verdict, Differs) is differing

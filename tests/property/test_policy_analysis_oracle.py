@@ -62,7 +62,7 @@ def test_issues_are_those_that_the_solver_finds(seed: int) -> None:
         elif not oracle.is_possible(oracle.takes(rule), *map(_not, earlier)):
             expected.append((rule["id"], RuleIssueKind.SHADOWED))
         elif not oracle.is_possible(
-            oracle.decided(rules) != oracle.decided((*rules[:number], *rules[number + 1 :]))
+            oracle.decided(rules) != oracle.decided((*rules[:number], *rules[number + 1 :])),
         ):
             expected.append((rule["id"], RuleIssueKind.REDUNDANT))
     assert [(one.rule_id, one.kind) for one in find_rule_issues(policy)] == expected

@@ -29,15 +29,16 @@ POLICY = engine.compile_policy(
             "name": "A",
             "tools": [{"server_name": "a", "tool_name": "read"}],
             "rules": [],
-        }
-    )
+        },
+    ),
 )
 REQUESTS = tuple(ToolRequest("a", "read", {"n": number}) for number in range(4))
 NAMES = ("first", "second", "third", "fourth")
 
 expectations = st.sampled_from(Expectation)
 written = st.lists(
-    st.builds(TestScenario, st.sampled_from(NAMES), st.sampled_from(REQUESTS), expectations), max_size=6
+    st.builds(TestScenario, st.sampled_from(NAMES), st.sampled_from(REQUESTS), expectations),
+    max_size=6,
 )
 handwritten = st.lists(
     st.builds(
@@ -71,11 +72,11 @@ def test_whatever_is_said_round_after_round_no_request_that_must_not_be_allowed_
     said: list[tuple[dict[bytes, Decision], list[JudgeAttribution], list[TestScenario], bool]],
 ) -> None:
     suite = ScenarioSuite(POLICY, [TOOL], by_hand, lambda _finding: None)
-    suite.take(suite.sift(first).kept)
+    suite.add(suite.filter_new(first).accepted)
     safe = {_key(one) for one in suite.scenarios if one.expected_decision is not Expectation.ALLOW}
     for decided, attributions, replacements, replace_corrected in said:
         found = resolve_attributions(_failures(suite.scenarios, decided), attributions)
-        suite.correct(found.corrections)
+        suite.apply_corrections(found.corrections)
         feedback = ScenarioFeedback(corrections=found.corrections)
         suite.replace(feedback, replacements, replace_corrected=replace_corrected)
         allowed = {_key(one) for one in suite.scenarios if one.expected_decision is Expectation.ALLOW}
@@ -88,7 +89,9 @@ def test_whatever_is_said_round_after_round_no_request_that_must_not_be_allowed_
 
 @given(written, decisions, words)
 def test_every_failure_that_is_not_put_right_is_a_problem_of_the_rules(
-    first: list[TestScenario], decided: dict[bytes, Decision], attributions: list[JudgeAttribution]
+    first: list[TestScenario],
+    decided: dict[bytes, Decision],
+    attributions: list[JudgeAttribution],
 ) -> None:
     suite = drop_repeated(first)
     found = resolve_attributions(_failures(suite, decided), attributions)
@@ -104,7 +107,8 @@ def _key(scenario: TestScenario) -> bytes:
 def _failures(suite: tuple[TestScenario, ...], decided: dict[bytes, Decision]) -> list[ScenarioResult]:
     results = (
         ScenarioResult(
-            one, DecisionResult(decided[request_key(one.request)], "r", by_invariant=False, reasons=())
+            one,
+            DecisionResult(decided[request_key(one.request)], "r", by_invariant=False, reasons=()),
         )
         for one in suite
     )

@@ -26,7 +26,7 @@ RUNS = 32
 
 def holds(spec: dict[str, Any]) -> None:
     program = engine.compile(json.dumps(spec))
-    proofs = program.proofs()
+    proofs = program.prove()
     general = [proof for proof in proofs if proof.code not in {"TYPE_ERROR", "RUNAWAY_GROWTH"}]
     for persona in engine.PERSONAS if general else ():
         report = program.dry_run(runs=RUNS, persona=persona, detail=True)
@@ -55,6 +55,6 @@ def test_something_is_found_in_some_scenarios_and_nothing_in_others(shape: str) 
     codes = {
         proof.code
         for seed in range(12)
-        for proof in engine.compile(json.dumps(random_spec(seed, shape=shape))).proofs()
+        for proof in engine.compile(json.dumps(random_spec(seed, shape=shape))).prove()
     }
     assert {"DEAD_ACTION", "IMPOSSIBLE_LOSS", "UNREACHABLE_WIN"} <= codes

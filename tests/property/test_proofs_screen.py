@@ -34,7 +34,7 @@ def answers(document: bytes, horizon: int) -> tuple[bool, tuple[Proof, ...]]:
     native = core_named("native")
     canonical = native.parse(document)
     program = native.compile(canonical)
-    return program.proves_nothing(horizon), prove(canonical, program, 7, horizon)
+    return program.has_nothing_to_prove(horizon), prove(canonical, program, 7, horizon)
 
 
 def agrees(document: bytes, horizon: int) -> None:

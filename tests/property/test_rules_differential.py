@@ -32,7 +32,9 @@ objects = st.recursive(
         st.lists(inner, max_size=4),
         st.tuples(inner, inner),
         st.dictionaries(
-            st.one_of(st.text(max_size=2), scalars.filter(lambda key: key != {1})), inner, max_size=3
+            st.one_of(st.text(max_size=2), scalars.filter(lambda key: key != {1})),
+            inner,
+            max_size=3,
         ),
     ),
     max_leaves=20,
@@ -51,11 +53,11 @@ def outcome(call: Callable[[], Any]) -> tuple[str, ...]:
 def test_any_objects_have_the_same_value_or_error(logic: Any, over: Any) -> None:
     def evaluated(name: str) -> list[tuple[str, ...]]:
         core = core_named(name)
-        whole = core.rule({"var": ""}, EngineError)
+        whole = core.compile_rule({"var": ""}, EngineError)
         return [
             outcome(lambda: whole.evaluate(over)),
-            outcome(lambda: whole.evaluate(core.data(over, EngineError))),
-            outcome(lambda: core.rule(logic, EngineError).evaluate(over)),
+            outcome(lambda: whole.evaluate(core.parse_data(over, EngineError))),
+            outcome(lambda: core.compile_rule(logic, EngineError).evaluate(over)),
         ]
 
     assert evaluated("native") == evaluated("python")

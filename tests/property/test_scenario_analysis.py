@@ -72,12 +72,16 @@ def reached(scenario: Script) -> set[str]:
     while pending:
         position, counts = pending.pop()
         for text in TEXTS:
-            advance = script.advance(MatchSubject(text, DEFAULT_MODEL), position, dict(enumerate(counts)))
+            advance = script.match_prompt(
+                MatchSubject(text, DEFAULT_MODEL),
+                position,
+                dict(enumerate(counts)),
+            )
             if advance.match is not None:
                 labels.add(advance.match.label)
             after = (
                 advance.position,
-                tuple(count + (rule == advance.entered) for rule, count in enumerate(counts)),
+                tuple(count + (rule == advance.limited_rule) for rule, count in enumerate(counts)),
             )
             if after not in seen:
                 seen.add(after)

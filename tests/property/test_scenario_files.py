@@ -62,7 +62,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.samp
         "# no",
         "a = 1",
         "\0\x7f",
-    ]
+    ],
 )
 keys = texts | st.sampled_from(["a", "b-c", "d_1", "e.f", "1", "true", "$file"])
 scalars = (
@@ -96,13 +96,15 @@ def following(text: str, place: SourcePosition) -> str:
 
 @given(documents, st.sampled_from([None, 0, 1, 4]), st.booleans())
 def test_every_field_of_a_json_text_is_found_where_it_is(
-    document: dict[str, Any], indent: int | None, ascii_only: bool
+    document: dict[str, Any],
+    indent: int | None,
+    ascii_only: bool,
 ) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
     places = SourcePositions(text, format="json")
     decoder = json.JSONDecoder()
     for path, value in fields(document):
-        rest = following(text, places.find(path))
+        rest = following(text, places.position_of(path))
         if isinstance(path[-1], str):
             key, end = decoder.raw_decode(rest)
             assert key == path[-1]
@@ -223,7 +225,7 @@ def test_every_field_of_a_toml_text_is_found_in_its_line(
     document, text, lines = written
     assert tomllib.loads(text) == document
     places = SourcePositions(text, format="toml")
-    assert {path: places.find(path).line for path, _ in fields(document)} == lines
+    assert {path: places.position_of(path).line for path, _ in fields(document)} == lines
 
 
 # ---- what is written
@@ -247,7 +249,11 @@ text_patterns = st.one_of(
 )
 ranges = st.tuples(st.integers(0, 5), st.integers(0, 2**31 - 6)).map(lambda pair: (pair[0], sum(pair)))
 patterns = st.builds(
-    Pattern, text_patterns, st.none() | text_patterns, st.none() | text_patterns, st.none() | ranges
+    Pattern,
+    text_patterns,
+    st.none() | text_patterns,
+    st.none() | text_patterns,
+    st.none() | ranges,
 )
 json_values = st.recursive(scalars | st.none(), containers, max_leaves=8)
 paces = st.builds(
@@ -259,7 +265,10 @@ paces = st.builds(
     st.none() | st.integers(1, 100),
 )
 usages = st.builds(
-    ScriptedUsage, *[st.none() | counts] * 2, st.just(None), *[st.none() | counts] * 2
+    ScriptedUsage,
+    *[st.none() | counts] * 2,
+    st.just(None),
+    *[st.none() | counts] * 2,
 ) | st.builds(ScriptedUsage, st.none(), st.just(9), st.none() | st.integers(0, 9))
 calls = st.lists(st.builds(ScriptedCall, texts, json_values), min_size=1, max_size=2).map(tuple)
 spoken = st.builds(
@@ -283,7 +292,7 @@ responses = (
 @st.composite
 def failures(draw: st.DrawFn) -> Fault:
     name = draw(st.sampled_from(sorted(KINDS)))
-    settings = KINDS[name].defaults
+    settings = KINDS[name].default_settings
     for setting, about in KINDS[name].settings.items():
         if about.choices:
             settings[setting] = draw(st.sampled_from(about.choices))
@@ -294,13 +303,13 @@ def failures(draw: st.DrawFn) -> Fault:
         else:
             settings[setting] = draw(st.integers(int(about.minimum or 0), int(about.maximum or 10**6)))
     times, of, probability = draw(
-        st.sampled_from([(None, None, None), (3, None, None), (3, 10, None), (None, None, 0.25)])
+        st.sampled_from([(None, None, None), (3, None, None), (3, 10, None), (None, None, 0.25)]),
     )
     return Fault(name, settings, times, of, probability)
 
 
-always_failing = st.sampled_from([name for name, kind in KINDS.items() if not kind.spoils]).map(
-    lambda name: Fault(name, KINDS[name].defaults)
+always_failing = st.sampled_from([name for name, kind in KINDS.items() if not kind.needs_response]).map(
+    lambda name: Fault(name, KINDS[name].default_settings),
 )
 steps = st.tuples(responses, st.none()) | st.tuples(spoken, failures()) | st.tuples(st.none(), always_failing)
 turns = st.tuples(patterns, steps).map(lambda drawn: ScriptTurn(drawn[0], *drawn[1]))

@@ -27,7 +27,7 @@ _BATCH = 64
 def vouched(documents: list[bytes]) -> list[bool]:
     """For which documents the native core vouches, with their form and hash, and a program."""
     reference = core_named("python")
-    screened = core_named("native").screen(documents, 2)
+    screened = core_named("native").validate_many(documents, 2)
     for document, spotless in zip(documents, screened, strict=True):
         if spotless is not None:
             assert spotless.document == reference.parse(document)

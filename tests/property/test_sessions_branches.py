@@ -68,7 +68,7 @@ class Branching(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def now(self, name: str) -> Session:
-        session: Session = self.run(self.store.session(name))
+        session: Session = self.run(self.store.get_session(name))
         return session
 
     @rule(target=names, seed=seeds)
@@ -83,13 +83,13 @@ class Branching(RuleBasedStateMachine):
         for _ in range(count):
             request = turn_for(self.now(name), *actions)
             committed = self.run(self.played(request))
-            turn = self.run(self.store.turn(name, request.expected_turn))
+            turn = self.run(self.store.find_turn(name, request.expected_turn))
             assert turn.events[-1].chain_hash == committed.chain_hash
             self.expected[name].turns.append(turn.record)
             self.expected[name].asked.append(request)
 
     async def played(self, request: TurnRequest) -> Committed:
-        async with closing(self.sessions.take_turn(request)) as events:
+        async with closing(self.sessions.play_turn(request)) as events:
             last = [seen.event async for seen in events][-1]
         assert isinstance(last, Committed)
         return last
@@ -139,7 +139,7 @@ class Branching(RuleBasedStateMachine):
     def hears_what_happened(self, name: str, limit: int) -> None:
         heard: list[CommittedTurn | RecordedRewind] = []
         after = 0
-        while page := self.run(self.store.happened(name, after, limit)):
+        while page := self.run(self.store.list_history(name, after, limit)):
             heard += page
             assert len(page) <= limit
             last = page[-1]

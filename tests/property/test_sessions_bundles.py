@@ -67,9 +67,10 @@ def test_what_one_core_records_is_right_on_the_other(one: str, other: str) -> No
         program = program_on(recording, json.dumps(spec | scope).encode())
         game = play(program, data.draw(st.lists(plans(spec), max_size=5)))
         _, verdict = verified(
-            bundle_of(game), lambda document: program_on(verifying, document, is_canonical=True)
+            bundle_of(game),
+            lambda document: program_on(verifying, document, is_canonical=True),
         )
-        assert verdict.right, verdict.defects
+        assert verdict.is_valid, verdict.issues
         assert verdict.turns == len(game.turns)
 
     replay()
@@ -85,7 +86,7 @@ def test_long_random_sessions_are_right_on_the_other_core() -> None:
         program = program_on(recording, spec if number % 5 == 0 else endless(spec), is_canonical=True)
         game = play(program, random_plans(program.spec, chance), chance.randrange(2**53))
         _, verdict = verified(bundle_of(game), partial(program_on, verifying, is_canonical=True))
-        assert verdict.right, (SEED, number, verdict.defects)
+        assert verdict.is_valid, (SEED, number, verdict.issues)
         assert verdict.turns == len(game.turns)
         seen.update(happened(game))
     sys.stdout.write(f"{SESSIONS} sessions: {dict(seen)}\n")
@@ -127,7 +128,7 @@ def random_plans(spec: Json, chance: random.Random) -> Iterator[Plan]:
             for action in chance.choices(spec["actions"], k=chance.choice([0, 1, 1, 1, 2]))
         ]
         dice = [DieRollRequest("k", chance.randint(1, 30), chance.choice([None, "x"]))] * chance.choice(
-            [0, 0, 1, 2]
+            [0, 0, 1, 2],
         )
         changes = chance.choices(grants, k=chance.choice([0, 0, 1, 2])) if grants else []
         yield Plan(actions, dice, changes, chance.randrange(2**53) if chance.random() < 0.03 else None)
@@ -161,12 +162,12 @@ def a_game() -> Game:
 
 def test_no_byte_number_or_line_can_be_changed_unnoticed() -> None:
     bundle = bundle_of(a_game())
-    assert verdict_on(bundle).right
+    assert verdict_on(bundle).is_valid
     chance = random.Random(SEED)
     for _ in range(MUTATIONS):
         changed = mutated(bundle, chance)
         if changed != bundle:
-            assert not verdict_on(changed).right
+            assert not verdict_on(changed).is_valid
 
 
 def mutated(bundle: bytes, chance: random.Random) -> bytes:
@@ -186,7 +187,7 @@ def mutated(bundle: bytes, chance: random.Random) -> bytes:
             b"".join(lines[:at] + lines[at + 1 :]),
             b"".join([*lines[:at], lines[to], *lines[at:]]),
             b"".join(moved),
-        ]
+        ],
     )
 
 
@@ -207,7 +208,7 @@ def test_no_part_of_the_mechanics_can_be_forged() -> None:
             parent = parent[segment]
         parent[place[-1]] = another(parent[place[-1]], chance)
         forged = [*lines[:number], engine.canonicalize(value), *lines[number + 1 :]]
-        assert not verdict_on(resealed(forged)).right, (number, place)
+        assert not verdict_on(resealed(forged)).is_valid, (number, place)
 
 
 def leaves(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -71,17 +71,25 @@ async def session(random: Random, eyes: Eyes) -> None:
         audience = random.choice(VIEWERS)
         board = TurnTransaction(program, playing.snapshot)
         calls = [choice(random, program.spec["actions"]) for _ in range(random.randint(0, 2))]
-        stage, opening = begin_turn(board, calls, mistakes_cost_nothing=False)
+        stage, opening = begin_turn(board, calls, abandon_if_all_rejected=False)
         if stage is None:
             events(eyes, viewers, program.spec, opening, audience)
             return
-        scene = NarrationContext(program.spec, viewers.view(audience), turn, "words", playing, stage, past)
+        scene = NarrationContext(
+            program.spec,
+            viewers.for_viewer(audience),
+            turn,
+            "words",
+            playing,
+            stage,
+            past,
+        )
         for viewer in VIEWERS:
-            read(eyes, replace(scene, view=viewers.view(viewer)), random)
+            read(eyes, replace(scene, view=viewers.for_viewer(viewer)), random)
         told = await narrations(eyes, scene, random)
         recorded = turn_of(scene, told.narrative, pov=audience, spoken="words")
         events(eyes, viewers, program.spec, recorded.events, audience)
-        played = stage.foresee()
+        played = stage.preview()
         playing = replace(playing, turn=turn, snapshot=played.snapshot, status=played.world.status)
         past = (*past, recorded)[-HISTORY_TURNS:]
         if playing.status.kind != "ongoing":
@@ -106,32 +114,39 @@ def choice(random: Random, actions: Sequence[Any]) -> PlayerAction:
 
 
 def events(
-    eyes: Eyes, viewers: Projector, spec: Any, happened: Sequence[Event], audience: str | None
+    eyes: Eyes,
+    viewers: Projector,
+    spec: Any,
+    happened: Sequence[Event],
+    audience: str | None,
 ) -> None:
     """Look at events, as everybody gets them."""
     for viewer in VIEWERS:
-        view = viewers.view(viewer)
+        view = viewers.for_viewer(viewer)
         for number, event in enumerate(happened):
-            seen = TurnEventView("s", 1, number, view.event(event, audience), spec)
+            seen = TurnEventView("s", 1, number, view.project_event(event, audience), spec)
             eyes.look("event", viewer, turn_event_to_proto(seen).SerializeToString())
 
 
 def read(eyes: Eyes, scene: NarrationContext, random: Random) -> None:
     """Look at what can be read of a turn, by a viewer and by whoever narrates it for one."""
-    viewer, view, played = scene.view.viewer, scene.view, scene.stage.foresee()
+    viewer, view, played = scene.view.viewer, scene.view, scene.speculation.preview()
     eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, None))
     eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, played))
     eyes.look("server's telling", viewer, fallback_narration(scene, played))
-    eyes.look("state", viewer, engine.canonicalize(view.state(played.tree)))
+    eyes.look("state", viewer, engine.canonicalize(view.project_state(played.tree)))
     for change in played.changes:
-        eyes.look("diff", viewer, json.dumps([encode_value(seen) for seen in view.changes([change])]))
-    hands = NarratorToolExecutor(replace(scene, stage=SpeculativeTurn(scene.stage.board.fork())), None)
+        eyes.look("diff", viewer, json.dumps([encode_value(seen) for seen in view.project_changes([change])]))
+    hands = NarratorToolExecutor(
+        replace(scene, speculation=SpeculativeTurn(scene.speculation.transaction.fork())),
+        None,
+    )
     act = choice(random, scene.spec["actions"])
     tries: list[tuple[str, Any]] = [("query", {"path": path}) for path in PATHS]
     tries += [(f"action:{act.action_id}", act.params), ("roll", {"kind": "k", "difficulty": 9}), ("no", {})]
     calls = [ToolCall(f"c{n}", name, json.dumps(given)) for n, (name, given) in enumerate(tries)]
     for batch in (calls[:16], calls[16:]):
-        for result in hands.carry_out(batch)[0]:
+        for result in hands.execute(batch)[0]:
             eyes.look("tool answer", viewer, result.text)
 
 
@@ -139,10 +154,10 @@ async def narrations(eyes: Eyes, scene: NarrationContext, random: Random) -> Nar
     """Have a turn told by narrators that give away what they cannot know; look at what gets out."""
     for way in random.sample(sorted(WAYS), LEAKS):
         secret = random.choice(unseen(scene))
-        board = scene.stage.board.fork()
+        board = scene.speculation.transaction.fork()
         gateway = ScriptedGateway([leak(random, f"{WAYS[way](secret)}"), outcome("It is quiet.")])
-        told = await tell(eyes, replace(scene, stage=SpeculativeTurn(board), input=""), gateway)
-        assert told.conduct.withheld_secrets == 1, (way, secret)
+        told = await tell(eyes, replace(scene, speculation=SpeculativeTurn(board), input=""), gateway)
+        assert told.stats.withheld_secrets == 1, (way, secret)
     return told
 
 
@@ -163,7 +178,7 @@ def leak(random: Random, secret: str) -> list[str]:
 
 async def tell(eyes: Eyes, scene: NarrationContext, gateway: ScriptedGateway) -> NarrationResult:
     viewer = scene.view.viewer
-    async with closing(Narrator(gateway).tell(scene)) as telling:
+    async with closing(Narrator(gateway).narrate(scene)) as telling:
         happened: list[Any] = [event async for event in telling]
     prose = [event.text for event in happened if isinstance(event, NarrativeChunk)]
     spoken = [event.utterance for event in happened if isinstance(event, DialogueSpoken)]
@@ -180,8 +195,10 @@ async def tell(eyes: Eyes, scene: NarrationContext, gateway: ScriptedGateway) ->
 
 def unseen(scene: NarrationContext) -> list[str]:
     """The texts in the state that the audience does not see."""
-    tree = scene.stage.foresee().tree
-    return sorted({text for text in texts(tree) if "canary-" in text} - set(texts(scene.view.state(tree))))
+    tree = scene.speculation.preview().tree
+    return sorted(
+        {text for text in texts(tree) if "canary-" in text} - set(texts(scene.view.project_state(tree))),
+    )
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -61,7 +61,7 @@ INNER = "inner-matter"
 prose = st.one_of(
     st.text(max_size=20),
     st.sampled_from(
-        ["Plain.", "{", '{"narrative": "x"}', "```", "\x1b[2J", "“é😀”", "\\", '"', "x" * 3_000, " "]
+        ["Plain.", "{", '{"narrative": "x"}', "```", "\x1b[2J", "“é😀”", "\\", '"', "x" * 3_000, " "],
     ),
 )
 junk = st.recursive(
@@ -80,7 +80,7 @@ fields = st.sampled_from(
         "extra",
         "thoughts",
         "Narrative",
-    ]
+    ],
 )
 objects = st.builds(
     lambda before, text, after: json.dumps({**before, "narrative": text, **after}, ensure_ascii=False),
@@ -101,8 +101,8 @@ def answers(draw: st.DrawFn) -> str | list[str] | Exception:
         end = draw(st.integers(start, len(text)))
         text = draw(
             st.sampled_from(
-                [text[:start], text[:start] + text[end:], text + text, f"Sure:\n```\n{text}\n```"]
-            )
+                [text[:start], text[:start] + text[end:], text + text, f"Sure:\n```\n{text}\n```"],
+            ),
         )
     # What is left of a damaged answer may have the other matter for its prose.
     assume(not re.search(rf'"narrative"\s*:\s*"[^"]*{INNER}', text))
@@ -116,7 +116,7 @@ def scene() -> NarrationContext:
 
 
 async def told(answers: list[Answer]) -> list[Any]:
-    async with aclosing(Narrator(ScriptedGateway(answers), seconds=0.05).tell(scene())) as telling:
+    async with aclosing(Narrator(ScriptedGateway(answers), seconds=0.05).narrate(scene())) as telling:
         return [event async for event in telling]
 
 
@@ -178,8 +178,8 @@ async def play(seed: int, tally: Tally) -> None:
             return
         gateway = HostileGateway(random, spec)
         end, reasons = await endured(scene, gateway)
-        assert scene.stage.played is not None
-        record = strict_json.parse_canonical(scene.stage.played.record)
+        assert scene.speculation.result is not None
+        record = strict_json.parse_canonical(scene.speculation.result.record)
         explained(record, pure, session.snapshot, chosen, gateway if words else None)
         assert ("NARRATOR_FAILED" in reasons) <= gateway.broken, seed
         tally.answers += len(gateway.requests)
@@ -190,15 +190,15 @@ async def play(seed: int, tally: Tally) -> None:
         tally.ends[reasons[0] if reasons else end.resolution.value] += 1
         if record["status"]["kind"] != "ongoing":
             return
-        snapshot = scene.stage.played.snapshot
+        snapshot = scene.speculation.result.snapshot
         session = replace(session, snapshot=snapshot, turn=session.turn + 1)
 
 
 async def endured(scene: NarrationContext, gateway: HostileGateway) -> tuple[NarrationResult, list[str]]:
     """How a turn was told in the end, and why by the server, if it was; what was shown is what is told."""
     shown, reasons, told = "", list[str](), None
-    mechanics: list[Any] = list(scene.stage.board.events)
-    async with aclosing(Narrator(gateway, seconds=0.2).tell(scene)) as telling:
+    mechanics: list[Any] = list(scene.speculation.transaction.events)
+    async with aclosing(Narrator(gateway, seconds=0.2).narrate(scene)) as telling:
         async for happened in telling:
             match happened:
                 case NarrationResult():
@@ -215,10 +215,10 @@ async def endured(scene: NarrationContext, gateway: HostileGateway) -> tuple[Nar
                 case ActionResolved() | RuleFailed() | Rolled() | WorldResolved():
                     mechanics.append(happened)
     assert told is not None
-    assert scene.stage.played is not None
+    assert scene.speculation.result is not None
     assert shown == told.narrative
     assert any(map(str.isalnum, shown))
-    assert tuple(mechanics) == scene.stage.played.events
+    assert tuple(mechanics) == scene.speculation.result.events
     return told, reasons
 
 
@@ -246,8 +246,8 @@ def explained(
         pure.roll(state, die["kind"], die["target"], difficulty=int(die["difficulty"]))
     narrated = record.get("narrated", [])
     if narrated:
-        assert not NarratorPermissions(strict_json.parse_canonical(pure.document)).objections(
-            strict_json.parse_canonical(engine.canonicalize(narrated))
+        assert not NarratorPermissions(strict_json.parse_canonical(pure.document)).find_violations(
+            strict_json.parse_canonical(engine.canonicalize(narrated)),
         )
         own = pure.narrate(state, narrated)
         assert own.accepted

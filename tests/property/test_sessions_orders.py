@@ -59,7 +59,9 @@ faults = st.builds(Faults, at=st.integers(0, 40), kind=st.sampled_from(["error",
     st.tuples(faults, faults),
 )
 def test_of_all_who_want_a_turn_one_plays_it_once(
-    plan: list[Call], wanted: list[int], failing: tuple[Faults, Faults]
+    plan: list[Call],
+    wanted: list[int],
+    failing: tuple[Faults, Faults],
 ) -> None:
     asyncio.run(_played(plan, wanted, failing))
 
@@ -70,7 +72,7 @@ async def _played(plan: Sequence[Call], wanted: Sequence[int], failing: Sequence
             requests = [game.request(turn, "act", request_id=new_id()) for turn in wanted]
             processes = [process(game, fault) for fault in failing]
             ended = await asyncio.gather(
-                *(_made(processes[call.process], requests[call.request], call) for call in plan)
+                *(_made(processes[call.process], requests[call.request], call) for call in plan),
             )
             told: dict[int, list[list[TurnEventView]]] = {}
             for call, events in zip(plan, ended, strict=True):
@@ -99,13 +101,15 @@ async def _made(sessions: SessionManager, request: TurnRequest, call: Call) -> l
 
 
 async def _take(sessions: SessionManager, request: TurnRequest) -> list[TurnEventView]:
-    return [event async for event in sessions.take_turn(request)]
+    return [event async for event in sessions.play_turn(request)]
 
 
 async def _check(
-    game: Table, requests: Sequence[TurnRequest], told: dict[int, list[list[TurnEventView]]]
+    game: Table,
+    requests: Sequence[TurnRequest],
+    told: dict[int, list[list[TurnEventView]]],
 ) -> None:
-    turns = {turn.request_id: turn for turn in await game.store.turns(game.session_id, 0, 100)}
+    turns = {turn.request_id: turn for turn in await game.store.list_turns(game.session_id, 0, 100)}
     assert await assert_whole(game) == len(turns)
     for index, endings in told.items():
         for events in endings:

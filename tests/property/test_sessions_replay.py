@@ -44,7 +44,7 @@ async def recorded(spec: Json, plan: list[list[PlayerAction]]) -> tuple[Session,
                 if (await game.now()).session.status.kind == "ongoing":
                     turn += len(only(await game.play(turn, *actions), Committed))
             session = (await game.now()).session
-            return session, await game.store.turns(session.session_id, 0, 100)
+            return session, await game.store.list_turns(session.session_id, 0, 100)
 
 
 def params(schemas: Json) -> st.SearchStrategy[dict[str, Any]]:
@@ -59,7 +59,7 @@ def calls(spec: Json) -> st.SearchStrategy[PlayerAction]:
         [
             st.builds(PlayerAction, st.just(action["id"]), params(action["params"]))
             for action in spec["actions"]
-        ]
+        ],
     )
 
 
@@ -97,7 +97,7 @@ def test_whatever_narrators_forks_and_rewinds_do_a_session_is_right_on_both_core
         for bundle in asyncio.run(bundles_of_a_game(Random(seed))):
             for core in cores:
                 turns, verdict = verified(bundle, partial(program_on, core, is_canonical=True))
-                assert verdict.right, (seed, verdict.defects)
+                assert verdict.is_valid, (seed, verdict.issues)
                 seen["turns"] += len(turns)
             for line in bundle.splitlines():
                 seen.update(list(json.loads(line).get("record", ())))
@@ -111,7 +111,10 @@ async def bundles_of_a_game(random: Random) -> list[bytes]:
     legal = [action["id"] for action in spec["actions"]]
     with tempfile.TemporaryDirectory() as directory:
         async with table(
-            f"sqlite:///{directory}/test.db", json.dumps(spec).encode(), gateway, seconds=0.1
+            f"sqlite:///{directory}/test.db",
+            json.dumps(spec).encode(),
+            gateway,
+            seconds=0.1,
         ) as game:
             names = [game.session_id]
             for _ in range(12):

@@ -100,7 +100,9 @@ async def take(game: Table, gateway: ScriptedGateway, step: tuple[object, ...]) 
 )
 @given(steps, patience, st.booleans())
 def test_the_parts_that_a_follower_hears_are_the_whole(
-    steps: list[tuple[object, ...]], patience: list[list[int]], at_once: bool
+    steps: list[tuple[object, ...]],
+    patience: list[list[int]],
+    at_once: bool,
 ) -> None:
     async def scene() -> None:
         gateway = ScriptedGateway()

@@ -83,7 +83,7 @@ BODIES: dict[Api, Any] = {
                         "tool_use_id": "c1",
                         "content": [{"type": "text", "text": "x"}],
                         "cache_control": {"type": "ephemeral"},
-                    }
+                    },
                 ],
             },
         ],
@@ -139,8 +139,12 @@ BODIES: dict[Api, Any] = {
 
 SIMULATOR = Simulator(
     Script(
-        default_response=ScriptResponse("ä b", reasoning="r", tool_calls=(ScriptedCall("look", {"at": "a"}),))
-    )
+        default_response=ScriptResponse(
+            "ä b",
+            reasoning="r",
+            tool_calls=(ScriptedCall("look", {"at": "a"}),),
+        ),
+    ),
 )
 
 leaves = st.one_of(
@@ -194,9 +198,9 @@ def answer(wire: Wire, route: Route, body: bytes) -> None:
     call = called(route, body)
     try:
         if route.operation is not WireOperation.GENERATE:
-            wire.other(call, SIMULATOR)
+            wire.handle_other(call, SIMULATOR)
             return
-        exchange = SIMULATOR.begin(wire.request(call, SIMULATOR))
+        exchange = SIMULATOR.begin(wire.parse_request(call, SIMULATOR))
         if exchange.error is not None:
             raise exchange.error
         assert exchange.reply is not None
@@ -216,7 +220,7 @@ def posted(wire: Wire) -> list[Route]:
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.api.value)
 def test_the_body_that_is_spoilt_below_is_answered(wire: Wire) -> None:
     route = next(route for route in wire.routes if route.operation is WireOperation.GENERATE)
-    exchange = SIMULATOR.begin(wire.request(called(route, compact_json(BODIES[wire.api])), SIMULATOR))
+    exchange = SIMULATOR.begin(wire.parse_request(called(route, compact_json(BODIES[wire.api])), SIMULATOR))
     assert exchange.error is None
     assert exchange.reply is not None
 

@@ -67,7 +67,7 @@ def test_what_is_let_in_is_what_the_definition_allows(limit: int, asked: list[tu
             continue
         assert wanted <= allowed + microsecond
         let_in.append((clock, wanted))
-        allowance = answered.allowance(now)
+        allowance = answered.remaining_limits(now)
         assert allowance is not None
         assert allowance.tokens is not None
         assert allowance.tokens.remaining == max(0, int(room(limit, let_in, clock)))

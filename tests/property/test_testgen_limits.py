@@ -188,7 +188,11 @@ def test_dying_at_any_time_passes_no_limit_and_loses_no_test_that_was_written_do
             book.dies_after = book.transactions + random.randrange(1, 12)
             try:
                 await ran(
-                    schedule.author, schedule.what, schedule.subject(), book=book, worker=schedule.worker
+                    schedule.author,
+                    schedule.what,
+                    schedule.subject(),
+                    book=book,
+                    worker=schedule.worker,
                 )
             except DeadError:
                 assert book.events[: len(told)] == told

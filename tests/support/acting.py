@@ -44,12 +44,13 @@ def scene(spoken: str = "words", *, viewer: str | None = None, **more: Any) -> N
 
 async def told(gateway: ScriptedGateway, about: NarrationContext | None = None, **options: Any) -> list[Any]:
     narrator = Narrator(gateway, seconds=5.0, **options)
-    async with aclosing(narrator.tell(about or scene())) as telling:
+    async with aclosing(narrator.narrate(about or scene())) as telling:
         return [happened async for happened in telling]
 
 
 async def played(
-    *answers: Answer, about: NarrationContext | None = None
+    *answers: Answer,
+    about: NarrationContext | None = None,
 ) -> tuple[list[Any], ScriptedGateway]:
     gateway = ScriptedGateway(list(answers))
     return await told(gateway, about), gateway
@@ -66,5 +67,5 @@ def names(happened: Sequence[Any]) -> list[str]:
 
 
 def causes(about: NarrationContext) -> list[str]:
-    assert about.stage.played is not None
-    return [change.cause for change in about.stage.played.changes]
+    assert about.speculation.result is not None
+    return [change.cause for change in about.speculation.result.changes]

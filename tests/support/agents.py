@@ -62,7 +62,11 @@ class Agents:
             yield cls(AgentServiceStub(channel), channel)
 
     async def run(
-        self, agent: pb.Manifest, request_id: str = "", budget: Any = None, **inputs: str
+        self,
+        agent: pb.Manifest,
+        request_id: str = "",
+        budget: Any = None,
+        **inputs: str,
     ) -> list[pb.RunEvent]:
         """Start a run and follow it."""
         return await _events(self.stub.RunAgent(run_request(agent, request_id, budget, **inputs)))
@@ -78,11 +82,19 @@ class Agents:
         return await _events(self.stub.ResumeRun(pb.ResumeRunRequest(run_id=run_id, after_sequence=after)))
 
     async def rerun(
-        self, run_id: str, edited: pb.Phase, request_id: str = "", *, following: bool = False
+        self,
+        run_id: str,
+        edited: pb.Phase,
+        request_id: str = "",
+        *,
+        following: bool = False,
     ) -> list[pb.RunEvent]:
         """Do a phase anew, and follow the new run."""
         request = pb.RerunPhaseRequest(
-            request_id=request_id or new_id(), run_id=run_id, phase=edited, run_following=following
+            request_id=request_id or new_id(),
+            run_id=run_id,
+            phase=edited,
+            run_following=following,
         )
         return await _events(self.stub.RerunPhase(request))
 
@@ -106,7 +118,10 @@ def new_id() -> str:
 
 
 def run_request(
-    agent: pb.Manifest, request_id: str = "", budget: Any = None, **inputs: str
+    agent: pb.Manifest,
+    request_id: str = "",
+    budget: Any = None,
+    **inputs: str,
 ) -> pb.RunAgentRequest:
     """The request for a new run."""
     return pb.RunAgentRequest(request_id=request_id or new_id(), manifest=agent, inputs=inputs, budget=budget)

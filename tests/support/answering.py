@@ -31,7 +31,7 @@ class Answering(Simulator):
         self._answer = answer
 
     def begin(self, request: SimRequest) -> Exchange:
-        with self.step():
+        with self.transaction():
             self.requests.append(request)
             self.reload(Script(default_response=self._answer(request)))
             return super().begin(request)

@@ -38,7 +38,9 @@ class Api:
     async def generate(self, description: str) -> list[scenario_pb2.GenerateScenarioResponse]:
         """All events of writing a specification."""
         request = scenario_pb2.GenerateScenarioRequest(
-            request_id=new_id(), description=description, level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN
+            request_id=new_id(),
+            description=description,
+            level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN,
         )
         return [event async for event in self.scenarios.GenerateScenario(request)]
 

@@ -32,35 +32,43 @@ _CODEC = {
 def config_for(tmp_path: Path, **settings: Any) -> Config:
     """A configuration that touches nothing outside `tmp_path`."""
     return Config(
-        **{"database_url": f"sqlite:///{tmp_path / 'test.db'}", "listen": "127.0.0.1:0", **settings}
+        **{"database_url": f"sqlite:///{tmp_path / 'test.db'}", "listen": "127.0.0.1:0", **settings},
     )
 
 
 def unary(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from one `StringValue` to one."""
     return grpc.unary_unary_rpc_method_handler(
-        behavior, StringValue.FromString, StringValue.SerializeToString
+        behavior,
+        StringValue.FromString,
+        StringValue.SerializeToString,
     )
 
 
 def stream(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from one `StringValue` to many."""
     return grpc.unary_stream_rpc_method_handler(
-        behavior, StringValue.FromString, StringValue.SerializeToString
+        behavior,
+        StringValue.FromString,
+        StringValue.SerializeToString,
     )
 
 
 def upload(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from many `StringValue`s to one."""
     return grpc.stream_unary_rpc_method_handler(
-        behavior, StringValue.FromString, StringValue.SerializeToString
+        behavior,
+        StringValue.FromString,
+        StringValue.SerializeToString,
     )
 
 
 def both(behavior: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     """A method from many `StringValue`s to many."""
     return grpc.stream_stream_rpc_method_handler(
-        behavior, StringValue.FromString, StringValue.SerializeToString
+        behavior,
+        StringValue.FromString,
+        StringValue.SerializeToString,
     )
 
 
@@ -69,7 +77,7 @@ def service(**methods: grpc.RpcMethodHandler[Any, Any]) -> RegisterService:
 
     async def bind(wiring: ServiceContainer) -> None:
         wiring.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
-        wiring.register(SERVICE)
+        wiring.add_service_name(SERVICE)
 
     return bind
 

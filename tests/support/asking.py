@@ -55,4 +55,4 @@ def asked(wire: Wire, *, stream: bool, sse: bool = True) -> SimRequest:
         "authorization": "Bearer k",
         "x-goog-api-key": "k",
     }
-    return wire.request(HttpCall(route, headers, params, json.dumps(body).encode()), FakeService())
+    return wire.parse_request(HttpCall(route, headers, params, json.dumps(body).encode()), FakeService())

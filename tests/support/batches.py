@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 DICE = batch.BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64))
 
 CERTIFIED = batch.BatchOptions(
-    ValidationLevel.CERTIFICATE, DICE.dry_run, CertificateOptions(("idle", "random"), max_runs=64)
+    ValidationLevel.CERTIFICATE,
+    DICE.dry_run,
+    CertificateOptions(("idle", "random"), max_runs=64),
 )
 
 GOOD = document(chance(0.6))
@@ -52,7 +54,9 @@ def spaced(data: bytes, spaces: int) -> bytes:
 
 
 def verdicts(
-    documents: list[tuple[Any, bytes]], options: BatchOptions, **more: Any
+    documents: list[tuple[Any, bytes]],
+    options: BatchOptions,
+    **more: Any,
 ) -> dict[Any, DocumentVerdict]:
     """What a batch says of each document, in their order and not in that in which it was said."""
     found = list(batch.validate(documents, options, **more))

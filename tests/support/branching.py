@@ -45,7 +45,10 @@ ENDING = document(
 
 
 async def forked(
-    sessions: SessionManager, session_id: str, turn: int | None = None, **more: Any
+    sessions: SessionManager,
+    session_id: str,
+    turn: int | None = None,
+    **more: Any,
 ) -> SessionView:
     """Fork a session."""
     return await sessions.fork(ForkRequest(new_id(), session_id, turn, **more))
@@ -56,8 +59,8 @@ async def rewound(sessions: SessionManager, session_id: str, turn: int, **more: 
     now = (await sessions.get(session_id, None)).session.turn
     return await sessions.rewind(
         RewindRequest(
-            **{"request_id": new_id(), "session_id": session_id, "turn": turn, "expected_turn": now, **more}
-        )
+            **{"request_id": new_id(), "session_id": session_id, "turn": turn, "expected_turn": now, **more},
+        ),
     )
 
 
@@ -69,13 +72,13 @@ def turn_for(session: Session, *actions: str) -> TurnRequest:
 
 async def turns_of(store: SessionStore, session_id: str) -> list[CommittedTurn]:
     """All turns of a session."""
-    return await store.turns(session_id, 0, 1_000_000)
+    return await store.list_turns(session_id, 0, 1_000_000)
 
 
 async def verified(store: SessionStore, session_id: str) -> list[CommittedTurn]:
     """The turns of a session, which come to its state and its chain when they are played from the start."""
-    session = await store.session(session_id)
-    program = engine.compile_trusted(await store.document(session.spec_hash))
+    session = await store.get_session(session_id)
+    program = engine.compile_trusted(await store.get_document(session.spec_hash))
     snapshot = program.new_state(session.first_seed).to_json()
     chain = engine.start_hash_chain(session.first_seed, session.spec_hash)
     turns = await turns_of(store, session_id)
@@ -96,7 +99,7 @@ async def verified(store: SessionStore, session_id: str) -> list[CommittedTurn]:
 async def standing_rows(database: Database) -> dict[str, int]:
     """How many rows the tables of lines have."""
     tables = ("session_lines", "session_turns", "session_snapshots")
-    async with database.read() as connection:
+    async with database.read_variable() as connection:
         return {name: await connection.scalar(text(f"SELECT count(*) FROM {name}")) for name in tables}  # noqa: S608
 
 

@@ -67,17 +67,17 @@ def play(program: engine.Program, plans: Iterable[Plan], seed: int | None = None
     chain = engine.start_hash_chain(first_seed, program.spec_hash)
     for plan in plans:
         before = snapshot if plan.seed is None else with_seed(snapshot, plan.seed)
-        board = TurnTransaction(program, before, reseeded=plan.seed)
+        board = TurnTransaction(program, before, new_seed=plan.seed)
         steps: list[Callable[[], Any]] = [
             *(partial(board.act, call) for call in plan.actions),
             *(partial(board.roll, die) for die in plan.rolls),
-            partial(board.narrate, plan.narrated),
+            partial(board.apply_narrator_changes, plan.narrated),
         ]
         for step in steps:
             with suppress(PeripetyError):
                 step()
         try:
-            played = board.close()
+            played = board.finish()
         except PeripetyError:
             break
         chain = engine.extend_hash_chain(chain, played.record)
@@ -101,7 +101,7 @@ def play(program: engine.Program, plans: Iterable[Plan], seed: int | None = None
                 request_id=request_id,
                 pov=None,
                 events=(accepted, *played.events, NarrativeChunk(plan.prose), committed),
-            )
+            ),
         )
         snapshot = played.snapshot
         if played.world.status.kind != "ongoing":
@@ -119,7 +119,7 @@ def bundle_of(game: Game, certificate: bytes | None = None, **header: Any) -> by
             *map(writer.document, documents),
             *map(writer.turn, game.turns),
             writer.end(),
-        ]
+        ],
     )
 
 
@@ -130,12 +130,13 @@ def resealed(lines: Sequence[bytes]) -> bytes:
 
 
 def verified(
-    bundle: bytes, compiled: Callable[[bytes], engine.Program] = engine.compile_canonical
+    bundle: bytes,
+    compiled: Callable[[bytes], engine.Program] = engine.compile_canonical,
 ) -> tuple[list[ReplayedTurn], VerificationResult]:
     """What comes of verifying a bundle: its turns, and the verdict."""
     verification = BundleVerification(io.BytesIO(bundle), compiled)
     turns = [replayed for _, replayed in verification.turns()]
-    return turns, verification.verdict
+    return turns, verification.result
 
 
 def verdict_on(bundle: bytes) -> VerificationResult:

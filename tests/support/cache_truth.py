@@ -60,7 +60,12 @@ class CacheTruth:
 
     def look(self, request: SimRequest, now: float) -> SimCacheVisit:
         """Look up what a request finds."""
-        return self._caches.visit(load_models().find(request.model, request.api), "one", request.prompt, now)
+        return self._caches.begin_visit(
+            load_models().find(request.model, request.api),
+            "one",
+            request.prompt,
+            now,
+        )
 
 
 class TrueTokens:
@@ -69,7 +74,7 @@ class TrueTokens:
     def __init__(self) -> None:
         self._counted: dict[tuple[str, Segment], int] = {}
 
-    def count_for(self, call: ProviderCall) -> CountTokens:
+    def counter_for(self, call: ProviderCall) -> CountTokens:
         """Return what counts the pieces of a call's prompt."""
         if call.data.provider == "anthropic":
             return lambda piece: self._count(piece, call)
@@ -84,7 +89,7 @@ class TrueTokens:
             self._counted[call.model, piece] = _count(piece, call)
         return self._counted[call.model, piece]
 
-    def learn(self, call: ProviderCall, counted: int, reported: int) -> None:
+    def calibrate(self, call: ProviderCall, counted: int, reported: int) -> None:
         """There is nothing to learn: it is no estimate."""
         assert counted == reported, call
 
@@ -99,7 +104,7 @@ def read_as_sent(asked: ProviderCall, change: dict[str, Any] | None = None) -> S
     document = {**writes.body(asked).document, **(change or {})}
     headers = writes.headers(asked, None)
     sent = call(reads, compact_json(document), headers, params={"model": asked.model, "alt": "sse"})
-    return reads.request(sent, FakeService())
+    return reads.parse_request(sent, FakeService())
 
 
 def kept_answer(asked: ProviderCall, answer: ChatMessage) -> Sequence[SimBlock]:
@@ -115,7 +120,7 @@ def usage_of(found: SimCacheVisit) -> Usage:
     """What a provider reports of the prompt, with an answer of one token."""
     written = sum(found.written.values())
     long = found.written.get("1h", 0)
-    return Usage(found.fresh + found.read + written, 1, found.read, written, 0, long)
+    return Usage(found.fresh + found.read_variable + written, 1, found.read_variable, written, 0, long)
 
 
 def _count(piece: Segment, call: ProviderCall) -> int:

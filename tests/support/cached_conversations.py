@@ -166,9 +166,11 @@ class _Asked:
             cache=talk.cache,
         )
         self._call = ProviderCall(
-            request, talk.model, ModelCatalog.load().find(world.provider.name, talk.model)
+            request,
+            talk.model,
+            ModelCatalog.load().find(world.provider.name, talk.model),
         )
-        self._visit: CacheCallTracker = world.cache.visit(world.provider.name, "one", self._call)
+        self._visit: CacheCallTracker = world.cache.plan_call(world.provider.name, "one", self._call)
         self._read = read_as_sent(self._visit.call)
         self._found: truth.SimCacheVisit = world.truth.look(self._read, world.now)
 
@@ -177,38 +179,38 @@ class _Asked:
         found, plan = self._found, self._visit.plan
         markers = sum(block.marker is not None for block in self._read.prompt.blocks)
         tally.requests += 1
-        tally.reading += found.read > 0
+        tally.reading += found.read_variable > 0
         tally.writing += bool(found.written)
         tally.markers[markers] = tally.markers.get(markers, 0) + 1
         assert markers <= MOST_MARKERS
         if plan is None:
             # Who caches without being asked does so unless there is a way to turn it off.
             assert (found.written, markers) == ({}, 0)
-            assert found.read == 0 or self._world.provider.within is not None
+            assert found.read_variable == 0 or self._world.provider.within is not None
             return
         assert markers == len(plan.breakpoints), "a planned marker found no block"
         assert plan.predicted_write_tokens == sum(found.written.values())
         within = self._world.provider.within
         if within is None:
-            assert plan.predicted_read_tokens == found.read
+            assert plan.predicted_read_tokens == found.read_variable
         else:
-            assert plan.predicted_read_tokens <= found.read + within, (plan, found.read)
-            tally.missed += found.read > plan.predicted_read_tokens + STEP
+            assert plan.predicted_read_tokens <= found.read_variable + within, (plan, found.read_variable)
+            tally.missed += found.read_variable > plan.predicted_read_tokens + STEP
 
     def accepted(self) -> None:
         """The provider lets it in."""
-        self._found.accepted()
+        self._found.on_accepted()
 
     def started(self) -> None:
         """The answer has begun."""
-        self._found.started()
-        self._visit.started()
+        self._found.on_started()
+        self._visit.on_first_event()
 
     def ended(self, answer: ChatMessage) -> None:
         """The whole answer has come."""
-        self._found.finished(self._world.now, kept_answer(self._call, answer))
+        self._found.on_finished(self._world.now, kept_answer(self._call, answer))
         usage = usage_of(self._found)
-        self._visit.ended(AnswerFinished(answer.parts, StopReason.END, usage, self.talk.model))
+        self._visit.on_finished(AnswerFinished(answer.parts, StopReason.END, usage, self.talk.model))
 
 
 class _World:

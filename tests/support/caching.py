@@ -26,10 +26,10 @@ MODEL = "anthropic/claude-opus-5-5"
 class Letters:
     """Counts a token for each letter."""
 
-    def count_for(self, _call: ProviderCall) -> CountTokens:
+    def counter_for(self, _call: ProviderCall) -> CountTokens:
         return _letters
 
-    def learn(self, _call: ProviderCall, _counted: int, _reported: int) -> None:
+    def calibrate(self, _call: ProviderCall, _counted: int, _reported: int) -> None:
         """It is no estimate."""
 
 
@@ -58,19 +58,25 @@ class Planning:
     def visit(self, request: GenerateRequest, account: str = "one") -> CacheCallTracker:
         """Plan a request, and no more."""
         provider, _, model = (request.model or MODEL).partition("/")
-        return self.cache.visit(
-            provider, account, ProviderCall(request, model, ModelCatalog.load().find(provider, model))
+        return self.cache.plan_call(
+            provider,
+            account,
+            ProviderCall(request, model, ModelCatalog.load().find(provider, model)),
         )
 
     def ask(
-        self, request: GenerateRequest, *, read: int | None = None, said: tuple[Part, ...] = (Text("a"),)
+        self,
+        request: GenerateRequest,
+        *,
+        read: int | None = None,
+        said: tuple[Part, ...] = (Text("a"),),
     ) -> CacheCallTracker:
         """Plan a request and answer it, with as much read as was predicted, or another number of tokens."""
         visit = self.visit(request)
         assert visit.plan is not None
         found = visit.plan.predicted_read_tokens if read is None else read
         usage = Usage(Prompt(visit.call, visit.call.data.provider, "one", _letters).tokens, 1, found)
-        visit.ended(AnswerFinished(said, StopReason.END, usage, visit.call.model))
+        visit.on_finished(AnswerFinished(said, StopReason.END, usage, visit.call.model))
         return visit
 
 

@@ -50,7 +50,7 @@ def contest(**parts: Any) -> Json:
             },
             "horizon": 6,
             **parts,
-        }
+        },
     )
 
 

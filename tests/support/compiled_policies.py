@@ -68,7 +68,7 @@ def policy_document(**more: Any) -> bytes:
                     "when": {"arguments": [path | {"among": ["/z"]}]},
                     "then": "deny",
                     "reason": "nothing below /z is touched",
-                }
+                },
             ],
             "rules": [
                 {
@@ -85,7 +85,7 @@ def policy_document(**more: Any) -> bytes:
                 },
             ],
         }
-        | more
+        | more,
     )
 
 

@@ -75,7 +75,11 @@ class Conversation:
         new = SimMessage(SimRole.USER, prompt)
         messages = (new,) if self.named else (*self.said, new)
         return SimRequest(
-            Api.OPENAI_CHAT, "m", messages, key="k", conversation=self.name if self.named else None
+            Api.OPENAI_CHAT,
+            "m",
+            messages,
+            key="k",
+            conversation=self.name if self.named else None,
         )
 
     def expected(self, prompt: str) -> str | None:
@@ -112,8 +116,8 @@ class Conversation:
 def ask(simulator: Simulator, request: SimRequest) -> tuple[str | None, str]:
     """The text of an answer, None for an error; and all of it, for comparing transcripts."""
     exchange = simulator.begin(request)
-    exchange.started()
-    exchange.finished(())
+    exchange.on_started()
+    exchange.on_finished(())
     if exchange.reply is None:
         return None, f"{exchange.id} {exchange.error!r}"
     text = "".join(part.text for part in exchange.reply.parts if isinstance(part, TextPart))

@@ -82,11 +82,14 @@ class Asked:
         url = urlsplit(endpoint.base_url + ours.path(call))
         headers = {name.lower(): value for name, value in ours.headers(call, KEY).items()}
         data = json.dumps(body.document).encode()
-        target = _ROUTER.choose(_ROUTER.at(url.path), headers, data)
+        target = _ROUTER.select_target(_ROUTER.targets_at(url.path), headers, data)
         simulated = SimulatedCall(
-            target.route, headers, {**dict(parse_qsl(url.query)), **target.params}, data
+            target.route,
+            headers,
+            {**dict(parse_qsl(url.query)), **target.params},
+            data,
         )
-        request = target.wire.request(simulated, FakeService())
+        request = target.wire.parse_request(simulated, FakeService())
         return cls(call, body, request, endpoint, ours, target.wire)
 
     def answered(self, reply: SimReply, size: int) -> AnswerFinished:

@@ -145,7 +145,11 @@ def _of_name(module: _Module, name: str, function: _Function | None, seen: tuple
 
 
 def _of_parameter(
-    module: _Module, function: _Function, name: str, arguments: list[str], seen: tuple[str, ...]
+    module: _Module,
+    function: _Function,
+    name: str,
+    arguments: list[str],
+    seen: tuple[str, ...],
 ) -> set[str]:
     if function.name in seen or name not in _KEYWORDS:
         return set()

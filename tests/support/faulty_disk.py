@@ -82,7 +82,10 @@ class FaultyDisk:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.mend()
         self._library.sqlite3_vfs_register(addressof(self._usual), 1)

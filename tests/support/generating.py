@@ -39,8 +39,8 @@ LEVEL = pb.VALIDATION_LEVEL_CERTIFICATE if engine.BACKEND == "native" else pb.VA
 class Listening(Simulator):
     """A scripted LLM that keeps whole requests."""
 
-    def __init__(self, scenario: Script) -> None:
-        super().__init__(scenario)
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
         self.requests: list[SimRequest] = []
 
     def begin(self, request: SimRequest) -> Exchange:

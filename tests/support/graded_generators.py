@@ -190,7 +190,8 @@ def _truncated(good: Json) -> Written:
     before = {key: good[key] for key in keys[: keys.index("loss_conditions")]}
     text = json.dumps(good, ensure_ascii=False)
     return Written(
-        ScriptResponse(text[: text.index('"loss_conditions"') + 40], stop=SimStopReason.LENGTH), before
+        ScriptResponse(text[: text.index('"loss_conditions"') + 40], stop=SimStopReason.LENGTH),
+        before,
     )
 
 

@@ -191,7 +191,7 @@ class HostileGateway(ScriptedGateway):
         if random.random() < 0.1:
             return random.choice(_NO_OUTCOMES)
         damage = random.choice(
-            (str, str, self._cut, self._doubled, self._thought, self._fenced, self._spoilt)
+            (str, str, self._cut, self._doubled, self._thought, self._fenced, self._spoilt),
         )
         text = damage(self._outcome())
         return text if random.random() < 0.998 else f'{{"narrative": "{"x" * 10_000_000}'

@@ -39,7 +39,11 @@ def killing() -> Iterator[Callable[[str, int, float], list[int]]]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tests), *sys.path])}
     command = [sys.executable, "-m", "support.killing"]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

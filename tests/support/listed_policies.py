@@ -51,10 +51,15 @@ def all_requests() -> list[ToolRequest]:
     return [
         ToolRequest("alpha", "a", {key: value for key, value in arguments if value is not _NOTHING}, callers)
         for path, label, amount, mode, force, callers in product(
-            (_NOTHING, *_PATHS), labels, _AMOUNTS, modes, (_NOTHING, False, True), roles
+            (_NOTHING, *_PATHS),
+            labels,
+            _AMOUNTS,
+            modes,
+            (_NOTHING, False, True),
+            roles,
         )
         for arguments in [
-            [("path", path), ("labels", label), ("amount", amount), ("options", mode), ("force", force)]
+            [("path", path), ("labels", label), ("amount", amount), ("options", mode), ("force", force)],
         ]
     ]
 
@@ -112,7 +117,7 @@ def _logic(random: Random, depth: int, *, opaque: bool) -> Any:
             (
                 {"<": [{"var": "arguments.amount"}, both]},
                 {random.choice(("some", "all", "none")): [{"var": "arguments.labels"}, labelled]},
-            )
+            ),
         )
     mode, amount = {"var": "arguments.options.mode"}, {"var": "arguments.amount"}
     literal = random.choice(("quick", "7", "", 7, 2, 0, None, True))
@@ -122,7 +127,7 @@ def _logic(random: Random, depth: int, *, opaque: bool) -> Any:
                 random.choice(("<", "<=", ">", ">=", "==", "!=", "===", "!==")): [
                     amount,
                     random.randint(-1, 3),
-                ]
+                ],
             },
             {random.choice(("<", "<=")): [random.randint(0, 2), amount, random.randint(1, 3)]},
             {random.choice(("==", "!=", "===", "!==")): [mode, literal]},
@@ -135,5 +140,5 @@ def _logic(random: Random, depth: int, *, opaque: bool) -> Any:
             {"var": random.choice(("arguments.labels", "arguments.force", "arguments.amount"))},
             {"in": [random.choice(_ROLES), {"var": "roles"}]},
             {"===": [{"var": "tool"}, random.choice(("a", "b"))]},
-        )
+        ),
     )

@@ -44,7 +44,7 @@ async def prompts(document: bytes, turns: int, viewer: str | None = None) -> Asy
     actions = {action["id"]: action for action in program.spec["actions"]}
     cast = [entity["id"] for entity in program.spec.get("entities", ())]
     session = session_of(program)
-    view = Projector(program.spec).view(viewer)
+    view = Projector(program.spec).for_viewer(viewer)
     past: tuple[CommittedTurn, ...] = ()
     for turn in range(1, turns + 1):
         board = TurnTransaction(program, session.snapshot)
@@ -52,17 +52,17 @@ async def prompts(document: bytes, turns: int, viewer: str | None = None) -> Asy
         chosen = [actions[random.choice(legal)]] if legal and turn % 3 else []
         calls = [PlayerAction(action["id"], random_params(random, action)) for action in chosen]
         spoken = "" if turn % 2 else " ".join(_words(random, 12))
-        stage, _ = begin_turn(board, calls, mistakes_cost_nothing=False)
+        stage, _ = begin_turn(board, calls, abandon_if_all_rejected=False)
         if stage is None:
             raise AssertionError("the turn outgrew a limit")
         scene = NarrationContext(program.spec, view, turn, spoken, session, stage, past)
         gateway = ScriptedGateway([_answer(random, cast)])
-        async with closing(Narrator(gateway).tell(scene)) as telling:
+        async with closing(Narrator(gateway).narrate(scene)) as telling:
             *_, told = [happened async for happened in telling]
-        if not isinstance(told, NarrationResult) or stage.played is None:
+        if not isinstance(told, NarrationResult) or stage.result is None:
             raise AssertionError("the turn was not told")
         yield gateway.requests[0]
-        session = replace(session, turn=turn, snapshot=stage.played.snapshot, memories=told.memories)
+        session = replace(session, turn=turn, snapshot=stage.result.snapshot, memories=told.memories)
         past = (*past, turn_of(scene, told.narrative, pov=viewer, spoken=spoken))[-HISTORY_TURNS:]
 
 

@@ -169,7 +169,11 @@ class Author:
 
 
 def _completion(
-    request: GenerateRequest, text: str, calls: tuple[ToolCall, ...], stop: StopReason, value: Any
+    request: GenerateRequest,
+    text: str,
+    calls: tuple[ToolCall, ...],
+    stop: StopReason,
+    value: Any,
 ) -> Completion:
     message = ChatMessage(ChatRole.ASSISTANT, (*ChatMessage.assistant(text).parts, *calls))
     written = len(text) + sum(len(call.arguments) + 8 for call in calls)
@@ -327,10 +331,13 @@ class NumberedSubject:
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
         return frozenset({"none"} & {*among})
 
-    def floor(self) -> Iterable[DraftTest]:
+    def baseline_tests(self) -> Iterable[DraftTest]:
         for part in self._floor:
             yield DraftTest(
-                f"part_{part}", f"part {part} of the floor", body={"parts": [part]}, category="alpha"
+                f"part_{part}",
+                f"part {part} of the floor",
+                body={"parts": [part]},
+                category="alpha",
             )
 
 
@@ -390,7 +397,14 @@ async def ran(
     """Work on a run, from wherever its book says that it is."""
     book = Book() if book is None else book
     runner = GenerationRunner(
-        "run", author, what, subject, worker or Inline(), book, events=[*book.events], account=book.account
+        "run",
+        author,
+        what,
+        subject,
+        worker or Inline(),
+        book,
+        events=[*book.events],
+        account=book.account,
     )
-    await runner.go()
+    await runner.run()
     return book

@@ -31,10 +31,10 @@ def compiled_report(document: Any, **options: Any) -> tuple[Report, int | None]:
     """The report with generated source, and how many runs it left; None when there is no such source."""
     rules, chosen = _rules(document), _options(options)
     players = CompiledRunners(rules)
-    player = players.under(chosen["persona"])
-    return dry_run(rules, chosen, players), player.left if player else None
+    player = players.get_runner(chosen["persona"])
+    return dry_run(rules, chosen, players), player.abandoned_runs if player else None
 
 
 def player_of(document: Any, persona: str = "random") -> CompiledRunner | None:
     """The generated player of a scenario."""
-    return CompiledRunners(_rules(document)).under(persona)
+    return CompiledRunners(_rules(document)).get_runner(persona)

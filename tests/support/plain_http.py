@@ -25,7 +25,11 @@ class Response:
 
 
 def send(
-    url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    url: str,
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: dict[str, str] | None = None,
 ) -> Response:
     """Send a request; a body that is not bytes is sent as JSON."""
     data = body if isinstance(body, bytes | None) else json.dumps(body).encode()

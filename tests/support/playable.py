@@ -22,5 +22,5 @@ def playable() -> bytes:
             loss_conditions=[at_most("a_gone", "state.a", 0), at_most("b_gone", "state.b", 0)],
             negativity_budget={"min_fail_rate": 0.2, "decay_per_turn": {"state.a": 1}},
             horizon=ROUNDS,
-        )
+        ),
     ).encode()

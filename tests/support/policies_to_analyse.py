@@ -41,11 +41,17 @@ def matching(*among: str, quantifier: str = "all", role: str = "place", kind: st
 
 
 def policy_of(
-    *rules: Json, invariants: tuple[Json, ...] = (), tools: tuple[Json, ...] = (), lists: Json | None = None
+    *rules: Json,
+    invariants: tuple[Json, ...] = (),
+    tools: tuple[Json, ...] = (),
+    lists: Json | None = None,
 ) -> Policy:
     """A policy with some rules."""
     return engine.compile_policy(
         policy_document(
-            tools=[*tools] or [tool()], invariants=[*invariants], rules=[*rules], lists=lists or {}
-        )
+            tools=[*tools] or [tool()],
+            invariants=[*invariants],
+            rules=[*rules],
+            lists=lists or {},
+        ),
     )

@@ -79,7 +79,7 @@ class FakeModel:
         text = text if isinstance(text, str) else json.dumps(text)
         yield TextDelta(text)
         yield Completed(
-            Completion(ChatMessage.assistant(text), None, USAGE, stop, "scripted", "fake", cost=5)
+            Completion(ChatMessage.assistant(text), None, USAGE, stop, "scripted", "fake", cost=5),
         )
 
     def of(self, name: str) -> list[GenerateRequest]:

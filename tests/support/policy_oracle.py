@@ -84,7 +84,7 @@ def _logic(random: Random, depth: int) -> Json:
             {"in": [_var("mode"), random.sample(_MODES, 2)]},
             {"missing": [f"arguments.{random.choice(('mode', 'count'))}"]},
             {"in": [random.choice(_ROLES), {"var": "roles"}]},
-        )
+        ),
     )
 
 
@@ -106,7 +106,9 @@ class _Text:
             for one, other in zip(self.segments, self.segments[1:], strict=False)
         ]
         return z3.And(
-            *ends, *(one >= 0 for one in self.segments), *(one > 0 for one in self.segments[:least])
+            *ends,
+            *(one >= 0 for one in self.segments),
+            *(one > 0 for one in self.segments[:least]),
         )
 
     def begins(self, words: Sequence[int]) -> z3.BoolRef:

@@ -166,8 +166,11 @@ class ScriptedModel:
         asked = failed["request"]
         right = self.true.expects(
             ToolRequest(
-                asked["server_name"], asked["tool_name"], asked["arguments"], tuple(asked.get("roles", ()))
-            )
+                asked["server_name"],
+                asked["tool_name"],
+                asked["arguments"],
+                tuple(asked.get("roles", ())),
+            ),
         )
         said = {"description": failed["description"], "reasoning": "The written policy says so."}
         expected = Expectation(failed["expected_decision"])

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def serving_policies(
-    database_url: str, compiler: PolicyCompilerProtocol, **settings: Any
+    database_url: str,
+    compiler: PolicyCompilerProtocol,
+    **settings: Any,
 ) -> AsyncIterator[PolicyServiceAsyncStub]:
     """Serve them and connect."""
 
     async def bind(wiring: ServiceContainer) -> None:
-        await register_service_with(wiring, compiler, ArtifactStore(await wiring.database(), "fake"))
+        await register_service_with(wiring, compiler, ArtifactStore(await wiring.get_database(), "fake"))
 
     config = Config(database_url=SecretStr(database_url), listen="127.0.0.1:0", **settings)
     async with serve_registered(config, [bind]) as app, open_channel(app.address) as channel:

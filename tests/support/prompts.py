@@ -35,12 +35,19 @@ def block(
     content = json.dumps({"text": long, "type": kind}, separators=(",", ":")).encode()
     outside = section is not CacheSection.MESSAGES
     return SimBlock(
-        section, kind, content, tokens, CacheBreakpoint(ttl) if ttl else None, -1 if outside else message
+        section,
+        kind,
+        content,
+        tokens,
+        CacheBreakpoint(ttl) if ttl else None,
+        -1 if outside else message,
     )
 
 
 def prompt(
-    *blocks: SimBlock, settings: dict[CacheSection, bytes] | None = None, **controls: Any
+    *blocks: SimBlock,
+    settings: dict[CacheSection, bytes] | None = None,
+    **controls: Any,
 ) -> SimPrompt:
     """A prompt of these blocks."""
     return SimPrompt(blocks, settings or {}, controls)
@@ -50,7 +57,12 @@ class Client:
     """Somebody who asks a model, one request after the other, at the times of a clock moved by hand."""
 
     def __init__(
-        self, api: Api, model: str, *, caches: SimPromptCaches | None = None, scope: str = "one"
+        self,
+        api: Api,
+        model: str,
+        *,
+        caches: SimPromptCaches | None = None,
+        scope: str = "one",
     ) -> None:
         tables: dict[str, StateTable] = defaultdict(StateTable)
         self.caches = caches or SimPromptCaches(tables["cache"], tables["contents"])
@@ -67,13 +79,13 @@ class Client:
 
     def look(self, asked: SimPrompt) -> SimCacheVisit:
         """Only look."""
-        return self.caches.visit(self.model, self.scope, asked, self.now)
+        return self.caches.begin_visit(self.model, self.scope, asked, self.now)
 
     def ask(self, asked: SimPrompt, *, seconds: float = 0, answer: Sequence[SimBlock] = ()) -> SimCacheVisit:
         """Ask, and have the whole answer so many seconds later."""
         visit = self.look(asked)
-        visit.accepted()
-        visit.started()
+        visit.on_accepted()
+        visit.on_started()
         self.now += seconds
-        visit.finished(self.now, answer)
+        visit.on_finished(self.now, answer)
         return visit

@@ -91,7 +91,7 @@ def random_logic(random: Random, depth: int = 4) -> Any:
                 random_logic(random, depth - 1),
                 random.choice(_FOLDS),
                 random.choice((0, "", [], None)),
-            ]
+            ],
         }
     return {random.choice(_OPERATORS): _operand(random, depth - 1)}
 

@@ -198,7 +198,7 @@ def _random_glob(random: Random) -> tuple[str, str]:
     for _ in range(random.randint(0, 4)):
         character = random.choice(CHARACTERS)
         part, like = random.choice(
-            (("*", character), ("?", character), ("[ab]", "a"), ("[!ab]", character), ("[b-k1]", "k"))
+            (("*", character), ("?", character), ("[ab]", "a"), ("[!ab]", character), ("[b-k1]", "k")),
         )
         if random.random() < 0.5:
             part = like = random.choice(WORDS)
@@ -269,7 +269,8 @@ def random_rules(random: Random, most: int = 20) -> RandomRules:
 
 
 def _random_text(
-    random: Random, words: Sequence[str] = WORDS
+    random: Random,
+    words: Sequence[str] = WORDS,
 ) -> tuple[TextPattern, Callable[[str], bool], str]:
     kind = random.choice((TextKind.EXACT, TextKind.CONTAINS, TextKind.REGEX, TextKind.GLOB, TextKind.REGEX))
     if random.random() < 0.04:

@@ -175,7 +175,8 @@ class _Writer:
             outer, _, inner = argument.name.partition(".")
             if inner:
                 nested = whole["properties"].setdefault(
-                    outer, {"type": "object", "properties": {}, "additionalProperties": False}
+                    outer,
+                    {"type": "object", "properties": {}, "additionalProperties": False},
                 )
                 nested["properties"][inner] = argument.schema
             else:

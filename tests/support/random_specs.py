@@ -50,13 +50,25 @@ SHAPES: dict[str, _Shape] = {
     "schedules": _Shape(flags=(0, 1), arrays=True, schedules=0.5),
     "lasting": _Shape(events=(3, 9), lasting=0.8),
     "failing": _Shape(
-        flags=(0, 1), texts=(0, 2), arrays=True, objects=True, params=0.4, slips=0.25, habits=0.3
+        flags=(0, 1),
+        texts=(0, 2),
+        arrays=True,
+        objects=True,
+        params=0.4,
+        slips=0.25,
+        habits=0.3,
     ),
     "many": _Shape(flags=(0, 2), texts=(0, 1), actions=(20, 60), events=(0, 20)),
     "long": _Shape(flags=(0, 1), horizons=(200, 1000)),
     "short": _Shape(horizons=(1, 2), ends_at_once=0.6),
     "growing": _Shape(
-        texts=(1, 2), arrays=True, objects=True, schedules=0.2, growth=0.5, derives=0.7, horizons=(30, 60)
+        texts=(1, 2),
+        arrays=True,
+        objects=True,
+        schedules=0.2,
+        growth=0.5,
+        derives=0.7,
+        horizons=(30, 60),
     ),
     "mixed": _Shape(
         flags=(0, 3),
@@ -129,11 +141,11 @@ def _argument(random: Random, schema: Json) -> Any:
             return random.choice(["", "é", "x" * schema["maxLength"], "low"])
         case "integer":
             return random.choice(
-                [schema["minimum"], schema["maximum"], random.randint(schema["minimum"], schema["maximum"])]
+                [schema["minimum"], schema["maximum"], random.randint(schema["minimum"], schema["maximum"])],
             )
         case _:
             return random.choice(
-                [schema["minimum"], schema["maximum"], random.uniform(schema["minimum"], schema["maximum"])]
+                [schema["minimum"], schema["maximum"], random.uniform(schema["minimum"], schema["maximum"])],
             )
 
 
@@ -281,7 +293,7 @@ class _Author:
                 {"type": "boolean", "enum": [True]},
                 {"type": "string", "enum": random.sample([*_TEXTS], random.randint(1, 3))},
                 {"type": "string", "maxLength": random.choice((1, 4, 64))},
-            )
+            ),
         )
 
     def event(self, name: str, scope: _Scope) -> Json:
@@ -308,7 +320,7 @@ class _Author:
     def losses(self, scope: _Scope) -> list[Json]:
         number = self.random.choice(self.paths["number"])
         losses: list[Json] = [
-            {"id": "l0", "when": {"<=": [{"var": number}, self.random.choice((-80, -30, -10, 0))]}}
+            {"id": "l0", "when": {"<=": [{"var": number}, self.random.choice((-80, -30, -10, 0))]}},
         ]
         losses += [
             {"id": f"l{n}", "when": self.condition(scope, 2)} for n in range(1, self.random.randint(2, 4))
@@ -318,7 +330,7 @@ class _Author:
                 {
                     "id": loss["id"],
                     "when": {
-                        "and": [{">": [{"var": "turn"}, self.random.choice((3, 10, 25))]}, loss["when"]]
+                        "and": [{">": [{"var": "turn"}, self.random.choice((3, 10, 25))]}, loss["when"]],
                     },
                 }
                 for loss in losses[1:]
@@ -332,11 +344,11 @@ class _Author:
     def wins(self, scope: _Scope) -> list[Json]:
         number = self.random.choice(self.paths["number"])
         wins: list[Json] = [
-            {"id": "w0", "when": {">": [{"var": number}, self.random.choice((40, 200, 1e6))]}}
+            {"id": "w0", "when": {">": [{"var": number}, self.random.choice((40, 200, 1e6))]}},
         ]
         if self.chance(0.3):
             wins.append(
-                {"id": "w1", "when": {"and": [{">": [{"var": "turn"}, 15]}, self.condition(scope, 2)]}}
+                {"id": "w1", "when": {"and": [{">": [{"var": "turn"}, 15]}, self.condition(scope, 2)]}},
             )
         return wins
 
@@ -412,7 +424,8 @@ class _Author:
             kinds = {key: random.choice(("number", "text", "flag", "array")) for key in _KEYS}
         else:
             kinds = dict.fromkeys(
-                {"state.tree": ["n", "odd key"], "state.tree.inner": ["m"], "state": ["n0"]}[path], "number"
+                {"state.tree": ["n", "odd key"], "state.tree.inner": ["m"], "state": ["n0"]}[path],
+                "number",
             )
         keys = random.sample([*kinds], random.randint(0, min(3, len(kinds))))
         literal = {key: self.literal(kinds[key]) for key in keys}
@@ -535,7 +548,7 @@ class _Author:
                 {"max": [current, total]},
                 {"if": [{">": [current, total]}, current, total]},
                 {"-": [{"*": [total, 0.5]}, current]},
-            )
+            ),
         )
 
     def truth(self, scope: _Scope, depth: int) -> Any:
@@ -545,7 +558,7 @@ class _Author:
             return self.expression("flag", scope, depth)
 
         operator = random.choice(
-            ("compare", "compare", "compare", "and", "or", "!", "!!", "in", "some", "missing")
+            ("compare", "compare", "compare", "and", "or", "!", "!!", "in", "some", "missing"),
         )
         if operator == "compare":
             kind = random.choice(("number", "number", "number", "number", "text", "flag"))

@@ -83,11 +83,14 @@ async def opened_registry(database_url: str) -> AsyncIterator[ScenarioRegistry]:
 
 
 async def compiling(
-    registry: ScenarioRegistry, data: bytes, options: DryRunOptions | None = None, **more: Any
+    registry: ScenarioRegistry,
+    data: bytes,
+    options: DryRunOptions | None = None,
+    **more: Any,
 ) -> list[RegistrationEvent]:
     """Everything that happens while a document is compiled."""
     compiler = ScenarioRegistrar(registry, ProgramCache(), WORKERS)
-    async with closing(compiler.compile(data, options or DryRunOptions(), **more)) as events:
+    async with closing(compiler.register(data, options or DryRunOptions(), **more)) as events:
         return [event async for event in events]
 
 

@@ -38,18 +38,22 @@ def scene_of(
     """The next turn of a session, after what the player chose."""
     program = engine.compile(document)
     playing = session_of(program, **session)
-    stage, _ = begin_turn(TurnTransaction(program, playing.snapshot), actions, mistakes_cost_nothing=False)
+    stage, _ = begin_turn(TurnTransaction(program, playing.snapshot), actions, abandon_if_all_rejected=False)
     if stage is None:
         raise AssertionError("the turn outgrew a limit")
-    view = Projector(program.spec).view(viewer)
+    view = Projector(program.spec).for_viewer(viewer)
     return NarrationContext(program.spec, view, playing.turn + 1, spoken, playing, stage, past)
 
 
 def turn_of(
-    scene: NarrationContext, narrative: str, *, pov: str | None = None, spoken: str = ""
+    scene: NarrationContext,
+    narrative: str,
+    *,
+    pov: str | None = None,
+    spoken: str = "",
 ) -> CommittedTurn:
     """The turn of a scene as it is recorded once it was told."""
-    played = scene.stage.foresee()
+    played = scene.speculation.preview()
     accepted = Accepted("attempt", "request", (), spoken)
     committed = Committed(
         state_hash=played.state_hash,

@@ -141,7 +141,7 @@ _BROKEN: dict[str, Callable[[Any, Any], list[Any]]] = {
     "minItems": lambda least, value: [value[:length] for length in range(least)],
     "maxItems": lambda most, value: [[*value, *[copy.deepcopy(value[-1])] * most]],
     "maxProperties": lambda most, value: [
-        {**value, **{f"k{index}": next(iter(value.values())) for index in range(most)}}
+        {**value, **{f"k{index}": next(iter(value.values())) for index in range(most)}},
     ],
     "required": lambda keys, value: [
         {key: item for key, item in value.items() if key != missing} for missing in keys

@@ -60,5 +60,10 @@ def submission(game: Table, turn: int, seat_id: str, *actions: str, **more: Any)
     """What a seat hands in."""
     calls = tuple(PlayerAction(name, {}) for name in actions)
     return SubmitActionsRequest(
-        game.session_id, more.pop("request_id", new_id()), turn, seat_id, calls, **more
+        game.session_id,
+        more.pop("request_id", new_id()),
+        turn,
+        seat_id,
+        calls,
+        **more,
     )

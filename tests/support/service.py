@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def channel_to(
-    tmp_path: Path, spoken: Spoken, url: str, **settings: Any
+    tmp_path: Path,
+    spoken: Spoken,
+    url: str,
+    **settings: Any,
 ) -> AsyncIterator[grpc.aio.Channel]:
     """Serve a gateway that asks a provider at this URL, and open a channel to it."""
     own = config_for(tmp_path).model_dump(exclude_unset=True)

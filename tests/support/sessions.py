@@ -137,7 +137,7 @@ class ScriptedGateway:
                 "fake",
                 cost=SPENT.cost,
                 cache_savings=SPENT.cache_savings,
-            )
+            ),
         )
 
     async def _keep_silent(self) -> None:
@@ -156,16 +156,20 @@ class OneScenario:
         self.certificate = certificate
         program = engine.compile(document)
         self.scenario = Scenario(
-            "scenario", program.spec["name"], program.spec_hash, program.document, datetime.now(UTC)
+            "scenario",
+            program.spec["name"],
+            program.spec_hash,
+            program.document,
+            datetime.now(UTC),
         )
 
-    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
+    async def get_scenario(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
         known = self.scenario
         if scenario_id != known.scenario_id or spec_hash not in {None, known.spec_hash}:
             raise NotFoundError(f".scenario_id: there is no scenario '{scenario_id}'")
         return known
 
-    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+    async def get_certificate_document(self, scenario_id: str, spec_hash: str) -> bytes | None:
         named = (scenario_id, spec_hash) == (self.scenario.scenario_id, self.scenario.spec_hash)
         return self.certificate if named else None
 
@@ -181,11 +185,15 @@ class Table:
 
     async def take(self, request: TurnRequest) -> list[TurnEventView]:
         """Play a turn to its end."""
-        async with closing(self.sessions.take_turn(request)) as events:
+        async with closing(self.sessions.play_turn(request)) as events:
             return [event async for event in events]
 
     def request(
-        self, turn: int, *actions: str | PlayerAction, request_id: str | None = None, **more: Any
+        self,
+        turn: int,
+        *actions: str | PlayerAction,
+        request_id: str | None = None,
+        **more: Any,
     ) -> TurnRequest:
         """A turn to ask for."""
         calls = tuple(PlayerAction(a, {}) if isinstance(a, str) else a for a in actions)
@@ -216,7 +224,11 @@ async def table(
         kept = store(database)
         narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
         sessions = SessionManager(
-            kept, OneScenario(document), rulesets(kept), narrator, message_limit(message_bytes)
+            kept,
+            OneScenario(document),
+            rulesets(kept),
+            narrator,
+            message_limit(message_bytes),
         )
         made = await sessions.create(NewSession(new_id(), "scenario"))
         yield Table(sessions, kept, database, made.session.session_id)
@@ -231,7 +243,7 @@ def sessions_over(store: SessionStore, scenarios: ScenarioSource, gateway: Model
 
 def rulesets(store: SessionStore, programs: ProgramCache | None = None) -> RulesetCache:
     """The scenarios that the sessions of a store play."""
-    return RulesetCache(store.document, programs or ProgramCache())
+    return RulesetCache(store.get_document, programs or ProgramCache())
 
 
 def servicer(game: Table) -> SessionServicer:
@@ -242,7 +254,7 @@ def servicer(game: Table) -> SessionServicer:
 async def assert_whole(game: Table) -> int:
     """Hold a session whose action adds one to `a` against its log; the turn at whose end it is."""
     session = (await game.now()).session
-    turns = await game.store.turns(session.session_id, 0, 100)
+    turns = await game.store.list_turns(session.session_id, 0, 100)
     chain, sequence = engine.start_hash_chain(session.seed, session.spec_hash), 0
     for number, turn in enumerate(turns, 1):
         chain = engine.extend_hash_chain(chain, turn.record)

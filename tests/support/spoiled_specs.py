@@ -210,7 +210,7 @@ def _vary(random: Random, place: Place) -> None:
         container[key] = not value
     elif isinstance(value, int | float):
         container[key] = random.choice(
-            (-value, value + 1, value * 1000, value / 7, 0, 1, 0.3, 0.31, 1_000_001)
+            (-value, value + 1, value * 1000, value / 7, 0, 1, 0.3, 0.31, 1_000_001),
         )
     elif isinstance(value, str):
         container[key] = random.choice(_PATHS)
@@ -229,7 +229,7 @@ def _nest(random: Random, place: Place) -> None:
     container, key = place
     for _ in range(random.choice((1, 4, 30, 60, 70))):
         container[key] = random.choice((lambda v: [v], lambda v: {"!": [v]}, lambda v: {"a": v}))(
-            container[key]
+            container[key],
         )
 
 

@@ -101,7 +101,7 @@ def in_a_fence(random: Random, text: str) -> str:
 
 def in_prose(random: Random, text: str) -> str:
     before = random.choice(
-        ["Sure - ", "\ufeff", "A smile :[ and then ", "It's [1] what {you} asked for: ", "<answer>"]
+        ["Sure - ", "\ufeff", "A smile :[ and then ", "It's [1] what {you} asked for: ", "<answer>"],
     )
     return (
         before + text + random.choice(["", " Anything else?", "\n\nSee [2], or don't.", "</answer>", " :]"])
@@ -110,7 +110,9 @@ def in_prose(random: Random, text: str) -> str:
 
 def with_trailing_commas(random: Random, text: str) -> str:
     return outside_strings(
-        r"(?<=[^\s\[{])\s*[}\]]", lambda m: "," + m[0] if random.random() < 0.7 else m[0], text
+        r"(?<=[^\s\[{])\s*[}\]]",
+        lambda m: "," + m[0] if random.random() < 0.7 else m[0],
+        text,
     )
 
 

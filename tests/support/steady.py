@@ -28,7 +28,7 @@ TEXTS = ("x", "y", "é", "12")
 _small = st.sampled_from([0, 1, 2, 3, -1, 0.5, 2.5, 10, -7])
 _texts = st.sampled_from(TEXTS)
 _read_number = st.sampled_from([*NUMBERS, "state.tree.deep.1.n3", "state.limit", "turn"]).map(
-    lambda path: {"var": path}
+    lambda path: {"var": path},
 )
 _read_text = st.just({"var": "state.mode"})
 _read_flag = st.sampled_from([{"var": "state.flag"}, {"var": "state.tree.made"}])
@@ -49,12 +49,12 @@ def _numbers(inner: Strategy, drawn: Strategy) -> Strategy:
         [
             {"+": [{"var": "current"}, {"var": "accumulator"}]},
             {"if": [{">": [{"var": "current"}, 1]}, {"var": "accumulator"}, {"var": "current"}]},
-        ]
+        ],
     )
     flag = st.one_of(_read_flag, _call("<", inner, inner))
     return st.one_of(
         st.sampled_from(["+", "-", "*", "min", "max"]).flatmap(
-            lambda name: st.lists(inner, min_size=1, max_size=3).map(lambda values: {name: values})
+            lambda name: st.lists(inner, min_size=1, max_size=3).map(lambda values: {name: values}),
         ),
         st.sampled_from(["/", "%"]).flatmap(lambda name: _call(name, inner, st.one_of(inner, _small))),
         _call("if", flag, inner, inner),
@@ -80,7 +80,9 @@ def numbers(params: tuple[str, ...] = ()) -> Strategy:
     """Expressions that are numbers, or fail."""
     drawn = _drawn(params)
     return st.recursive(
-        st.one_of(_small, _read_number, drawn), lambda inner: _numbers(inner, drawn), max_leaves=6
+        st.one_of(_small, _read_number, drawn),
+        lambda inner: _numbers(inner, drawn),
+        max_leaves=6,
     )
 
 
@@ -94,7 +96,7 @@ def texts(params: tuple[str, ...] = ()) -> Strategy:
         _call("cat", _read_text, st.just({"var": "state.none"}), _marks),
         _call("substr", _read_text, number),
         st.tuples(_texts, st.sampled_from([0, 1, -1, 5]), st.sampled_from([1, -1, 9])).map(
-            lambda values: {"substr": list(values)}
+            lambda values: {"substr": list(values)},
         ),
         _call("cat", _call("if", _read_flag, _texts)),
     )
@@ -118,7 +120,7 @@ def truths(params: tuple[str, ...] = ()) -> Strategy:
                 {"missing": ["state.mode", "state.none", "state.new", "state.nothing"]},
                 {"missing_some": [1, ["state.none", "state.new"]]},
                 {"missing": "state.mode"},
-            ]
+            ],
         ),
         _call("==", number, st.sampled_from(["3", " 2 ", None, True])),
         st.just({"in": [{"var": "state.mode"}, {"var": "state.bag"}]}),
@@ -132,8 +134,8 @@ def truths(params: tuple[str, ...] = ()) -> Strategy:
         lambda inner: st.one_of(
             st.sampled_from(["and", "or"]).flatmap(
                 lambda name: st.lists(st.one_of(inner, _read_flag), min_size=1, max_size=3).map(
-                    lambda values: {name: values}
-                )
+                    lambda values: {name: values},
+                ),
             ),
             st.sampled_from(["!", "!!"]).flatmap(lambda name: _call(name, inner)),
             _call("if", inner, inner, inner),
@@ -149,7 +151,7 @@ def effects(derived: tuple[str, ...], depth: int = 0) -> Strategy:
     number = st.sampled_from(NUMBERS)
     kinds: list[Strategy] = [
         st.fixed_dictionaries(
-            {"op": st.sampled_from(["inc", "dec", "mul"]), "path": number, "value": st.one_of(_small, names)}
+            {"op": st.sampled_from(["inc", "dec", "mul"]), "path": number, "value": st.one_of(_small, names)},
         ),
         st.fixed_dictionaries({"op": st.just("set"), "path": number, "value": st.one_of(_small, names)}),
         st.fixed_dictionaries({"op": st.just("set"), "path": st.just("state.flag"), "value": st.booleans()}),
@@ -159,26 +161,26 @@ def effects(derived: tuple[str, ...], depth: int = 0) -> Strategy:
                 "op": st.sampled_from(["set", "set", "set", "inc"]),
                 "path": st.sampled_from(["state.none", "state.new"]),
                 "value": st.one_of(_small, names),
-            }
+            },
         ),
         st.sampled_from(
             [
                 {"op": "set", "path": "state.none", "value": None},
                 {"op": "set", "path": "state.tree.made", "value": True},
-            ]
+            ],
         ),
         st.fixed_dictionaries(
-            {"op": st.just("set"), "path": st.just("state.marks"), "value": st.lists(_small, max_size=3)}
+            {"op": st.just("set"), "path": st.just("state.marks"), "value": st.lists(_small, max_size=3)},
         ),
         st.fixed_dictionaries(
-            {"op": st.just("inc"), "path": st.just("state.marks[1]"), "value": st.one_of(_small, names)}
+            {"op": st.just("inc"), "path": st.just("state.marks[1]"), "value": st.one_of(_small, names)},
         ),
         st.fixed_dictionaries(
             {
                 "op": st.just("push"),
                 "path": st.sampled_from(["state.marks", "state.empty"]),
                 "value": st.one_of(_small, names),
-            }
+            },
         ),
         st.fixed_dictionaries({"op": st.just("push"), "path": st.just("state.bag"), "value": _texts}),
         st.fixed_dictionaries({"op": st.just("pop"), "path": st.sampled_from(["state.marks", "state.bag"])}),
@@ -187,9 +189,10 @@ def effects(derived: tuple[str, ...], depth: int = 0) -> Strategy:
                 "op": st.just("patch"),
                 "path": st.just("state"),
                 "value": st.fixed_dictionaries(
-                    {}, optional={"n1": _small, "flag": st.booleans(), "mode": _texts}
+                    {},
+                    optional={"n1": _small, "flag": st.booleans(), "mode": _texts},
                 ),
-            }
+            },
         ),
         st.fixed_dictionaries({"op": st.just("addlog"), "message": _texts}),
     ]
@@ -197,7 +200,7 @@ def effects(derived: tuple[str, ...], depth: int = 0) -> Strategy:
         when = st.sampled_from([{"after": 1}, {"after": "2h"}, {"at": 4}, {"at": 1}])
         inner = st.deferred(lambda: effects(derived, depth + 1)).filter(bool)
         entry = st.fixed_dictionaries(
-            {"op": st.just("schedule"), "id": st.sampled_from(["s", "t", "u"]), "effects": inner}
+            {"op": st.just("schedule"), "id": st.sampled_from(["s", "t", "u"]), "effects": inner},
         )
         kinds.append(st.tuples(entry, when).map(_merged))
     return st.lists(st.one_of(kinds), max_size=3)

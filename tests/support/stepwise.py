@@ -90,7 +90,7 @@ DESCRIPTION = "Beta keeps a gauge that falls"
 
 def composed_of(words: TermSet) -> Blueprint:
     """What rules make of words."""
-    return compose_from_analysis(words, SeededChoice("", 1).number)
+    return compose_from_analysis(words, SeededChoice("", 1).choose_number)
 
 
 def by_rules() -> Blueprint:

@@ -25,7 +25,7 @@ literals = st.recursive(
     ),
 )
 variables = st.sampled_from(
-    [*NUMBERS, *LISTS, "state.tree", "state.note", "state.flag", "turn", "state.list.1"]
+    [*NUMBERS, *LISTS, "state.tree", "state.note", "state.flag", "turn", "state.list.1"],
 )
 
 
@@ -46,7 +46,7 @@ def _extended(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.sampled_from(pair).flatmap(lambda name: _call(name, inner, inner)),
         st.sampled_from(many).flatmap(
-            lambda name: st.lists(inner, min_size=1, max_size=3).map(lambda values: {name: values})
+            lambda name: st.lists(inner, min_size=1, max_size=3).map(lambda values: {name: values}),
         ),
         st.sampled_from(["!", "!!"]).flatmap(lambda name: _call(name, inner)),
         _call("if", inner, inner, inner),
@@ -58,7 +58,9 @@ def _extended(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 expressions = st.recursive(
-    st.one_of(scalars, variables.map(lambda path: {"var": path})), _extended, max_leaves=8
+    st.one_of(scalars, variables.map(lambda path: {"var": path})),
+    _extended,
+    max_leaves=8,
 )
 conditions = expressions.map(lambda logic: logic if isinstance(logic, dict) else {"!!": [logic]})
 
@@ -70,19 +72,19 @@ def effects(derived: tuple[str, ...], depth: int = 0) -> st.SearchStrategy[list[
     numbers = st.sampled_from(NUMBERS)
     kinds = [
         st.fixed_dictionaries(
-            {"op": st.sampled_from(["inc", "dec", "mul"]), "path": numbers, "value": st.one_of(small, names)}
+            {"op": st.sampled_from(["inc", "dec", "mul"]), "path": numbers, "value": st.one_of(small, names)},
         ),
         st.fixed_dictionaries(
             {
                 "op": st.just("set"),
                 "path": st.sampled_from(
-                    [*NUMBERS, "state.note", "state.flag", "state.made", 'state.tree["odd key"]']
+                    [*NUMBERS, "state.note", "state.flag", "state.made", 'state.tree["odd key"]'],
                 ),
                 "value": st.one_of(literals, names).filter(lambda value: not isinstance(value, dict)),
-            }
+            },
         ),
         st.fixed_dictionaries(
-            {"op": st.just("push"), "path": st.sampled_from(LISTS), "value": st.one_of(scalars, names)}
+            {"op": st.just("push"), "path": st.sampled_from(LISTS), "value": st.one_of(scalars, names)},
         ),
         st.fixed_dictionaries({"op": st.just("pop"), "path": st.sampled_from(LISTS)}),
         st.fixed_dictionaries(
@@ -90,7 +92,7 @@ def effects(derived: tuple[str, ...], depth: int = 0) -> st.SearchStrategy[list[
                 "op": st.just("patch"),
                 "path": st.sampled_from(OBJECTS),
                 "value": st.dictionaries(st.sampled_from(["p", "n", "é"]), scalars, max_size=2),
-            }
+            },
         ),
         st.fixed_dictionaries({"op": st.just("addlog"), "message": texts.filter(bool)}),
     ]
@@ -101,7 +103,7 @@ def effects(derived: tuple[str, ...], depth: int = 0) -> st.SearchStrategy[list[
         )
         inner = st.deferred(lambda: effects(derived, depth + 1)).filter(bool)
         entry = st.fixed_dictionaries(
-            {"op": st.just("schedule"), "id": st.sampled_from(["s", "t"]), "effects": inner}
+            {"op": st.just("schedule"), "id": st.sampled_from(["s", "t"]), "effects": inner},
         )
         kinds.append(st.tuples(entry, when).map(lambda parts: {**parts[0], **parts[1]}))
     return st.lists(st.one_of(kinds), max_size=3)
@@ -124,7 +126,7 @@ PARAMS = st.dictionaries(
             {"type": "boolean"},
             {"type": "string", "enum": ["x", "é"]},
             {"type": "string", "maxLength": 4},
-        ]
+        ],
     ),
     max_size=2,
 )
@@ -194,10 +196,10 @@ _written = st.sampled_from(
         "state.made",
         'state.tree["odd key"]',
         "state.zz",
-    ]
+    ],
 )
 _likely: st.SearchStrategy[Json] = st.fixed_dictionaries(
-    {"op": st.sampled_from(OPERATIONS), "path": _written, "value": st.one_of(small, small, literals)}
+    {"op": st.sampled_from(OPERATIONS), "path": _written, "value": st.one_of(small, small, literals)},
 )
 _pops: st.SearchStrategy[Json] = st.fixed_dictionaries({"op": st.just("pop"), "path": st.sampled_from(LISTS)})
 _strange: st.SearchStrategy[Any] = st.one_of(
@@ -229,16 +231,17 @@ _grants: st.SearchStrategy[Json] = st.fixed_dictionaries(
     optional={"max_magnitude": st.sampled_from([0, 1, 2.5, 1e16])},
 )
 scopes: st.SearchStrategy[Json] = st.one_of(
-    st.just({}), st.fixed_dictionaries({"narrator_scope": st.lists(_grants, max_size=3)})
+    st.just({}),
+    st.fixed_dictionaries({"narrator_scope": st.lists(_grants, max_size=3)}),
 )
 
 _amounts = st.one_of(small, st.just("d"))
 _writes: st.SearchStrategy[Json] = st.one_of(
     st.fixed_dictionaries(
-        {"op": st.sampled_from(["inc", "dec", "mul"]), "path": st.sampled_from(NUMBERS), "value": _amounts}
+        {"op": st.sampled_from(["inc", "dec", "mul"]), "path": st.sampled_from(NUMBERS), "value": _amounts},
     ),
     st.fixed_dictionaries(
-        {"op": st.just("set"), "path": st.sampled_from(["state.note", "state.made"]), "value": scalars}
+        {"op": st.just("set"), "path": st.sampled_from(["state.note", "state.made"]), "value": scalars},
     ),
     st.fixed_dictionaries({"op": st.just("push"), "path": st.sampled_from(LISTS), "value": scalars}),
     st.fixed_dictionaries({"op": st.just("pop"), "path": st.sampled_from(LISTS)}),
@@ -247,7 +250,7 @@ _writes: st.SearchStrategy[Json] = st.one_of(
             "op": st.just("patch"),
             "path": st.sampled_from(OBJECTS),
             "value": st.dictionaries(st.sampled_from(["p", "n"]), scalars, max_size=2),
-        }
+        },
     ),
 )
 _written_lists = st.lists(_writes, min_size=1, max_size=3)
@@ -260,7 +263,7 @@ literal_specs = st.builds(
                 "a0",
                 [*now, {"op": "schedule", "id": "s", "after": 1, "effects": later}],
                 derives={"d": 2},
-            )
+            ),
         ],
         random_events=[event("e", chance, derives={"d": 2}, duration="3h")],
         **scope,

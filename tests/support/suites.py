@@ -81,7 +81,11 @@ def scenario_suite(*tests: TestCase, by: int = 1, **parts: Any) -> ExportedSuite
 
 
 def command_case(
-    test_id: str, arguments: list[str], expected: str | None, exit_code: int | None = 0, stdin: str = ""
+    test_id: str,
+    arguments: list[str],
+    expected: str | None,
+    exit_code: int | None = 0,
+    stdin: str = "",
 ) -> TestCase:
     """One run of a command."""
     body: Mapping[str, Any] = {"arguments": arguments, "stdin": stdin, "exit_code": exit_code}

@@ -25,9 +25,9 @@ SUBJECT = pb.Subject(
             rules=[
                 rule(f"r_{value}", then, logic={"==": [{"var": "arguments.a"}, value]})
                 for value, then in zip(VALUES, ("allow", "escalate", "allow") * 2, strict=True)
-            ]
-        )
-    )
+            ],
+        ),
+    ),
 )
 
 

@@ -45,7 +45,7 @@ class TestRuns:
     async def generate(self, **fields: Any) -> list[pb.TestGenEvent]:
         """All events of a new run."""
         request = pb.GenerateTestsRequest(
-            **{"request_id": new_id(), "task_description": "make it so", **fields}
+            **{"request_id": new_id(), "task_description": "make it so", **fields},
         )
         return [response.event async for response in self.stub.GenerateTests(request)]
 
@@ -75,7 +75,7 @@ class TestRuns:
     async def delete(self, run_id: str, request_id: str | None = None) -> None:
         """Delete a run."""
         await self.stub.DeleteTestRun(
-            pb.DeleteTestRunRequest(request_id=request_id or new_id(), run_id=run_id)
+            pb.DeleteTestRunRequest(request_id=request_id or new_id(), run_id=run_id),
         )
 
     async def export(self, run_id: str, to: pb.TestFormat.ValueType, **fields: Any) -> list[bytes]:

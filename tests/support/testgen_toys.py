@@ -106,7 +106,7 @@ class ToySubject:
         self.compared.append([*among])
         return frozenset({"turned"} & {*among})
 
-    def floor(self) -> Iterable[DraftTest]:
+    def baseline_tests(self) -> Iterable[DraftTest]:
         for one in (0, _HIGH):
             body = {"one": one, "other": 0, "equals": one, "below": None}
             yield DraftTest(f"boundary_{one}", f"{one} and 0", body=body, category="boundary")

@@ -48,11 +48,13 @@ _TOOLS = [
 
 
 def tiny_policy(
-    *rules: Json, invariants: Sequence[Json] = (), lists: Mapping[str, Any] | None = None
+    *rules: Json,
+    invariants: Sequence[Json] = (),
+    lists: Mapping[str, Any] | None = None,
 ) -> Policy:
     """A policy about `alpha/read` with path, paths, size and mode, and `beta/send` with to, url, label."""
     return compile_policy(
-        policy_document(tools=_TOOLS, lists=lists or {}, invariants=[*invariants], rules=[*rules])
+        policy_document(tools=_TOOLS, lists=lists or {}, invariants=[*invariants], rules=[*rules]),
     )
 
 

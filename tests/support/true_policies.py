@@ -82,7 +82,9 @@ def plausible_suite(true: TruePolicy, random: Random, *, each: int = 2) -> list[
     """
     return [
         TestScenario(
-            f"{request.server_name} {request.tool_name}, call {number}", request, true.expects(request)
+            f"{request.server_name} {request.tool_name}, call {number}",
+            request,
+            true.expects(request),
         )
         for tool in true.spec["tools"]
         for number, request in enumerate(_typical(true, tool, random, each))

@@ -62,7 +62,7 @@ class Reply:
             f"Content-Length: {len(body)}\r\n".encode()
             + "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()).encode()
             + b"\r\n"
-            + body
+            + body,
         )
         await self._writer.drain()
 
@@ -163,7 +163,7 @@ def usage(prompt: int, completion: int, cached: int = 0) -> bytes:
                 "completion_tokens": completion,
                 "prompt_tokens_details": {"cached_tokens": cached},
             },
-        }
+        },
     )
 
 

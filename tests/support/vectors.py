@@ -38,8 +38,8 @@ def _logic(core: Backend, case: dict[str, Any]) -> Any:
     """`logic` over `data`, both JSON text; the result is the canonical text of the value."""
     return {
         "canonical": core.evaluate(case["logic"].encode("utf-8"), case["data"].encode("utf-8")).decode(
-            "utf-8"
-        )
+            "utf-8",
+        ),
     }
 
 
@@ -95,7 +95,7 @@ def _dry_run(core: Backend, case: dict[str, Any]) -> Any:
 def _futures(core: Backend, case: dict[str, Any]) -> Any:
     """The futures, under `options`, of the state to which a `spec` comes from `seed` by `calls`: a report."""
     program, state, _ = _after_calls(core, case)
-    return json.loads(program.futures(state, json.dumps(case["options"]).encode("utf-8")))
+    return json.loads(program.simulate_from(state, json.dumps(case["options"]).encode("utf-8")))
 
 
 def _personas(core: Backend, case: dict[str, Any]) -> Any:
@@ -112,7 +112,7 @@ def _match(core: Backend, case: dict[str, Any]) -> Any:
     A text pattern is `[kind, text]`, with `true` after them where case is ignored. In `skip` a subject may
     name patterns that the first is not to be.
     """
-    matcher = PatternMatcher([*map(_pattern, case["patterns"])], core=core)
+    matcher = PatternMatcher([*map(_pattern, case["patterns"])], backend=core)
     results = []
     for given in case["subjects"]:
         subject = MatchSubject(**{key: value for key, value in given.items() if key != "skip"})
@@ -120,7 +120,7 @@ def _match(core: Backend, case: dict[str, Any]) -> Any:
             {
                 "first": matcher.first(subject, given.get("skip", ())),
                 "all": [index for index in range(len(matcher)) if matcher.matches(index, subject)],
-            }
+            },
         )
     return results
 
@@ -143,17 +143,17 @@ def _policies(core: Backend, case: dict[str, Any]) -> Any:
     has for each rule the numbers of the requests that its condition `holds` for, and for which it is
     `unevaluated`.
     """
-    policy = core.policy(core.parse(json.dumps(case["policy"]).encode("utf-8")))
-    requests = policy.requests([json.dumps(request).encode("utf-8") for request in case["requests"]])
-    deciding, troubled = policy.deciding(requests)
+    policy = core.compile_policy(core.parse(json.dumps(case["policy"]).encode("utf-8")))
+    requests = policy.parse_requests([json.dumps(request).encode("utf-8") for request in case["requests"]])
+    deciding, troubled = policy.decide_many(requests)
     decided = [
-        {"rule": rule, "errors": json.loads(policy.unevaluated(requests, number))}
+        {"rule": rule, "errors": json.loads(policy.explain_errors(requests, number))}
         for number, (rule,) in enumerate(iter_unpack("<i", deciding))
     ]
     assert _numbers(troubled) == [number for number, one in enumerate(decided) if one["errors"]]
     matches = [
         {"holds": _numbers(holds), "unevaluated": _numbers(fails)}
-        for holds, fails in policy.matches(requests, None)
+        for holds, fails in policy.match_rules(requests, None)
     ]
     return {"decided": decided, "matches": matches}
 
@@ -185,18 +185,20 @@ def _policy_values(core: Backend, case: dict[str, Any]) -> Any:
         "rules": [rule],
         "lists": case.get("lists", {}),
     }
-    policy = core.policy(core.parse(json.dumps(given | {"lists": case.get("lists", {})}).encode("utf-8")))
+    policy = core.compile_policy(
+        core.parse(json.dumps(given | {"lists": case.get("lists", {})}).encode("utf-8")),
+    )
     calls = [
         {"server_name": "s", "tool_name": "t", "arguments": {"a": value}, "roles": []}
         for value in case["values"]
     ]
-    requests = policy.requests([json.dumps(call).encode("utf-8") for call in calls])
-    ((rule_holds, _),) = policy.matches(requests, None)
+    requests = policy.parse_requests([json.dumps(call).encode("utf-8") for call in calls])
+    ((rule_holds, _),) = policy.match_rules(requests, None)
     holding = _numbers(rule_holds)
     return [
         {"code": errors[0]["code"], "message": errors[0]["message"]} if errors else number in holding
         for number in range(len(calls))
-        for errors in [json.loads(policy.unevaluated(requests, number))]
+        for errors in [json.loads(policy.explain_errors(requests, number))]
     ]
 
 

@@ -68,7 +68,9 @@ class FreshRuns:
     @property
     def is_surely_too_hard(self) -> bool:
         return self._most < 1 and is_above(
-            self.report.lost, self.report.runs, self._edge(self._most, outward=1)
+            self.report.lost,
+            self.report.runs,
+            self._edge(self._most, outward=1),
         )
 
     @property
@@ -113,7 +115,7 @@ def _is_proved(finding: Finding, fresh: FreshRuns) -> bool:
     """No run of anybody contradicts it, and where runs have to show it, they do."""
     program = fresh.program
     proof = next(
-        proof for proof in program.proofs() if (proof.code, proof.path) == (finding.code, finding.path)
+        proof for proof in program.prove() if (proof.code, proof.path) == (finding.code, finding.path)
     )
     if proof.witness:
         return bool(replayed(program, proof))

@@ -21,7 +21,10 @@ T = TypeVar("T")
 
 
 async def watch(
-    sessions: SessionManager, session_id: str, until: Callable[[WatchEvent], bool], **request: Any
+    sessions: SessionManager,
+    session_id: str,
+    until: Callable[[WatchEvent], bool],
+    **request: Any,
 ) -> list[WatchEvent]:
     """Follow a session until an event, which is the last one returned, or until it is closed."""
     told = []
@@ -37,8 +40,8 @@ def commits(turn: int) -> Callable[[WatchEvent], bool]:
     """Whether an event says that a turn is stored."""
     return lambda event: (
         isinstance(event, CachedEventView)
-        and event.seen.turn == turn
-        and isinstance(event.seen.event, Committed)
+        and event.view.turn == turn
+        and isinstance(event.view.event, Committed)
     )
 
 
@@ -59,7 +62,7 @@ def noticing(there: asyncio.Event, until: Callable[[T], bool]) -> Callable[[T], 
 
 def seen_of(events: Iterable[WatchEvent]) -> list[TurnEventView]:
     """The events of turns."""
-    return [event.seen for event in events if isinstance(event, CachedEventView)]
+    return [event.view for event in events if isinstance(event, CachedEventView)]
 
 
 class Held:
@@ -77,7 +80,7 @@ class Held:
                 self.events = [one for one in self.events if one.turn <= event.turn]
                 self.last_sequence, self.attempt_id = event.sequence, None
             elif isinstance(event, CachedEventView):
-                self._hear(event.seen)
+                self._hear(event.view)
 
     def _hear(self, seen: TurnEventView) -> None:
         if isinstance(seen.event, Accepted):

@@ -31,7 +31,7 @@ class FakeService:
         return NOW
 
     def models(self, api: Api) -> Sequence[SimModel]:
-        return load_models().of(api)
+        return load_models().models_of(api)
 
     def objects(self, name: str) -> StateTable:
         return self._tables.setdefault(name, StateTable())

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 pairs = Table(
-    "pairs", METADATA, Column("number", Integer, primary_key=True), Column("half", Integer, primary_key=True)
+    "pairs",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("half", Integer, primary_key=True),
 )
 
 
@@ -53,7 +56,7 @@ async def add_half(database: Database, number: int) -> None:
 async def halves(database: Database) -> dict[int, int]:
     """How many rows there are of each pair."""
     query = select(pairs.c.number, func.count()).group_by(pairs.c.number)
-    async with database.read() as connection:
+    async with database.read_variable() as connection:
         return {row[0]: row[1] for row in await connection.execute(query)}
 
 

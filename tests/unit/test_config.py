@@ -153,7 +153,10 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_bad_value_is_refused_with_the_name_of_its_variable(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, hint: str
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    hint: str,
 ) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(InvalidArgumentError, match=variable) as caught:
@@ -163,7 +166,8 @@ def test_a_bad_value_is_refused_with_the_name_of_its_variable(
 
 
 @pytest.mark.parametrize(
-    ("dollars", "pico"), [("5", 5 * 10**12), ("0.1", 10**11), ("0.000000000001", 1), ("1e-3", 10**9)]
+    ("dollars", "pico"),
+    [("5", 5 * 10**12), ("0.1", 10**11), ("0.000000000001", 1), ("1e-3", 10**9)],
 )
 def test_money_is_read_exactly(monkeypatch: pytest.MonkeyPatch, dollars: str, pico: int) -> None:
     monkeypatch.setenv("PERIPETY_LIMITS", f'{{"openai": {{"dollars_per_minute": {dollars}}}}}')
@@ -181,7 +185,9 @@ def test_money_is_read_exactly(monkeypatch: pytest.MonkeyPatch, dollars: str, pi
     ],
 )
 def test_money_that_cannot_be_read_exactly_is_refused(
-    monkeypatch: pytest.MonkeyPatch, dollars: str, hint: str
+    monkeypatch: pytest.MonkeyPatch,
+    dollars: str,
+    hint: str,
 ) -> None:
     monkeypatch.setenv("PERIPETY_LIMITS", f'{{"openai": {{"dollars_per_minute": {dollars}}}}}')
     with pytest.raises(InvalidArgumentError, match=f"PERIPETY_LIMITS openai.dollars_per_minute.*{hint}"):
@@ -198,7 +204,8 @@ def test_money_that_cannot_be_read_exactly_is_refused(
     ],
 )
 def test_a_provider_that_is_not_named_keeps_its_usual_limits(
-    given: dict[str, ProviderLimits], expected: int | None
+    given: dict[str, ProviderLimits],
+    expected: int | None,
 ) -> None:
     assert Config(limits=given).limits["openai"].requests_per_minute == expected
 

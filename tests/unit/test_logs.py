@@ -130,13 +130,15 @@ async def test_no_secret_and_no_text_of_a_user_reaches_the_log_of_a_server(tmp_p
         for method in methods:
             with pytest.raises(PeripetyError):
                 await caller.unary(
-                    method, CANARY, metadata=(("authorization", CANARY), ("x-request-id", CANARY + "?"))
+                    method,
+                    CANARY,
+                    metadata=(("authorization", CANARY), ("x-request-id", CANARY + "?")),
                 )
         with pytest.raises(InvalidArgumentError):
             await caller.raw("Crash", b"\xff" + CANARY.encode())
     written = _lines(stream)
     assert [line["code"] for line in written if line["event"] == "call"] == ["INTERNAL"] + [
-        "INVALID_ARGUMENT"
+        "INVALID_ARGUMENT",
     ] * 2
     # gRPC's own loop may have something to say too.
     assert [line["address"] for line in written if line["event"] == "serving"] == [app.address]

@@ -24,7 +24,7 @@ class Clock:
 
 
 async def _count(server: RedisServer) -> int:
-    async with server.using() as client:
+    async with server.use() as client:
         return int(await client.incr("count"))
 
 
@@ -85,7 +85,9 @@ async def test_a_server_that_does_not_answer_is_not_waited_for(monkeypatch: pyte
     [(("pass", "word"), "AuthenticationError"), (("127.0.0.1", "absent.invalid"), "ConnectionError")],
 )
 async def test_a_server_that_refuses_is_unavailable(
-    redis_url: str, change: tuple[str, str], fault: str
+    redis_url: str,
+    change: tuple[str, str],
+    fault: str,
 ) -> None:
     server = RedisServer(redis_url.replace(*change))
     assert await _fault(server) == fault
@@ -94,7 +96,7 @@ async def test_a_server_that_refuses_is_unavailable(
 
 async def test_a_command_that_the_server_refuses_is_unavailable(redis_url: str) -> None:
     server = RedisServer(redis_url)
-    async with server.using() as client:
+    async with server.use() as client:
         await client.set("count", "no number")
     assert await _fault(server) == "ResponseError"
     await server.close()

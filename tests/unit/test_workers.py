@@ -98,10 +98,10 @@ async def test_values_are_made_beside_the_loop_and_none_for_who_has_left(workers
             made.append(threading.current_thread().name)
             yield value
 
-    assert [value async for value in workers.each(values())] == [1, None, 3]
+    assert [value async for value in workers.iterate(values())] == [1, None, 3]
     assert threading.current_thread().name not in made
     made.clear()
-    async with aclosing(workers.each(values())) as some:
+    async with aclosing(workers.iterate(values())) as some:
         assert await anext(some) == 1
     assert len(made) == 1
 
@@ -111,7 +111,7 @@ async def test_an_error_among_values_reaches_who_follows_them(workers: WorkerPoo
         yield 1
         raise UnavailableError("nothing more")
 
-    some = workers.each(values())
+    some = workers.iterate(values())
     assert await anext(some) == 1
     with pytest.raises(UnavailableError):
         await anext(some)

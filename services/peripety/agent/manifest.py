@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.gateway.conversations.conversation import HistoryPolicy
 from peripety.gateway.request_checks import check_options, check_schema, check_tools
-from peripety.gateway.types.message import Tool, ToolCall, ToolResult
 from peripety.gateway.types.request import Budget, GenerateRequest, GenerationOptions, ResponseSchema
 from peripety.gateway.types.response import (
     Completion,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from peripety.errors import PeripetyError
+    from peripety.gateway.types.message import Tool, ToolCall, ToolResult
 
 
 _PLACEHOLDER = re.compile(r"\{\{[ \t]*([^{}\n]*?)[ \t]*\}\}")
@@ -86,7 +86,8 @@ def check_manifest(manifest: Manifest, inputs: Mapping[str, str]) -> None:
     used = {name for phase in manifest.phases for name in placeholder_names(phase.input_template)}
     violations += [
         FieldViolation(
-            f".inputs[{name}]", f"is not used by any phase; remove it, or add {{{{{name}}}}} to a template"
+            f".inputs[{name}]",
+            f"is not used by any phase; remove it, or add {{{{{name}}}}} to a template",
         )
         for name in inputs
         if name not in used
@@ -113,7 +114,11 @@ def _manifest_violations(manifest: Manifest) -> Iterator[FieldViolation]:
 
 
 def _phase_violations(
-    field: str, manifest: Manifest, index: int, phase: Phase, inputs: Mapping[str, str]
+    field: str,
+    manifest: Manifest,
+    index: int,
+    phase: Phase,
+    inputs: Mapping[str, str],
 ) -> Iterator[FieldViolation]:
     if not _PHASE_ID.fullmatch(phase.phase_id):
         yield FieldViolation(f"{field}.phase_id", "must be lower_snake_case, of at most 64 characters")
@@ -165,7 +170,9 @@ def _raise_if_any(violations: list[FieldViolation]) -> None:
     if violations:
         reasons = "; ".join(f"{violation.field} {violation.reason}" for violation in violations)
         raise InvalidArgumentError(
-            f"manifest invalid: {reasons}", code="MANIFEST_INVALID", violations=violations
+            f"manifest invalid: {reasons}",
+            code="MANIFEST_INVALID",
+            violations=violations,
         )
 
 

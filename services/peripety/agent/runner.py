@@ -94,11 +94,11 @@ class PhaseRunner:
         self._conversations = conversations
         self._recorder = recorder
         self._now = now
-        self._began = now()
+        self._started_at = now()
         self._progress = run.progress
         self._answers = {result.phase_id: _quotable_text(result.completion) for result in run.results}
 
-    async def go(self, *, anew: bool) -> None:
+    async def run(self, *, restart: bool) -> None:
         """Execute phases until the run ends or waits for tools.
 
         Args:
@@ -110,159 +110,192 @@ class PhaseRunner:
             UnavailableError: the database is unavailable; the run can be resumed later.
         """
         try:
-            while (phase := self._phase_now()) is not None:
-                if anew:
-                    await self._begin(phase)
+            while (phase := self._current_phase()) is not None:
+                if restart:
+                    await self._start_phase(phase)
                 with suppress(_TurnAlreadyCommittedError):
-                    if not await self._worked_through(phase, told=anew):
+                    if not await self._execute_phase(phase, emit=restart):
                         return
-                anew = True
+                restart = True
         except LostLeaseError:
             raise
         except Exception as error:  # error boundary: the failure is recorded as an event of the run
             if isinstance(error, UnavailableError) and error.code.startswith("STORAGE_"):
                 raise
             failure = public_error(error, self._run.run_id)
-            so_far = await self._so_far()
+            so_far = await self._current_progress()
             ended = make_run_update(
-                AgentRunEnded(self._run), state=AgentRunState.FAILED, progress=so_far, error=failure
+                AgentRunEnded(self._run),
+                state=AgentRunState.FAILED,
+                progress=so_far,
+                error=failure,
             )
             await self._recorder.commit(ended)
 
-    def _phase_now(self) -> Phase | None:
+    def _current_phase(self) -> Phase | None:
         return replace(self._run, progress=self._progress).phase
 
-    async def _begin(self, phase: Phase) -> None:
+    async def _start_phase(self, phase: Phase) -> None:
         self._progress = replace(self._progress, started=self._progress.started or self._now())
-        started = PhaseStarted(phase.phase_id, self._input(phase))
+        started = PhaseStarted(phase.phase_id, self._render_input(phase))
         await self._recorder.commit(make_run_update(started, progress=self._progress))
 
-    async def _worked_through(self, phase: Phase, *, told: bool) -> bool:
+    async def _execute_phase(self, phase: Phase, *, emit: bool) -> bool:
         """Complete a phase; return False if it waits for tools.
 
         Args:
             phase: the phase.
             told: whether to emit the events of rounds whose tool results already exist.
         """
-        text = self._input(phase)
+        text = self._render_input(phase)
         said = ChatMessage.user(f"{phase.system}\n\n{text}" if phase.system else text)
         spent = UsageTotal()
         answered = deque(self._progress.answered)
         for number in count():
-            completion = await self._asked(phase, number, said, told=told or not answered)
-            spent += UsageTotal.on(completion)
+            completion = await self._request_or_replay(phase, number, said, emit=emit or not answered)
+            spent += UsageTotal.from_completion(completion)
             calls = completion.tool_calls
             if not calls:
-                await self._complete(phase, text, completion, spent, rounds=number + 1)
+                await self._complete_phase(phase, text, completion, spent, rounds=number + 1)
                 return True
             if number >= phase.tool_rounds:
                 raise _too_many_rounds_error(phase)
             wanted = tuple(call for call in calls if call.name in phase.tool_names)
             if wanted and not answered:
-                await self._wait(phase, wanted)
+                await self._wait_for_tools(phase, wanted)
                 return False
             said = _to_results_message(phase, calls, answered.popleft() if wanted else ())
         raise AssertionError  # pragma: no cover - the rounds are counted without end
 
-    async def _asked(self, phase: Phase, number: int, said: ChatMessage, *, told: bool) -> Completion:
+    async def _request_or_replay(
+        self,
+        phase: Phase,
+        number: int,
+        message: ChatMessage,
+        *,
+        emit: bool,
+    ) -> Completion:
         """Request one answer of a phase, or replay the committed one."""
-        kept = await self._kept(number, said)
-        events = self._answered(phase, number, said) if kept is None else _replay(kept)
+        kept = await self._find_committed(number, message)
+        events = self._stream_answer(phase, number, message) if kept is None else _replay(kept)
         async with closing(events):
             async for event in events:
                 if isinstance(event, Completed):
                     return event.completion
                 # A fallback model starts only before any delta was released, so nothing has to be retracted.
-                if told and not isinstance(event, FallingBack):
-                    self._recorder.tell(event)
+                if emit and not isinstance(event, FallingBack):
+                    self._recorder.append(event)
         raise InternalError("event stream ended without a Completed event")
 
-    async def _kept(self, number: int, said: ChatMessage) -> Completion | None:
+    async def _find_committed(self, number: int, message: ChatMessage) -> Completion | None:
         """Return the committed answer to a request of the phase; None if the turn does not exist."""
         turn = await self._conversations.turn(
-            self._run.conversation_id, self._progress.turns_before + number + 1
+            self._run.conversation_id,
+            self._progress.turns_before + number + 1,
         )
-        return turn.turn.completion if turn is not None and turn.turn.said == (said,) else None
+        return turn.turn.completion if turn is not None and turn.turn.user_messages == (message,) else None
 
-    async def _answered(self, phase: Phase, number: int, said: ChatMessage) -> AsyncIterator[GatewayEvent]:
+    async def _stream_answer(
+        self,
+        phase: Phase,
+        number: int,
+        message: ChatMessage,
+    ) -> AsyncIterator[GatewayEvent]:
         # The id is derived from the run: of two workers that request the same turn, only one commits it.
         request_id = str(uuid.uuid5(uuid.UUID(self._run.run_id), f"{self._progress.phase}/{number}"))
         question = PendingTurn(
             conversation_id=self._run.conversation_id,
-            named=RequestKey(request_id, request_id),
+            request_key=RequestKey(request_id, request_id),
             request=GenerateRequest(
                 None,
-                (said,),
+                (message,),
                 schema=phase.schema,
-                tool_choice=self._choice(phase, number),
+                tool_choice=self._tool_choice(phase, number),
                 **(self._run.manifest.options.set_fields() | phase.options.set_fields()),
             ),
             expected_turn_count=self._progress.turns_before + number,
         )
         try:
             async with (
-                call_context.timeout_at_deadline(self._seconds_left()),
+                call_context.timeout_at_deadline(self._remaining_seconds()),
                 closing(self._conversations.stream(question)) as events,
             ):
                 async for event in events:
                     yield event
         except DeadlineError:
-            self._seconds_left()  # raises if the run's own time limit is exceeded
+            self._remaining_seconds()  # raises if the run's own time limit is exceeded
             raise
         except ConflictError as error:
-            if await self._kept(number, said) is None:
+            if await self._find_committed(number, message) is None:
                 raise
             raise _TurnAlreadyCommittedError from error
 
-    def _choice(self, phase: Phase, number: int) -> ToolChoice | None:
+    def _tool_choice(self, phase: Phase, number: int) -> ToolChoice | None:
         if not self._run.manifest.tools:
             return None
         free = phase.tool_names and number < phase.tool_rounds
         return ToolChoice(ToolChoiceMode.AUTO if free else ToolChoiceMode.NONE)
 
-    async def _wait(self, phase: Phase, calls: tuple[ToolCall, ...]) -> None:
-        waiting = replace(await self._so_far(), pending=calls)
+    async def _wait_for_tools(self, phase: Phase, calls: tuple[ToolCall, ...]) -> None:
+        waiting = replace(await self._current_progress(), pending=calls)
         requested = ToolsRequested(phase.phase_id, calls)
         await self._recorder.commit(
-            make_run_update(requested, state=AgentRunState.WAITING_FOR_TOOLS, progress=waiting)
+            make_run_update(requested, state=AgentRunState.WAITING_FOR_TOOLS, progress=waiting),
         )
 
-    async def _complete(
-        self, phase: Phase, text: str, completion: Completion, spent: UsageTotal, *, rounds: int
+    async def _complete_phase(
+        self,
+        phase: Phase,
+        text: str,
+        completion: Completion,
+        spent: UsageTotal,
+        *,
+        rounds: int,
     ) -> None:
-        done = await self._so_far()
+        done = await self._current_progress()
         result = PhaseResult(
-            phase.phase_id, text, completion, spent, done.turns_before, done.started, self._now()
+            phase.phase_id,
+            text,
+            completion,
+            spent,
+            done.turns_before,
+            done.started,
+            self._now(),
         )
         self._answers[phase.phase_id] = _quotable_text(completion)
         self._progress = PhaseProgress(
-            done.phase + 1, done.turns_before + rounds, worked=done.worked, spent=done.spent
+            done.phase + 1,
+            done.turns_before + rounds,
+            worked=done.worked,
+            spent=done.spent,
         )
-        self._began = self._now()
+        self._started_at = self._now()
         completed: list[AgentRunEvent] = [PhaseCompleted(result)]
         state = None
-        if self._phase_now() is None:
+        if self._current_phase() is None:
             completed.append(AgentRunEnded(self._run))
             state = AgentRunState.COMPLETED
         await self._recorder.commit(make_run_update(*completed, state=state, progress=self._progress))
 
-    def _input(self, phase: Phase) -> str:
+    def _render_input(self, phase: Phase) -> str:
         return render_template(phase.input_template, self._run.inputs, self._answers)
 
-    async def _so_far(self) -> PhaseProgress:
+    async def _current_progress(self) -> PhaseProgress:
         """Return the progress with the usage so far."""
         return replace(
-            self._progress, worked=self._worked(), spent=await usage_of_run(self._run, self._conversations)
+            self._progress,
+            worked=self._working_time(),
+            spent=await usage_of_run(self._run, self._conversations),
         )
 
-    def _worked(self) -> int:
-        return self._progress.worked + self._now() - self._began
+    def _working_time(self) -> int:
+        return self._progress.worked + self._now() - self._started_at
 
-    def _seconds_left(self) -> float | None:
+    def _remaining_seconds(self) -> float | None:
         budget = self._run.budget
         if budget is None or budget.max_seconds is None:
             return None
-        left = budget.max_seconds - self._worked() / _MICROSECONDS
+        left = budget.max_seconds - self._working_time() / _MICROSECONDS
         if left <= 0:
             raise ResourceExhaustedError(
                 f"run exceeded the time limit of its budget: {budget.max_seconds:g} s;"
@@ -284,9 +317,13 @@ def _quotable_text(completion: Completion) -> str:
     return json.dumps(completion.value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _to_results_message(phase: Phase, calls: Iterable[ToolCall], given: Sequence[ToolResult]) -> ChatMessage:
+def _to_results_message(
+    phase: Phase,
+    calls: Iterable[ToolCall],
+    submitted: Sequence[ToolResult],
+) -> ChatMessage:
     """Return the submitted tool results, and an error for each call that the phase does not allow."""
-    by_call = {result.call_id: result for result in given}
+    by_call = {result.call_id: result for result in submitted}
     offered = ", ".join(phase.tool_names) or "none"
     refusal = f"This tool cannot be called now. Tools that can be called now: {offered}."
     parts = (by_call.get(call.call_id, ToolResult(call.call_id, refusal, is_error=True)) for call in calls)

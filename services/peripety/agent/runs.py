@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from peripety.gateway.types.request import Budget
 
 
-def coalesce_deltas(before: AgentRunEvent, after: AgentRunEvent) -> AgentRunEvent | None:
+def coalesce_deltas(earlier: AgentRunEvent, later: AgentRunEvent) -> AgentRunEvent | None:
     """Return two deltas of the same text as one; None if they cannot be joined."""
-    match before, after:
+    match earlier, later:
         case (TextDelta(), TextDelta()):
-            return TextDelta(before.text + after.text)
+            return TextDelta(earlier.text + later.text)
         case (ReasoningDelta(), ReasoningDelta()):
-            return ReasoningDelta(before.text + after.text)
-        case (ToolCallDelta(), ToolCallDelta()) if before.call_id == after.call_id:
-            return replace(before, arguments_text=before.arguments_text + after.arguments_text)
+            return ReasoningDelta(earlier.text + later.text)
+        case (ToolCallDelta(), ToolCallDelta()) if earlier.call_id == later.call_id:
+            return replace(earlier, arguments_text=earlier.arguments_text + later.arguments_text)
     return None
 
 
@@ -67,15 +67,22 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
     """
 
     def __init__(
-        self, store: AgentRunStore, conversations: ConversationManager, now: Callable[[], int]
+        self,
+        store: AgentRunStore,
+        conversations: ConversationManager,
+        now: Callable[[], int],
     ) -> None:
-        self._store = store
+        self._store: AgentRunStore = store
         self._conversations = conversations
         self._now = now
         super().__init__(store, RunWorker(store, self._work, now, coalesce_deltas))
 
     async def start(
-        self, manifest: Manifest, inputs: dict[str, str], budget: Budget | None, request: RequestKey
+        self,
+        manifest: Manifest,
+        inputs: dict[str, str],
+        budget: Budget | None,
+        request: RequestKey,
     ) -> StartResult[AgentRun]:
         """Start a run. Idempotent: a repeated request returns the same run.
 
@@ -84,22 +91,29 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
             AlreadyExistsError: the request id was used for a different request; also raised by the other
                 methods.
         """
-        done = await self._store.started_by(request)
+        done = await self._store.find_by_request_id(request)
         if done is not None:
             return done
         check_manifest(manifest, inputs)
         run_id = _derive_run_id(request)
         charter = ConversationConfig(
-            manifest.system, manifest.tools, manifest.history, _remove_time_limit(budget)
+            manifest.system,
+            manifest.tools,
+            manifest.history,
+            _remove_time_limit(budget),
         )
         conversation = await self._conversations.create(charter, _derive_request(request, "conversation"))
         now = self._now()
-        return await self._add(
-            AgentRun(run_id, manifest, inputs, budget, conversation.conversation_id, now, now), request
+        return await self._start(
+            AgentRun(run_id, manifest, inputs, budget, conversation.conversation_id, now, now),
+            request,
         )
 
-    async def go_on(
-        self, run_id: str, results: Sequence[ToolResult], request: RequestKey
+    async def continue_(
+        self,
+        run_id: str,
+        results: Sequence[ToolResult],
+        request: RequestKey,
     ) -> StartResult[AgentRun]:
         """Continue a run with the tool results that it waits for. A repeated request has no effect.
 
@@ -115,17 +129,23 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
             _check_results(run.progress.pending, results)
             answered = (*run.progress.answered, tuple(results))
             return make_run_update(
-                state=AgentRunState.RUNNING, progress=replace(run.progress, answered=answered, pending=())
+                state=AgentRunState.RUNNING,
+                progress=replace(run.progress, answered=answered, pending=()),
             )
 
         lease = self._workers.new_lease()
-        started = await self._store.change(run_id, request, decide, lease)
+        started = await self._store.update(run_id, request, decide, lease)
         if started.run is not None:
-            await self._workers.work_on(started.run, lease, anew=False)
+            await self._workers.execute(started.run, lease, restart=False)
         return started
 
-    async def do_anew(
-        self, run_id: str, phase: Phase, *, following: bool, request: RequestKey
+    async def rerun_phase(
+        self,
+        run_id: str,
+        phase: Phase,
+        *,
+        include_later: bool,
+        request: RequestKey,
     ) -> StartResult[AgentRun]:
         """Start a new run that repeats one phase of another.
 
@@ -142,19 +162,22 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
             FailedPreconditionError: the run has not reached that phase.
             InvalidArgumentError: the phase cannot run at that position.
         """
-        done = await self._store.started_by(request)
+        done = await self._store.find_by_request_id(request)
         if done is not None:
             return done
         parent = await self._store.get(run_id)
         index = _find_phase_index(phase.phase_id, parent)
         phases = parent.manifest.phases
         manifest = replace(
-            parent.manifest, phases=(*phases[:index], phase, *(phases[index + 1 :] if following else ()))
+            parent.manifest,
+            phases=(*phases[:index], phase, *(phases[index + 1 :] if include_later else ())),
         )
         check_replacement(manifest, index, parent.inputs)
         reached = parent.results[index] if index < len(parent.results) else parent.progress
         fork = await self._conversations.fork(
-            parent.conversation_id, reached.turns_before, _derive_request(request, "conversation")
+            parent.conversation_id,
+            reached.turns_before,
+            _derive_request(request, "conversation"),
         )
         now = self._now()
         run = AgentRun(
@@ -169,12 +192,12 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
             progress=PhaseProgress(phase=index, turns_before=reached.turns_before),
             results=parent.results[:index],
         )
-        return await self._add(run, request)
+        return await self._start(run, request)
 
     async def list(self, state: AgentRunState | None, asked_size: int, token: str) -> Page[AgentRunSummary]:
         """Return a page of runs, newest first, optionally filtered by state."""
         size = resolve_page_size(asked_size)
-        found = await self._store.newest(state, decode_page_token(token, named=True), size + 1)
+        found = await self._store.list_newest(state, decode_page_token(token, has_name=True), size + 1)
         return make_page(found, size, lambda one: PagePosition(one.created, one.run_id))
 
     async def cancel(self, run_id: str, request: RequestKey) -> AgentRun:
@@ -192,13 +215,13 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
             progress = replace(run.progress, pending=(), spent=spent)
             return make_run_update(AgentRunEnded(run), state=AgentRunState.CANCELLED, progress=progress)
 
-        await self._store.change(run_id, request, decide)
+        await self._store.update(run_id, request, decide)
         await self._workers.stop(run_id)
         return await self._store.get(run_id)
 
     async def delete(self, run_id: str, request: RequestKey) -> None:
         """Delete a run and its conversation. A repeated request has no effect."""
-        if await self._store.started_by(request) is not None:
+        if await self._store.find_by_request_id(request) is not None:
             return
         run = await self._store.get(run_id)
         await self._workers.stop(run_id)
@@ -209,7 +232,7 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
         await self._store.delete(run_id, request)
 
     async def _work(self, run: AgentRun, recorder: RunEventWriter[AgentRunEvent], *, anew: bool) -> None:
-        await PhaseRunner(run, self._conversations, recorder, self._now).go(anew=anew)
+        await PhaseRunner(run, self._conversations, recorder, self._now).run(restart=anew)
 
 
 def _derive_run_id(request: RequestKey) -> str:
@@ -262,5 +285,7 @@ def _check_results(pending: Sequence[ToolCall], results: Sequence[ToolResult]) -
 
 def _wrong_state_error(run: AgentRun, problem: str, code: str) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"run {problem}: its state is {run.state.name}", code=code, details={"state": run.state.name}
+        f"run {problem}: its state is {run.state.name}",
+        code=code,
+        details={"state": run.state.name},
     )

@@ -43,7 +43,9 @@ class AgentServicer(AgentServiceServicer):
         self._runs = runs
 
     async def RunAgent(  # noqa: N802 - the contract's name
-        self, request: pb.RunAgentRequest, _context: Any
+        self,
+        request: pb.RunAgentRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.RunAgentResponse]:
         """Start a run and stream it."""
         started = await self._runs.start(
@@ -57,18 +59,24 @@ class AgentServicer(AgentServiceServicer):
                 yield pb.RunAgentResponse(event=event)
 
     async def ContinueRun(  # noqa: N802 - the contract's name
-        self, request: pb.ContinueRunRequest, _context: Any
+        self,
+        request: pb.ContinueRunRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ContinueRunResponse]:
         """Submit tool results, and stream the events that follow."""
-        started = await self._runs.go_on(
-            request.run_id, results_from_proto(request.results), request_key_from_proto(request)
+        started = await self._runs.continue_(
+            request.run_id,
+            results_from_proto(request.results),
+            request_key_from_proto(request),
         )
         async with closing(self._events(started)) as events:
             async for event in events:
                 yield pb.ContinueRunResponse(event=event)
 
     async def ResumeRun(  # noqa: N802 - the contract's name
-        self, request: pb.ResumeRunRequest, _context: Any
+        self,
+        request: pb.ResumeRunRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ResumeRunResponse]:
         """Stream the events of a run after a given sequence number."""
         async with closing(self._runs.resume(request.run_id, request.after_sequence)) as events:
@@ -76,13 +84,15 @@ class AgentServicer(AgentServiceServicer):
                 yield pb.ResumeRunResponse(event=event_to_proto(request.run_id, recorded))
 
     async def RerunPhase(  # noqa: N802 - the contract's name
-        self, request: pb.RerunPhaseRequest, _context: Any
+        self,
+        request: pb.RerunPhaseRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.RerunPhaseResponse]:
         """Rerun one phase as a new run, and stream its events."""
-        started = await self._runs.do_anew(
+        started = await self._runs.rerun_phase(
             request.run_id,
             phase_from_proto(".phase", request.phase),
-            following=request.run_following,
+            include_later=request.run_following,
             request=request_key_from_proto(request),
         )
         async with closing(self._events(started)) as events:
@@ -90,28 +100,36 @@ class AgentServicer(AgentServiceServicer):
                 yield pb.RerunPhaseResponse(event=event)
 
     async def GetRun(  # noqa: N802 - the contract's name
-        self, request: pb.GetRunRequest, _context: Any
+        self,
+        request: pb.GetRunRequest,
+        _context: Any,
     ) -> pb.GetRunResponse:
         """Return a run."""
         return pb.GetRunResponse(run=run_to_proto(await self._runs.get(request.run_id)))
 
     async def ListRuns(  # noqa: N802 - the contract's name
-        self, request: pb.ListRunsRequest, _context: Any
+        self,
+        request: pb.ListRunsRequest,
+        _context: Any,
     ) -> pb.ListRunsResponse:
         """List runs, newest first."""
         state = state_from_proto(request.state)
         return runs_to_proto(await self._runs.list(state, request.page_size, request.page_token))
 
     async def CancelRun(  # noqa: N802 - the contract's name
-        self, request: pb.CancelRunRequest, _context: Any
+        self,
+        request: pb.CancelRunRequest,
+        _context: Any,
     ) -> pb.CancelRunResponse:
         """Cancel a run."""
         return pb.CancelRunResponse(
-            run=run_to_proto(await self._runs.cancel(request.run_id, request_key_from_proto(request)))
+            run=run_to_proto(await self._runs.cancel(request.run_id, request_key_from_proto(request))),
         )
 
     async def DeleteRun(  # noqa: N802 - the contract's name
-        self, request: pb.DeleteRunRequest, _context: Any
+        self,
+        request: pb.DeleteRunRequest,
+        _context: Any,
     ) -> pb.DeleteRunResponse:
         """Delete a run and its conversation."""
         await self._runs.delete(request.run_id, request_key_from_proto(request))

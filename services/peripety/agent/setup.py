@@ -23,10 +23,10 @@ async def register_service(wiring: ServiceContainer) -> None:
     Raises:
         InternalError: the gateway was not registered before.
     """
-    conversations = wiring.local(ConversationManager)
+    conversations = wiring.get_local(ConversationManager)
     if conversations is None:
         raise InternalError("agents need the gateway in the same process; register it first")
-    runs = AgentRuns(AgentRunStore(await wiring.database(), now_micros), conversations, now_micros)
-    wiring.when_stopping(runs.aclose)
+    runs = AgentRuns(AgentRunStore(await wiring.get_database(), now_micros), conversations, now_micros)
+    wiring.on_stopping(runs.aclose)
     add_AgentServiceServicer_to_server(AgentServicer(runs), wiring.server)
-    wiring.register(pb.DESCRIPTOR.services_by_name["AgentService"].full_name)
+    wiring.add_service_name(pb.DESCRIPTOR.services_by_name["AgentService"].full_name)

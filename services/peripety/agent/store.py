@@ -79,12 +79,12 @@ def encode_manifest(manifest: Manifest) -> str:
             "tools": [encode_tool(tool) for tool in manifest.tools],
             "options": _OPTIONS_ADAPTER.dump_python(manifest.options, mode="json"),
             "history": encode_history_policy(manifest.history),
-        }
+        },
     )
 
 
 def decode_manifest(text: str) -> Manifest:
-    """Decode a manifest; inverse of `write_manifest`."""
+    """Decode a manifest; inverse of `encode_manifest`."""
     written = json.loads(text)
     return Manifest(
         name=written["name"],
@@ -102,7 +102,7 @@ def encode_budget(budget: Budget | None) -> str | None:
 
 
 def decode_budget(text: str | None) -> Budget | None:
-    """Decode a budget; inverse of `write_budget`."""
+    """Decode a budget; inverse of `encode_budget`."""
     return None if text is None else Budget(**json.loads(text))
 
 
@@ -111,9 +111,9 @@ def encode_progress(progress: PhaseProgress) -> str:
     return to_json_text({**asdict(progress), "spent": encode_usage_total(progress.spent)})
 
 
-def decode_progress(text: str) -> PhaseProgress:
-    """Decode the progress of a run; inverse of `write_progress`."""
-    written = json.loads(text)
+def decode_progress(data: str) -> PhaseProgress:
+    """Decode the progress of a run; inverse of `encode_progress`."""
+    written = json.loads(data)
     return PhaseProgress(
         **{
             **written,
@@ -122,7 +122,7 @@ def decode_progress(text: str) -> PhaseProgress:
             ),
             "pending": tuple(ToolCall(**call) for call in written["pending"]),
             "spent": decode_usage_total(written["spent"]),
-        }
+        },
     )
 
 
@@ -131,10 +131,10 @@ def encode_results(results: tuple[PhaseResult, ...]) -> str:
     return to_json_text([_encode_result(result) for result in results])
 
 
-def decode_result(written: Mapping[str, Any]) -> PhaseResult:
-    """Decode one result of `write_results`, or the body of an event of kind `PHASE_COMPLETED`."""
-    completion, spent = decode_completion(written["completion"]), decode_usage_total(written["spent"])
-    return PhaseResult(**{**written, "completion": completion, "spent": spent})
+def decode_result(document: Mapping[str, Any]) -> PhaseResult:
+    """Decode one result of `encode_results`, or the body of an event of kind `PHASE_COMPLETED_KIND`."""
+    completion, spent = decode_completion(document["completion"]), decode_usage_total(document["spent"])
+    return PhaseResult(**{**document, "completion": completion, "spent": spent})
 
 
 def encode_event(event: AgentRunEvent) -> tuple[str, str]:
@@ -160,7 +160,7 @@ def encode_event(event: AgentRunEvent) -> tuple[str, str]:
 
 
 def decode_event(kind: str, text: str) -> AgentRunEvent:
-    """Decode an event; inverse of `write_event` for any kind but `ENDED`."""
+    """Decode an event; inverse of `encode_event` for any kind but `ENDED`."""
     return _EVENT_DECODERS[kind](json.loads(text))
 
 
@@ -176,7 +176,8 @@ _EVENT_DECODERS: dict[str, Callable[[dict[str, Any]], AgentRunEvent]] = {
     "repairing": _decode_repairing,
     PHASE_COMPLETED_KIND: lambda written: PhaseCompleted(decode_result(written)),
     "tools_requested": lambda written: ToolsRequested(
-        written["phase_id"], tuple(ToolCall(**call) for call in written["calls"])
+        written["phase_id"],
+        tuple(ToolCall(**call) for call in written["calls"]),
     ),
 }
 
@@ -211,7 +212,7 @@ def _decode_phase(written: Mapping[str, Any]) -> Phase:
             "options": _OPTIONS_ADAPTER.validate_python(written["options"]),
             "tool_names": tuple(written["tool_names"]),
             "schema": None if schema is None else ResponseSchema(*schema),
-        }
+        },
     )
 
 
@@ -278,8 +279,11 @@ class AgentRunStore(durable.RunStore[AgentRun, AgentRunEvent]):
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         super().__init__(database, _tables, now)
 
-    async def newest(
-        self, state: AgentRunState | None, before: tuple[Any, ...] | None, limit: int
+    async def list_newest(
+        self,
+        state: AgentRunState | None,
+        before: tuple[Any, ...] | None,
+        limit: int,
     ) -> list[AgentRunSummary]:
         """Return runs, newest first.
 
@@ -291,7 +295,7 @@ class AgentRunStore(durable.RunStore[AgentRun, AgentRunEvent]):
         columns = _runs.c
         told = (columns.run_id, columns.name, columns.state, columns.phase, columns.total_phases)
         conditions = () if state is None else (columns.state == state.value,)
-        rows = await self._newest((*told, columns.created, columns.updated), conditions, before, limit)
+        rows = await self._list_newest((*told, columns.created, columns.updated), conditions, before, limit)
         return [
             AgentRunSummary(
                 row.run_id,
@@ -305,7 +309,7 @@ class AgentRunStore(durable.RunStore[AgentRun, AgentRunEvent]):
             for row in rows
         ]
 
-    def _row(self, run: AgentRun) -> dict[str, Any]:
+    def _run_columns(self, run: AgentRun) -> dict[str, Any]:
         return {
             "name": run.manifest.name,
             "manifest": encode_manifest(run.manifest),
@@ -320,10 +324,10 @@ class AgentRunStore(durable.RunStore[AgentRun, AgentRunEvent]):
             "error": None,
         }
 
-    def _written(self, event: AgentRunEvent) -> tuple[str, str]:
+    def _encode_event(self, event: AgentRunEvent) -> tuple[str, str]:
         return encode_event(event)
 
-    async def _run(self, connection: AsyncConnection, row: Row[Any]) -> AgentRun:
+    async def _run_from_row(self, connection: AsyncConnection, row: Row[Any]) -> AgentRun:
         completed = (_events.c.run_id == row.run_id) & (_events.c.kind == PHASE_COMPLETED_KIND)
         own = await connection.scalars(select(_events.c.body).where(completed).order_by(_events.c.sequence))
         results = [*json.loads(row.inherited), *map(json.loads, own)]
@@ -343,7 +347,7 @@ class AgentRunStore(durable.RunStore[AgentRun, AgentRunEvent]):
             last_sequence=row.last_sequence,
         )
 
-    async def _event(self, connection: AsyncConnection, row: Row[Any]) -> AgentRunEvent:
+    async def _event_from_row(self, connection: AsyncConnection, row: Row[Any]) -> AgentRunEvent:
         if row.kind == RUN_ENDED_KIND:
             return AgentRunEnded(await self._read(connection, row.run_id))
         return decode_event(row.kind, row.body)

@@ -47,8 +47,8 @@ _BUDGET = {"min_fail_rate": 0.3, "max_fail_rate": 0.7}
 
 def build_document(world: SizedBlueprint, seed: int, *, spec_id: str) -> dict[str, Any]:
     """Return the ScenarioSpec 1.0 of a world."""
-    timing = world.timing
-    clock = {"clock": {"turn": timing.duration(1)}} if timing.minutes else {}
+    timing = world.time_scale
+    clock = {"clock": {"turn": timing.format_duration(1)}} if timing.minutes else {}
     lost = build_endings(world, find_loss_conditions(world))
     won = build_endings(world, find_win_conditions(world), [ending["id"] for ending in lost])
     return {
@@ -59,7 +59,7 @@ def build_document(world: SizedBlueprint, seed: int, *, spec_id: str) -> dict[st
         **clock,
         "horizon": timing.horizon,
         "entities": _build_entities(world),
-        "state": build_state([*world.gauges.values(), *world.marks.values()]),
+        "state": build_state([*world.gauges.values(), *world.use_counters.values()]),
         "actions": build_actions(world),
         "random_events": build_events(world),
         "loss_conditions": lost,
@@ -71,7 +71,7 @@ def build_document(world: SizedBlueprint, seed: int, *, spec_id: str) -> dict[st
 def _build_decay(world: SizedBlueprint) -> dict[str, float]:
     """Return the change per turn of each quantity that decays, by path."""
     return {
-        gauge.path: gauge.amount(-1 if gauge.role is Role.THREAT else 1)
+        gauge.path: gauge.to_amount(-1 if gauge.role is Role.THREAT else 1)
         for gauge in world.gauges.values()
         if gauge.quantity.fades
     }
@@ -93,7 +93,7 @@ def build_spec(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str, An
         spec_id: the id of the specification.
     """
     blueprint = complete_blueprint(blueprint)
-    number = SeededChoice(spec_id, seed).number
+    number = SeededChoice(spec_id, seed).choose_number
     takes = time_scale(blueprint, number("horizon", 3))
 
     def spec_of(measures: CalibrationParameters) -> dict[str, Any]:
@@ -107,7 +107,9 @@ def build_spec(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str, An
     first = initial_parameters(blueprint, takes.horizon)
     goals = sum(one.role is Role.GOAL for one in blueprint.quantities)
     return calibrate(
-        first, calibration_target(len(first.buffers) + bool(takes.due), goals, takes.horizon), spec_of
+        first,
+        calibration_target(len(first.buffers) + bool(takes.due), goals, takes.horizon),
+        spec_of,
     )
 
 
@@ -126,7 +128,7 @@ def author_from_text(text: str, seed: int | None = None, variation: int = 0) -> 
     if seed is None:
         seed = int.from_bytes(digest.digest()[:6], "big")
     choices = SeededChoice(digest.hexdigest(), seed, variation)
-    blueprint = compose(text, choices.number)
+    blueprint = compose(text, choices.choose_number)
     return build_spec(
         replace(blueprint, title=f"{blueprint.title} {OFFLINE_MARK}".strip()),
         seed % _SEED_RANGE,

@@ -180,7 +180,7 @@ class SeededChoice:
         self._variation = variation
         self.name = hashlib.sha256(f"{self._base}:{variation}".encode("utf-8", "replace")).hexdigest()[:12]
 
-    def number(self, tag: str, below: int) -> int:
+    def choose_number(self, tag: str, below: int) -> int:
         """Return a number for a tag, at least 0 and below a bound; each variation shifts it by one."""
         digest = hashlib.sha256(f"{self._base}:{tag}".encode("utf-8", "replace")).digest()
         return (int.from_bytes(digest[:8], "big") + self._variation) % below

@@ -84,31 +84,39 @@ def decrease(quantity: Quantity, size: Size = Size.MEDIUM) -> Flow:
     return Flow(quantity.name, rises=False, size=size)
 
 
-def template_actions(stage: PlotQuantities, say: Say) -> Iterator[Action]:
+def template_actions(quantities: PlotQuantities, format_phrase: Say) -> Iterator[Action]:
     """Yield the actions of the template; their names are phrases around the terms of the quantities."""
-    first, *others = stage.goals
-    supply, ward, threat = stage.supplies[0], stage.wards[0], stage.threats[0]
-    spare, other_ward, other_threat = stage.supplies[-1], stage.wards[-1], stage.threats[-1]
-    doubts = [increase(one.doubts, Size.SMALL) for one in stage.confidants]
+    first, *others = quantities.goals
+    supply, ward, threat = quantities.supplies[0], quantities.wards[0], quantities.threats[0]
+    spare, other_ward, other_threat = quantities.supplies[-1], quantities.wards[-1], quantities.threats[-1]
+    doubts = [increase(one.doubts, Size.SMALL) for one in quantities.secrets]
     yield Action(
-        say("work", first.term), (increase(first, Size.SMALL), decrease(spare, Size.SMALL)), is_scaled=True
+        format_phrase("work", first.term),
+        (increase(first, Size.SMALL), decrease(spare, Size.SMALL)),
+        is_scaled=True,
     )
     for goal in others:
-        yield Action(say("work", goal.term), (increase(goal, Size.LARGE), decrease(supply, Size.MEDIUM)))
-    for place, one in enumerate(stage.wards):
-        paid = stage.supplies[place % len(stage.supplies)]
-        yield Action(say("protect", one.term), (increase(one, Size.LARGE), decrease(paid, Size.SMALL)))
-    for place, one in enumerate(stage.threats):
-        paid = stage.supplies[(place + 1) % len(stage.supplies)]
         yield Action(
-            say("contain", one.term),
-            (decrease(one, Size.LARGE), decrease(paid, Size.SMALL), increase(stage.wear, Size.SMALL)),
+            format_phrase("work", goal.term),
+            (increase(goal, Size.LARGE), decrease(supply, Size.MEDIUM)),
         )
-    for place, one in enumerate(stage.supplies):
-        drawn = stage.wards[place % len(stage.wards)]
-        pressed = stage.threats[place % len(stage.threats)]
+    for place, one in enumerate(quantities.wards):
+        paid = quantities.supplies[place % len(quantities.supplies)]
         yield Action(
-            say("trade", drawn.term, one.term),
+            format_phrase("protect", one.term),
+            (increase(one, Size.LARGE), decrease(paid, Size.SMALL)),
+        )
+    for place, one in enumerate(quantities.threats):
+        paid = quantities.supplies[(place + 1) % len(quantities.supplies)]
+        yield Action(
+            format_phrase("contain", one.term),
+            (decrease(one, Size.LARGE), decrease(paid, Size.SMALL), increase(quantities.wear, Size.SMALL)),
+        )
+    for place, one in enumerate(quantities.supplies):
+        drawn = quantities.wards[place % len(quantities.wards)]
+        pressed = quantities.threats[place % len(quantities.threats)]
+        yield Action(
+            format_phrase("trade", drawn.term, one.term),
             (
                 increase(one, Size.LARGE),
                 decrease(drawn, Size.MEDIUM),
@@ -117,21 +125,21 @@ def template_actions(stage: PlotQuantities, say: Say) -> Iterator[Action]:
             ),
         )
     yield Action(
-        say("stake", other_ward.term, first.term),
+        format_phrase("stake", other_ward.term, first.term),
         (
             increase(first, Size.LARGE),
             decrease(other_ward, Size.LARGE),
-            increase(stage.wear, Size.SMALL),
+            increase(quantities.wear, Size.SMALL),
             *doubts[1:2],
         ),
     )
     yield Action(
-        say("prepare", threat.term),
+        format_phrase("prepare", threat.term),
         (increase(ward, Size.LARGE), decrease(supply, Size.SMALL)),
         is_delayed=True,
     )
     yield Action(
-        say("commit", spare.term, first.term),
+        format_phrase("commit", spare.term, first.term),
         (
             increase(first, Size.LARGE),
             decrease(spare, Size.LARGE),
@@ -140,11 +148,13 @@ def template_actions(stage: PlotQuantities, say: Say) -> Iterator[Action]:
         ),
         is_final=True,
     )
-    for place, person in enumerate(stage.confidants):
-        given = [*stage.supplies, *stage.wards][place % (len(stage.supplies) + len(stage.wards))]
-        pressed = stage.threats[place % len(stage.threats)]
+    for place, person in enumerate(quantities.secrets):
+        given = [*quantities.supplies, *quantities.wards][
+            place % (len(quantities.supplies) + len(quantities.wards))
+        ]
+        pressed = quantities.threats[place % len(quantities.threats)]
         yield Action(
-            say("listen", person.name),
+            format_phrase("listen", person.name),
             (
                 decrease(person.reserve, Size.SMALL),
                 increase(given),
@@ -154,39 +164,48 @@ def template_actions(stage: PlotQuantities, say: Say) -> Iterator[Action]:
         )
 
 
-def template_events(stage: PlotQuantities, spare: tuple[str, str], say: Say) -> Iterator[Event]:
+def template_events(
+    quantities: PlotQuantities,
+    spare: tuple[str, str],
+    format_phrase: Say,
+) -> Iterator[Event]:
     """Yield the events of the template; the spare terms are for the release of wear and for relief."""
-    ward, supply = stage.wards[0], stage.supplies[0]
-    for place, one in enumerate(stage.threats):
-        worried = stage.confidants[place :: len(stage.threats)]
+    ward, supply = quantities.wards[0], quantities.supplies[0]
+    for place, one in enumerate(quantities.threats):
+        worried = quantities.secrets[place :: len(quantities.threats)]
         doubts = (increase(person.doubts, Size.SMALL) for person in worried)
-        yield Event(say("rise", one.term), (increase(one), *doubts), Chance.FREQUENT)
-    for place, one in enumerate(stage.wards):
-        threat = stage.threats[place % len(stage.threats)]
+        yield Event(format_phrase("rise", one.term), (increase(one), *doubts), Chance.FREQUENT)
+    for place, one in enumerate(quantities.wards):
+        threat = quantities.threats[place % len(quantities.threats)]
         yield Event(
-            say("strain", one.term),
+            format_phrase("strain", one.term),
             (decrease(one),),
             Chance.OCCASIONAL,
             Trigger(threat.name, is_high=True),
             lasts=True,
         )
-    for place, one in enumerate(stage.supplies):
+    for place, one in enumerate(quantities.supplies):
         chance = Chance.RARE if place == 0 else Chance.OCCASIONAL
-        yield Event(say("short", one.term), (decrease(one),), chance)
+        yield Event(format_phrase("short", one.term), (decrease(one),), chance)
     struck, relieved = spare
     yield Event(
-        say("burst", struck),
-        (decrease(ward, Size.LARGE), decrease(stage.wear)),
+        format_phrase("burst", struck),
+        (decrease(ward, Size.LARGE), decrease(quantities.wear)),
         Chance.FREQUENT,
-        Trigger(stage.wear.name, is_high=True),
+        Trigger(quantities.wear.name, is_high=True),
     )
     yield Event(
-        say("relief", relieved), (increase(supply),), Chance.RARE, Trigger(stage.goals[0].name, is_high=True)
+        format_phrase("relief", relieved),
+        (increase(supply),),
+        Chance.RARE,
+        Trigger(quantities.goals[0].name, is_high=True),
     )
-    for place, person in enumerate(stage.confidants):
-        hurt = [*stage.wards, *stage.supplies][place % (len(stage.wards) + len(stage.supplies))]
+    for place, person in enumerate(quantities.secrets):
+        hurt = [*quantities.wards, *quantities.supplies][
+            place % (len(quantities.wards) + len(quantities.supplies))
+        ]
         yield Event(
-            say("lapse", person.name),
+            format_phrase("lapse", person.name),
             (decrease(hurt), decrease(person.doubts)),
             Chance.OCCASIONAL,
             Trigger(person.doubts.name, is_high=True),
@@ -221,16 +240,18 @@ class PlotQuantities:
     threats: tuple[Quantity, ...]
     goals: tuple[Quantity, ...]
     wear: Quantity
-    confidants: tuple[CharacterSecrets, ...]
+    secrets: tuple[CharacterSecrets, ...]
 
-    def quantities(self) -> tuple[Quantity, ...]:
+    def all_quantities(self) -> tuple[Quantity, ...]:
         """Return all quantities."""
-        kept = (part for one in self.confidants for part in (one.reserve, one.doubts))
+        kept = (part for one in self.secrets for part in (one.reserve, one.doubts))
         return (*self.supplies, *self.wards, *self.threats, *self.goals, self.wear, *kept)
 
 
 def collect_quantities(
-    cast: RoleAssignment, people: Sequence[str], phrases: Mapping[str, str]
+    assignment: RoleAssignment,
+    people: Sequence[str],
+    phrases: Mapping[str, str],
 ) -> PlotQuantities:
     """Return the quantities for the assigned roles."""
 
@@ -241,15 +262,19 @@ def collect_quantities(
         for place, term in enumerate(terms):
             # Only one supply decays. If all did, actions would not matter.
             fades = role is Role.SUPPLY and place == 0
-            yield named(use, term.text, role, fades=fades, amount=term.counted)
+            yield named(use, term.text, role, fades=fades, amount=term.countable_amount)
 
-    supplies = tuple(played("stock", cast.supplies, Role.SUPPLY))
-    wards = tuple(played("ward", cast.wards, Role.WARD))
+    supplies = tuple(played("stock", assignment.supplies, Role.SUPPLY))
+    wards = tuple(played("ward", assignment.wards, Role.WARD))
     confidants = tuple(
         CharacterSecrets(
             person,
             named(
-                "reserve", supplies[place % len(supplies)].term, Role.SUPPLY, start=Size.SMALL, holder=person
+                "reserve",
+                supplies[place % len(supplies)].term,
+                Role.SUPPLY,
+                start=Size.SMALL,
+                holder=person,
             )
             if place < len(supplies)
             else named("reserve", wards[place % len(wards)].term, Role.WARD, start=Size.SMALL, holder=person),
@@ -260,8 +285,8 @@ def collect_quantities(
     return PlotQuantities(
         supplies,
         wards,
-        tuple(played("threat", cast.threats, Role.THREAT)),
-        tuple(played("goal", cast.goals, Role.GOAL)),
+        tuple(played("threat", assignment.threats, Role.THREAT)),
+        tuple(played("goal", assignment.goals, Role.GOAL)),
         named("wear", wards[0].term, Role.THREAT, start=Size.SMALL, is_hidden=True),
         confidants,
     )
@@ -274,34 +299,34 @@ def compose(text: str, number: Callable[[str, int], int]) -> Blueprint:
         text: text in any language; may be empty.
         number: seeded number for a tag, below a bound; decides what the text does not specify.
     """
-    return compose_from_analysis(extract_terms(text, at_least=MIN_TERMS, at_most=MAX_TERMS), number)
+    return compose_from_analysis(extract_terms(text, min_terms=MIN_TERMS, max_terms=MAX_TERMS), number)
 
 
-def compose_from_analysis(read: TermSet, number: Callable[[str, int], int]) -> Blueprint:
+def compose_from_analysis(analysis: TermSet, number: Callable[[str, int], int]) -> Blueprint:
     """Return the blueprint of an analysed text.
 
     Args:
-        read: the analysis, with at least `FEWEST` terms by descending salience.
+        analysis: the analysis, with at least `FEWEST` terms by descending salience.
         number: seeded number for a tag, below a bound; decides what the text does not specify.
     """
-    phrases = read.language.rules
+    phrases = analysis.language.rules
 
     def say(use: str, first: str, second: str = "") -> str:
         return phrases[use].format(a=first, b=second)
 
-    parts = assign_roles(read.terms, number)
-    played = collect_quantities(parts, read.people, phrases)
-    texts = [term.text for term in read.terms]
+    parts = assign_roles(analysis.terms, number)
+    played = collect_quantities(parts, analysis.people, phrases)
+    texts = [term.text for term in analysis.terms]
     spare = (texts[number("surprise", len(texts))], texts[number("comfort", len(texts))])
-    whole, due = (*read.spans[:1], *read.spans[-1:][: len(read.spans) > 1], 0.0, 0.0)[:2]
+    whole, due = (*analysis.spans[:1], *analysis.spans[-1:][: len(analysis.spans) > 1], 0.0, 0.0)[:2]
     return Blueprint(
-        title=read.title,
+        title=analysis.title,
         phrases=phrases,
-        quantities=played.quantities(),
+        quantities=played.all_quantities(),
         actions=tuple(template_actions(played, say)),
         events=tuple(template_events(played, spare, say)),
-        people=read.people,
-        player=read.player,
+        people=analysis.people,
+        player=analysis.player,
         has_deadline=bool(due) or number("deadline", 2) == 0,
         hours=whole,
         due_hours=due,

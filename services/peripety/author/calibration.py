@@ -40,13 +40,13 @@ class CalibrationTarget:
 
     Attributes:
         lost: the target share of lost runs.
-        least_won: the minimum share of won runs; below it, planning personas win too rarely.
-        most_won: the maximum share of won runs; above it, planning personas always win.
+        min_won: the minimum share of won runs; below it, planning personas win too rarely.
+        max_won: the maximum share of won runs; above it, planning personas always win.
     """
 
     lost: float
-    least_won: float
-    most_won: float
+    min_won: float
+    max_won: float
 
 
 def calibration_target(causes: int, goals: int, horizon: int) -> CalibrationTarget:
@@ -99,24 +99,24 @@ class _CalibrationTrial:
 
 def calibrate(
     measures: CalibrationParameters,
-    aim: CalibrationTarget,
-    spec_of: Callable[[CalibrationParameters], dict[str, Any]],
+    target: CalibrationTarget,
+    build_spec: Callable[[CalibrationParameters], dict[str, Any]],
 ) -> dict[str, Any]:
     """Return the specification that comes closest to the target.
 
     Args:
         measures: the starting point.
-        aim: the target for random play.
-        spec_of: builds the specification for the given measures. Its first loss conditions are those of the
+        target: the target for random play.
+        build_spec: builds the specification for the given measures. Its first loss conditions are those of the
             buffers, in order; the deadline follows, if there is one.
     """
     trials: list[_CalibrationTrial] = []
     for _ in range(_TRIALS):
-        trials.append(_run_trial(spec_of(measures)))
-        if not _distance_to_target(aim, trials[-1]):
+        trials.append(_run_trial(build_spec(measures)))
+        if not _distance_to_target(target, trials[-1]):
             break
-        measures = _correct_measures(measures, aim, trials[-1])
-    return min(trials, key=lambda trial: _distance_to_target(aim, trial)).spec
+        measures = _correct_measures(measures, target, trials[-1])
+    return min(trials, key=lambda trial: _distance_to_target(target, trial)).spec
 
 
 def _run_trial(spec: dict[str, Any]) -> _CalibrationTrial:
@@ -125,25 +125,28 @@ def _run_trial(spec: dict[str, Any]) -> _CalibrationTrial:
     return _CalibrationTrial(spec, report.fail_rate, report.won / report.runs, tuple(causes))
 
 
-def _distance_to_target(aim: CalibrationTarget, trial: _CalibrationTrial) -> float:
+def _distance_to_target(target: CalibrationTarget, trial: _CalibrationTrial) -> float:
     """Return the distance of a trial from the target; 0 for a match."""
-    rate = max(abs(trial.lost - aim.lost) - _TOLERANCE, 0)
+    rate = max(abs(trial.lost - target.lost) - _TOLERANCE, 0)
     causes = sum(max(_MIN_LOSS_SHARE - share, 0) for share in trial.causes)
-    too_few = max(aim.least_won - trial.won, 0) / aim.least_won
-    too_many = max(trial.won - aim.most_won, 0)
+    too_few = max(target.min_won - trial.won, 0) / target.min_won
+    too_many = max(trial.won - target.max_won, 0)
     return 4 * rate + causes + too_few / 2 + too_many
 
 
 def _correct_measures(
-    measures: CalibrationParameters, aim: CalibrationTarget, trial: _CalibrationTrial
+    measures: CalibrationParameters,
+    target: CalibrationTarget,
+    trial: _CalibrationTrial,
 ) -> CalibrationParameters:
     """Return measures corrected towards the target."""
     longer = 1.0
-    if not aim.least_won <= trial.won <= aim.most_won:
+    if not target.min_won <= trial.won <= target.max_won:
         longer = _correction_factor(
-            (trial.won + _FEW) / ((aim.least_won + aim.most_won) / 2 + _FEW), _GOAL_EXPONENT
+            (trial.won + _FEW) / ((target.min_won + target.max_won) / 2 + _FEW),
+            _GOAL_EXPONENT,
         )
-    overall = _correction_factor(trial.lost / aim.lost, _COMMON_EXPONENT) * longer**0.5
+    overall = _correction_factor(trial.lost / target.lost, _COMMON_EXPONENT) * longer**0.5
     fair = 1 / len(trial.causes)
     by_cause = [_correction_factor((share + 0.01) / fair, _BUFFER_EXPONENT) for share in trial.causes]
     has_deadline = len(by_cause) > len(measures.buffers)
@@ -211,7 +214,9 @@ def initial_parameters(blueprint: Blueprint, horizon: int) -> CalibrationParamet
 
 
 def build_scales(
-    blueprint: Blueprint, measures: CalibrationParameters, number: Callable[[str, int], int]
+    blueprint: Blueprint,
+    measures: CalibrationParameters,
+    number: Callable[[str, int], int],
 ) -> dict[str, QuantityScale]:
     """Return the scale of each quantity.
 
@@ -228,7 +233,10 @@ def build_scales(
 
 
 def _build_scale(
-    quantity: Quantity, measures: CalibrationParameters, goals: int, unit: float
+    quantity: Quantity,
+    measures: CalibrationParameters,
+    goals: int,
+    unit: float,
 ) -> QuantityScale:
     if quantity.is_unseen:
         is_threat = quantity.role is Role.THREAT

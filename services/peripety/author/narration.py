@@ -52,7 +52,7 @@ def narrate_late_facts(facts: Mapping[str, Any], history: Sequence[str] = ()) ->
     teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)))
     event = facts.get("event")
     happened = [_to_sentence(_name(event))] if event else []
-    return " ".join([*happened, *teller.ending()])
+    return " ".join([*happened, *teller.ending_sentence()])
 
 
 class _TemplateNarrator:
@@ -67,44 +67,44 @@ class _TemplateNarrator:
     def sentences(self) -> Iterator[str]:
         """Yield sentences for the actions, the events, the changes and the ending."""
         actions = list(self._facts.get("actions") or [])
-        yield from (self._say("chose", name=_action_name(action)) for action in actions)
+        yield from (self._fill_template("chose", name=_action_name(action)) for action in actions)
         if not actions:
-            yield self._say("idle")
-        yield from (_to_sentence(line) for line in self._happenings())
-        yield from self._changes()
-        yield from self.ending()
+            yield self._fill_template("idle")
+        yield from (_to_sentence(line) for line in self._event_sentences())
+        yield from self._change_sentences()
+        yield from self.ending_sentence()
 
-    def _say(self, use: str, **slots: str) -> str:
+    def _fill_template(self, use: str, **slots: str) -> str:
         patterns = self._prose[use]
         # Offset by one, so that two consecutive sentences of a kind differ if the language has two templates.
         self._choice += 1
         return _to_sentence(patterns[self._choice % len(patterns)].format(**slots))
 
-    def _happenings(self) -> list[str]:
+    def _event_sentences(self) -> list[str]:
         log = [_printable(line) for line in self._facts.get("log") or []]
         event = self._facts.get("event")
         named = [_name(event)] if event else []
         return list(dict.fromkeys([*named, *log]))
 
-    def _changes(self) -> Iterator[str]:
+    def _change_sentences(self) -> Iterator[str]:
         for change in islice(_net_changes(self._facts.get("changes") or []), _MAX_CHANGES):
             label, in_list = _path_label(change["path"])
             before, after = change.get("before"), change.get("after")
-            yield self._say(
+            yield self._fill_template(
                 _template_kind(before, after, in_list=in_list),
                 a=label,
                 before=_format_value(before),
                 after=_format_value(after),
             )
 
-    def ending(self) -> Iterator[str]:
+    def ending_sentence(self) -> Iterator[str]:
         """Yield the sentence of the ending, if the run has ended."""
         status = self._facts.get("status") or {}
         kind = status.get("kind")
         if kind in {"lost", "won", "survived"}:
             if status.get("message"):
                 yield _to_sentence(_printable(status["message"]))
-            yield self._say(kind)
+            yield self._fill_template(kind)
 
 
 def _language_sample(facts: Mapping[str, Any], history: Sequence[str]) -> list[str]:
@@ -114,7 +114,7 @@ def _language_sample(facts: Mapping[str, Any], history: Sequence[str]) -> list[s
     status = [str((facts.get("status") or {}).get("message") or "")]
     log = [str(line) for line in facts.get("log") or []]
     text = " ".join(
-        [*names, *event, *log, *status, *(str(told).replace(OFFLINE_MARK, "") for told in history[-2:])]
+        [*names, *event, *log, *status, *(str(told).replace(OFFLINE_MARK, "") for told in history[-2:])],
     )
     return _WORD.findall(text[:_LANGUAGE_SAMPLE].casefold())
 

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 
 agent = typer.Typer(
-    name="agent", help="Run agents: phases that share one conversation with a model.", no_args_is_help=True
+    name="agent",
+    help="Run agents: phases that share one conversation with a model.",
+    no_args_is_help=True,
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
@@ -62,22 +64,27 @@ def run(
         ),
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Continue this run instead of starting a new one.")
+        str | None,
+        typer.Option(metavar="RUN", help="Continue this run instead of starting a new one."),
     ] = None,
     rerun_phase: Annotated[
         str | None,
         typer.Option(
-            metavar="PHASE", help="With --resume: run this phase again, as FILE defines it now, in a new run."
+            metavar="PHASE",
+            help="With --resume: run this phase again, as FILE defines it now, in a new run.",
         ),
     ] = None,
     following: Annotated[
-        bool, typer.Option("--following", help="With --rerun-phase: also run the phases after it.")
+        bool,
+        typer.Option("--following", help="With --rerun-phase: also run the phases after it."),
     ] = False,
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="With --rerun-phase: replace the instructions.")
+        str | None,
+        typer.Option(metavar="TEXT", help="With --rerun-phase: replace the instructions."),
     ] = None,
     input_template: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="With --rerun-phase: replace the input template.")
+        str | None,
+        typer.Option(metavar="TEXT", help="With --rerun-phase: replace the input template."),
     ] = None,
     server: Server = None,
     as_json: AsJson = False,
@@ -100,7 +107,9 @@ def run(
         phase.input_template = phase.input_template if input_template is None else input_template
         anew = PhaseRerun(phase, following)
     given = dict(map(_input, inputs or ()))
-    raise typer.Exit(run_agent(described, given, server=server, resumed=resume, anew=anew, as_json=as_json))
+    raise typer.Exit(
+        run_agent(described, given, server=server, resumed_run_id=resume, rerun=anew, as_json=as_json),
+    )
 
 
 @agent.command("list")
@@ -110,7 +119,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first."""
-
     list_runs(server, count, as_json=as_json)
 
 
@@ -121,7 +129,6 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the results of the phases of a run."""
-
     show_run(run_id, server, as_json=as_json)
 
 
@@ -143,11 +150,11 @@ class PhaseRerun:
 
     Attributes:
         phase: the new definition of the phase.
-        following: True to rerun the phases after it as well.
+        with_following: True to rerun the phases after it as well.
     """
 
     phase: pb.Phase
-    following: bool
+    with_following: bool
 
 
 def run_agent(
@@ -155,8 +162,8 @@ def run_agent(
     inputs: Mapping[str, str],
     *,
     server: str | None,
-    resumed: str | None,
-    anew: PhaseRerun | None,
+    resumed_run_id: str | None,
+    rerun: PhaseRerun | None,
     as_json: bool,
 ) -> int:
     """Start or resume an agent run, show its events, and return the exit code.
@@ -165,11 +172,11 @@ def run_agent(
         agent: the agent; its commands are the tools of this machine.
         inputs: values for the templates, by name.
         server: `host:port` of a server; None runs the agent in this process.
-        resumed: the id of the run to continue; None starts a new run.
-        anew: the phase of that run to rerun.
+        resumed_run_id: the id of the run to continue; None starts a new run.
+        rerun: the phase of that run to rerun.
         as_json: True to print events as lines of JSON.
     """
-    return asyncio.run(_stream_run(_RunView(agent, as_json), inputs, server, resumed, anew))
+    return asyncio.run(_stream_run(_RunView(agent, as_json), inputs, server, resumed_run_id, rerun))
 
 
 def list_runs(server: str | None, count: int, *, as_json: bool) -> None:
@@ -192,32 +199,40 @@ async def _stream_run(
     screen: _RunView,
     inputs: Mapping[str, str],
     server: str | None,
-    resumed: str | None,
-    anew: PhaseRerun | None,
+    resumed_run_id: str | None,
+    rerun: PhaseRerun | None,
 ) -> int:
     agent, request_id = screen.agent, str(uuid4())
     async with _agents_at(server) as stub:
-        if resumed is None:
+        if resumed_run_id is None:
             started = pb.RunAgentRequest(
-                request_id=request_id, manifest=agent.manifest, inputs=inputs, budget=agent.budget
+                request_id=request_id,
+                manifest=agent.manifest,
+                inputs=inputs,
+                budget=agent.budget,
             )
             last = await _follow_run(screen, stub, stub.RunAgent(started))
-        elif anew is None:
-            last = await _follow_run(screen, stub, stub.ResumeRun(pb.ResumeRunRequest(run_id=resumed)))
+        elif rerun is None:
+            last = await _follow_run(screen, stub, stub.ResumeRun(pb.ResumeRunRequest(run_id=resumed_run_id)))
         else:
-            rerun = pb.RerunPhaseRequest(
-                request_id=request_id, run_id=resumed, phase=anew.phase, run_following=anew.following
+            request = pb.RerunPhaseRequest(
+                request_id=request_id,
+                run_id=resumed_run_id,
+                phase=rerun.phase,
+                run_following=rerun.with_following,
             )
-            last = await _follow_run(screen, stub, stub.RerunPhase(rerun))
+            last = await _follow_run(screen, stub, stub.RerunPhase(request))
         while last.HasField("tools_requested"):
-            given = [await screen.result_of(call) for call in last.tools_requested.calls]
+            given = [await screen.tool_result(call) for call in last.tools_requested.calls]
             on = pb.ContinueRunRequest(request_id=str(uuid4()), run_id=last.run_id, results=given)
             last = await _follow_run(screen, stub, stub.ContinueRun(on))
     return 0 if last.HasField("completed") else 1
 
 
 async def _follow_run(
-    screen: _RunView, stub: AgentServiceAsyncStub, responses: AsyncIterable[_RunResponse]
+    screen: _RunView,
+    stub: AgentServiceAsyncStub,
+    responses: AsyncIterable[_RunResponse],
 ) -> pb.RunEvent:
     """Show a run until it ends or waits for a tool, and return its last event.
 
@@ -257,16 +272,16 @@ class _RunView:
         if self.as_json:
             write_json(to_json(without_provider_state(event)))
         else:
-            self._tell(event)
+            self._print_event(event)
 
-    async def result_of(self, call: gateway.ToolCall) -> gateway.ToolResult:
+    async def tool_result(self, call: gateway.ToolCall) -> gateway.ToolResult:
         """Return the result of a tool call, from its command or typed in at the terminal.
 
         Raises:
             FailedPreconditionError: the tool has no command, and standard input is not a terminal.
         """
         if call.name in self.agent.commands:
-            return await self.agent.commands[call.name].result_of(call)
+            return await self.agent.commands[call.name].run_call(call)
         said = None
         if sys.stdin.isatty():
             said = await asyncio.to_thread(prompt_line, f"{_format_call(call)} = ")
@@ -278,7 +293,7 @@ class _RunView:
             )
         return gateway.ToolResult(call_id=call.call_id, text=said)
 
-    def _tell(self, event: pb.RunEvent) -> None:
+    def _print_event(self, event: pb.RunEvent) -> None:
         out = result_console()
         match event.WhichOneof("event"):
             case "phase_started":
@@ -324,7 +339,7 @@ async def _fetch_runs(server: str | None, count: int, *, as_json: bool) -> None:
         phases = f"{one.completed_phases}/{one.total_phases}"
         begun = one.create_time.ToDatetime().isoformat(" ", "seconds")
         table_console().print(
-            f"{one.run_id}  {begun}  {_format_state(one):18}  {phases:>5}  {printable(one.name)}"
+            f"{one.run_id}  {begun}  {_format_state(one):18}  {phases:>5}  {printable(one.name)}",
         )
 
 

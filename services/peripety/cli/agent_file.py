@@ -54,7 +54,7 @@ class CommandTool:
     directory: Path
     seconds: float
 
-    async def result_of(self, call: gateway.ToolCall) -> gateway.ToolResult:
+    async def run_call(self, call: gateway.ToolCall) -> gateway.ToolResult:
         """Run the command for a tool call.
 
         A failure becomes an error result, so that the model can react to it.
@@ -72,7 +72,12 @@ class CommandTool:
     async def _run(self, arguments: bytes) -> tuple[str, bool]:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            *self.words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.directory, start_new_session=True
+            *self.words,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            cwd=self.directory,
+            start_new_session=True,
         )
         try:
             async with asyncio.timeout(self.seconds):
@@ -174,7 +179,9 @@ class _Cache(_FileTable):
 
     def message(self) -> gateway.CacheConfig:
         return gateway.CacheConfig(
-            disabled=not self.enabled, ttl=_TTLS[self.ttl], expected_reuse=self.expected_reuse
+            disabled=not self.enabled,
+            ttl=_TTLS[self.ttl],
+            expected_reuse=self.expected_reuse,
         )
 
 
@@ -212,7 +219,9 @@ class _History(_FileTable):
     def message(self) -> gateway.HistoryPolicy:
         strategy = gateway.HistoryStrategy.Value(f"HISTORY_STRATEGY_{self.strategy.upper()}")
         return gateway.HistoryPolicy(
-            strategy=strategy, max_turns=self.max_turns, max_input_tokens=self.max_input_tokens
+            strategy=strategy,
+            max_turns=self.max_turns,
+            max_input_tokens=self.max_input_tokens,
         )
 
 
@@ -319,7 +328,7 @@ def _resolve_files(value: Any, place: str, files: ReferencedFiles, problems: lis
         return value
     if value.keys() == {_FILE_KEY} and isinstance(value[_FILE_KEY], str):
         try:
-            return files.value(value[_FILE_KEY])
+            return files.read_value(value[_FILE_KEY])
         except ScriptFileError as error:
             problems.append((place, str(error)))
             return value

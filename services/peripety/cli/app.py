@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import sys
 from enum import Enum
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -131,7 +131,10 @@ def _root(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and the engine core."
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version and the engine core.",
         ),
     ] = False,
 ) -> None:
@@ -143,7 +146,8 @@ def play(
     description: Description = None,
     turns: Annotated[int | None, typer.Option(min=1, help="Stop after this number of turns.")] = None,
     auto: Annotated[
-        bool, typer.Option("--auto", help="Play automatically: choose the actions by a fixed rule.")
+        bool,
+        typer.Option("--auto", help="Play automatically: choose the actions by a fixed rule."),
     ] = False,
     seed: Seed = None,
     pov: Annotated[
@@ -161,7 +165,7 @@ def play(
     """
     from peripety.cli.play import play_game  # noqa: PLC0415 - loads the services
 
-    play_game(about=description, turns=turns, auto=auto, seed=seed, pov=pov, as_json=as_json)
+    play_game(description=description, turns=turns, auto=auto, seed=seed, pov=pov, as_json=as_json)
 
 
 @app.command()
@@ -183,12 +187,14 @@ def chat(
     model: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Model to use: provider/model, or a model name; see `peripety models`."
+            metavar="NAME",
+            help="Model to use: provider/model, or a model name; see `peripety models`.",
         ),
     ] = "",
     system: Annotated[str, typer.Option(metavar="TEXT", help="Instructions of a new conversation.")] = "",
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Continue this conversation.")
+        str | None,
+        typer.Option(metavar="ID", help="Continue this conversation."),
     ] = None,
     max_output: Annotated[int | None, typer.Option(min=1, help="Maximum output tokens of an answer.")] = None,
     reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
@@ -206,7 +212,8 @@ def chat(
 @app.command()
 def models(
     provider: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only the models of this provider.")
+        str | None,
+        typer.Option(metavar="NAME", help="Only the models of this provider."),
     ] = None,
     as_json: Annotated[
         bool,
@@ -227,7 +234,8 @@ def usage(
     by: Annotated[
         str,
         typer.Option(
-            metavar="LIST", help="Group by any of provider, model, conversation, day, separated by commas."
+            metavar="LIST",
+            help="Group by any of provider, model, conversation, day, separated by commas.",
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
@@ -260,13 +268,15 @@ def bench_narrator(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE]...", help="Specifications to play. [default: specifications generated offline]"
+            metavar="[FILE]...",
+            help="Specifications to play. [default: specifications generated offline]",
         ),
     ] = None,
     sessions: Annotated[int, typer.Option(min=1, max=100_000, help="Number of games.")] = 10,
     turns: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum turns of a game.")] = 20,
     at_once: Annotated[
-        int, typer.Option(min=1, max=128, help="Number of games played at the same time.")
+        int,
+        typer.Option(min=1, max=128, help="Number of games played at the same time."),
     ] = 4,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of the games.")] = 1,
     model: Annotated[
@@ -281,7 +291,8 @@ def bench_narrator(
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the measurements as one line of JSON.")
+        bool,
+        typer.Option("--json", help="Print the measurements as one line of JSON."),
     ] = False,
 ) -> None:
     """Measure how well a model narrates.
@@ -301,7 +312,8 @@ def bench_narrator(
 def simulate(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,
     scenario: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Script of the simulated model: TOML or JSON.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Script of the simulated model: TOML or JSON."),
     ] = None,
     prompts: Annotated[
         list[str] | None,
@@ -318,17 +330,20 @@ def simulate(
     ] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port.")
+        int,
+        typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port."),
     ] = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Reload the script when its file changes.")] = False,
     state: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Store turn sequences, caches, rate limits and bills in this file."
+            metavar="FILE",
+            help="Store turn sequences, caches, rate limits and bills in this file.",
         ),
     ] = None,
     capture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Append each call to this file, as a line of JSON.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Append each call to this file, as a line of JSON."),
     ] = None,
     record: Annotated[
         Path | None,
@@ -355,7 +370,7 @@ def simulate(
             raise typer.BadParameter("--proxy needs --record FILE and cannot be combined with a script")
         if not proxy.startswith(("http://", "https://")):
             raise typer.BadParameter(
-                "--proxy must be the base URL of a provider, such as https://api.openai.com"
+                "--proxy must be the base URL of a provider, such as https://api.openai.com",
             )
         command.record_provider(record, proxy, host=host, port=port)
         return

@@ -87,20 +87,20 @@ class _BenchmarkGame:
     sessions: SessionServiceAsyncStub
     stage: BenchmarkStage
     session: pb.Session
-    known: set[float] = field(default_factory=set)
+    known_numbers: set[float] = field(default_factory=set)
 
     @property
-    def goes_on(self) -> bool:
+    def is_running(self) -> bool:
         return self.session.status.kind == engine_pb2.RUN_STATUS_KIND_ONGOING
 
-    def learn(self, *values: Any) -> None:
+    def add_known_numbers(self, *values: Any) -> None:
         for value in values:
-            self.known.update(numbers_in(value))
+            self.known_numbers.update(numbers_in(value))
 
-    async def read(self) -> None:
+    async def read_session(self) -> None:
         request = pb.GetSessionRequest(session_id=self.session.session_id, pov_entity_id=self.stage.pov)
         self.session = (await self.sessions.GetSession(request)).session
-        self.learn(json.loads(self.session.state), self.session.turn + 1)
+        self.add_known_numbers(json.loads(self.session.state), self.session.turn + 1)
 
     async def play(self, choice: TurnInput) -> TurnMetrics | None:
         """Play a turn; return None if the rules reject the choice."""
@@ -115,18 +115,18 @@ class _BenchmarkGame:
         heard = _TurnRecord()
         try:
             async for response in self.sessions.TakeTurn(request):
-                heard.take(response.event)
+                heard.record(response.event)
         except PeripetyError as error:
             heard.broke_off = error.code
         heard.seconds = heard.now
         if heard.was_abandoned:
             return None
-        await self.read()
-        self.learn(choice.words, *map(to_json, choice.actions), *heard.mechanics)
-        self.known.update(heard.differences())
-        return heard.round(
-            find_unsupported_numbers(heard.prose, self.known),
-            leaked=any(secret in heard.everything for secret in self.stage.secrets),
+        await self.read_session()
+        self.add_known_numbers(choice.words, *map(to_json, choice.actions), *heard.mechanics)
+        self.known_numbers.update(heard.number_differences())
+        return heard.to_round(
+            find_unsupported_numbers(heard.prose, self.known_numbers),
+            leaked=any(secret in heard.all_text for secret in self.stage.secrets),
         )
 
 
@@ -134,10 +134,10 @@ class _TurnRecord:
     """The events of one turn, with their times."""
 
     def __init__(self) -> None:
-        self._began = time.perf_counter()
+        self._start_time = time.perf_counter()
         self._first_prose: float | None = None
         self._committed: pb.TurnEvent.Committed | None = None
-        self._spoken: list[str] = []
+        self._dialogue: list[str] = []
         self._changes: list[engine_pb2.Change] = []
         self._degraded = ""
         self._text: list[str] = []
@@ -149,15 +149,15 @@ class _TurnRecord:
     @property
     def now(self) -> float:
         """Return the seconds since the request."""
-        return time.perf_counter() - self._began
+        return time.perf_counter() - self._start_time
 
-    def take(self, event: pb.TurnEvent) -> None:
+    def record(self, event: pb.TurnEvent) -> None:
         """Record an event."""
         kind = event.WhichOneof("event")
         self._text.append(json.dumps(MessageToDict(event), ensure_ascii=False))
         match kind:
             case "accepted":
-                self._spoken.clear()
+                self._dialogue.clear()
                 self._changes.clear()
                 self._degraded = ""
             case "narrative_chunk":
@@ -165,9 +165,9 @@ class _TurnRecord:
                     self._first_prose = self.now
                 self._text.append(event.narrative_chunk.text)
             case "dialogue":
-                self._spoken.append(event.dialogue.utterance)
+                self._dialogue.append(event.dialogue.utterance)
             case "narrative_retracted":
-                self._spoken.clear()
+                self._dialogue.clear()
             case "degraded":
                 self._degraded = event.degraded.reason
             case "committed":
@@ -182,10 +182,10 @@ class _TurnRecord:
     def prose(self) -> str:
         """The final prose."""
         told = "" if self._committed is None else self._committed.narrative
-        return "\n".join([told, *self._spoken])
+        return "\n".join([told, *self._dialogue])
 
     @property
-    def everything(self) -> str:
+    def all_text(self) -> str:
         """All text of the turn, including retracted text.
 
         Prose is also joined without the boundaries of its chunks.
@@ -193,31 +193,31 @@ class _TurnRecord:
         chunks = "".join(text for text in self._text if not text.startswith("{"))
         return "\n".join([*self._text, chunks])
 
-    def differences(self) -> Iterator[float]:
+    def number_differences(self) -> Iterator[float]:
         """Yield the differences between changed numbers: a narrator may mention them."""
         for change in self._changes:
             before, after = (json.loads(value or b"null") for value in (change.before, change.after))
             if all(isinstance(value, int | float) for value in (before, after)):
                 yield abs(after - before)
 
-    def round(self, numbers: tuple[str, ...], *, leaked: bool) -> TurnMetrics:
+    def to_round(self, numbers: tuple[str, ...], *, leaked: bool) -> TurnMetrics:
         """Return the measurements of the turn."""
         end = self._committed
         if end is None:
             reason = self.broke_off or self._degraded
-            return TurnMetrics(None, degraded=reason, leaked=leaked, seconds=self.seconds)
+            return TurnMetrics(None, degraded=reason, has_leak=leaked, seconds=self.seconds)
         return TurnMetrics(
             resolution=_RESOLUTIONS[end.resolution],
             conduct=NarratorStats(
-                **{field.name: getattr(end.narrator_stats, field.name) for field in _CONDUCT}
+                **{field.name: getattr(end.narrator_stats, field.name) for field in _CONDUCT},
             ),
             degraded=self._degraded,
             # Text of the server's fallback narration does not count against the narrator.
-            unfounded=() if end.resolution == pb.RESOLUTION_SERVER_RESOLVED else numbers,
-            leaked=leaked,
-            used=_usage_tokens(end.usage),
+            unsupported_numbers=() if end.resolution == pb.RESOLUTION_SERVER_RESOLVED else numbers,
+            has_leak=leaked,
+            usage=_usage_tokens(end.usage),
             seconds=self.seconds,
-            first_prose=self._first_prose,
+            seconds_to_prose=self._first_prose,
         )
 
 
@@ -237,7 +237,7 @@ async def play_session(
     seed: int,
     turns: int,
     model: str,
-    note: Callable[[TurnMetrics], None],
+    on_round: Callable[[TurnMetrics], None],
 ) -> None:
     """Play one session up to a number of turns, and delete it.
 
@@ -248,7 +248,7 @@ async def play_session(
         seed: of the session.
         turns: the maximum number of turns.
         model: the narrator, as `provider/model`; empty for the configured one.
-        note: called with each turn that was played.
+        on_round: called with each turn that was played.
     """
     sessions = SessionServiceStub(channel)
     created = await sessions.CreateSession(
@@ -258,21 +258,21 @@ async def play_session(
             seed=seed,
             pov_entity_id=stage.pov,
             narrator=pb.NarratorOptions(model=model),
-        )
+        ),
     )
     game = _BenchmarkGame(sessions, stage, created.session)
-    game.learn({key: value for key, value in stage.spec.items() if key != "state"})
+    game.add_known_numbers({key: value for key, value in stage.spec.items() if key != "state"})
     try:
-        await game.read()
+        await game.read_session()
         failed = 0
         for number in range(1, turns + 1):
-            if not game.goes_on or failed == _MAX_REJECTED_CHOICES:
+            if not game.is_running or failed == _MAX_REJECTED_CHOICES:
                 return
             played = await game.play(player.choose(number, game.session.legal_actions) or TurnInput())
             # The choice was rejected; waiting is always legal.
             played = played or await game.play(TurnInput())
             if played is not None:
-                note(played)
+                on_round(played)
                 failed = failed + 1 if played.resolution is None else 0
     finally:
         request = pb.DeleteSessionRequest(request_id=str(uuid4()), session_id=game.session.session_id)
@@ -282,7 +282,10 @@ async def play_session(
 def _usage_tokens(used: common_pb2.ModelUsage) -> UsageTotal:
     tokens = used.tokens
     usage = Usage(
-        tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens
+        tokens.input_tokens,
+        tokens.output_tokens,
+        tokens.cache_read_tokens,
+        tokens.cache_write_tokens,
     )
     return UsageTotal(used.calls, usage, used.cost.pico_units if used.HasField("cost") else None, None)
 
@@ -352,7 +355,7 @@ class BenchmarkPlan:
 def run_benchmark(plan: BenchmarkPlan, *, as_json: bool) -> int:
     """Play the games, print the measurements, and return the exit code."""
     grade = asyncio.run(_run_games(plan))
-    figures = {"sessions": plan.sessions, "turns": plan.turns, "seed": plan.seed, **grade.figures()}
+    figures = {"sessions": plan.sessions, "turns": plan.turns, "seed": plan.seed, **grade.to_figures()}
     if as_json:
         write_json(figures)
     else:
@@ -377,7 +380,7 @@ async def _run_games(plan: BenchmarkPlan) -> NarratorMetrics:
                         seed=plan.seed + number,
                         turns=plan.turns,
                         model=plan.model,
-                        note=grade.add,
+                        on_round=grade.add,
                     )
                     advance(1)
 

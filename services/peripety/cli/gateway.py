@@ -95,11 +95,11 @@ async def _chat(options: ChatSettings) -> int:
         await talk.begin()
         interactive = sys.stdin.isatty()
         for line in _typed_lines() if interactive else _piped_lines():
-            if not await talk.hear(line) and not interactive:
+            if not await talk.handle_line(line) and not interactive:
                 return 1
-            if talk.over:
+            if talk.is_over:
                 break
-        talk.goodbye()
+        talk.print_resume_hint()
     return 0
 
 
@@ -122,7 +122,7 @@ class _ChatLoop:
     channel: grpc.aio.Channel
     options: ChatSettings
     conversation: pb.Conversation = field(default_factory=pb.Conversation)
-    over: bool = False
+    is_over: bool = False
 
     @property
     def gateway(self) -> gateway_pb2_grpc.GatewayServiceAsyncStub:
@@ -137,7 +137,7 @@ class _ChatLoop:
         request = pb.GetConversationRequest(conversation_id=self.options.conversation_id)
         self.conversation = (await self.gateway.GetConversation(request)).conversation
 
-    async def hear(self, line: str) -> bool:
+    async def handle_line(self, line: str) -> bool:
         """Process an input line; return False if it failed."""
         name, _, rest = line.partition(" ")
         commands: dict[str, Callable[[str], Awaitable[None]]] = {
@@ -155,7 +155,7 @@ class _ChatLoop:
             elif name.startswith("/"):
                 error_console().print(f"{name}: unknown command; /help lists the commands.")
             elif line:
-                await self._say(line)
+                await self._send(line)
         except PeripetyError as error:
             explain_error(error)
             return False
@@ -164,14 +164,14 @@ class _ChatLoop:
             return False
         return True
 
-    def goodbye(self) -> None:
+    def print_resume_hint(self) -> None:
         """Print the command that continues the conversation."""
         if self.conversation.turn_count:
             person_console().print(
-                f"Continue with: peripety chat --conversation {self.conversation.conversation_id}"
+                f"Continue with: peripety chat --conversation {self.conversation.conversation_id}",
             )
 
-    async def _say(self, text: str) -> None:
+    async def _send(self, text: str) -> None:
         message = pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text=text)])
         request = pb.GenerateRequest(
             request_id=str(uuid4()),
@@ -179,7 +179,8 @@ class _ChatLoop:
             expected_turn_count=self.conversation.turn_count,
             prompt=pb.Prompt(messages=[message]),
             options=pb.GenerationOptions(
-                model=self.options.model, max_output_tokens=self.options.max_output_tokens
+                model=self.options.model,
+                max_output_tokens=self.options.max_output_tokens,
             ),
         )
         async for response in self.gateway.Generate(request):
@@ -215,7 +216,7 @@ class _ChatLoop:
         request = pb.GetConversationRequest(conversation_id=self.conversation.conversation_id)
         self.conversation = (await self.gateway.GetConversation(request)).conversation
         result_console().print(
-            f"{self.conversation.turn_count} turns: {format_model_usage(self.conversation.usage)}"
+            f"{self.conversation.turn_count} turns: {format_model_usage(self.conversation.usage)}",
         )
 
     async def _fork(self, count: str) -> None:
@@ -239,7 +240,7 @@ class _ChatLoop:
         self.conversation = (await self.gateway.CreateConversation(request)).conversation
 
     async def _quit(self, _rest: str) -> None:
-        self.over = True
+        self.is_over = True
 
 
 _MODEL_COLUMNS = TypeAdapter(ModelData)
@@ -257,7 +258,7 @@ def print_models(provider: str | None, *, as_json: bool) -> None:
     if as_json:
         for model in known:
             write_json(
-                _MODEL_COLUMNS.dump_python(model, mode="json") | {"capabilities": _format_features(model)}
+                _MODEL_COLUMNS.dump_python(model, mode="json") | {"capabilities": _format_features(model)},
             )
         return
     table_console().print(_models_table(known, datetime.now(UTC).date()))

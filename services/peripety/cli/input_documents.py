@@ -51,7 +51,7 @@ class InputDocument:
     content: bytes
 
     @property
-    def too_large(self) -> bool:
+    def is_too_large(self) -> bool:
         """True if the document exceeds the size limit of the engine."""
         return len(self.content) > MAX_INPUT_BYTES
 
@@ -76,9 +76,10 @@ def read_specification(source: str) -> bytes:
     document = read_document(source)
     if source == STDIN and not document.content:
         raise InvalidArgumentError(
-            "standard input is empty; the command before this one may have failed", code="UNREADABLE"
+            "standard input is empty; the command before this one may have failed",
+            code="UNREADABLE",
         )
-    if document.too_large:
+    if document.is_too_large:
         raise SpecError("the specification is too large", [TOO_LARGE])
     return document.content
 
@@ -107,7 +108,9 @@ def iterate_documents(source: str, file: IO[bytes]) -> Iterator[InputDocument]:
         yield from _json_lines(source, chain([first, second], iter(lambda: _next_line(file), b"")))
     else:
         yield InputDocument(
-            source, None, (first + second + file.read(MAX_INPUT_BYTES))[: MAX_INPUT_BYTES + 1]
+            source,
+            None,
+            (first + second + file.read(MAX_INPUT_BYTES))[: MAX_INPUT_BYTES + 1],
         )
 
 
@@ -131,7 +134,8 @@ def open_input(source: str) -> Iterator[IO[bytes]]:
                 yield file
     except OSError as error:
         raise InvalidArgumentError(
-            f"cannot read {printable(source)}: {error.strerror}", code="UNREADABLE"
+            f"cannot read {printable(source)}: {error.strerror}",
+            code="UNREADABLE",
         ) from None
 
 
@@ -214,7 +218,8 @@ def _select_columns(file: str, names: list[str]) -> list[str]:
     if _SPEC_COLUMN not in names:
         found = ", ".join(map(printable, names)) or "none"
         raise _unreadable_parquet(
-            file, f"column {_SPEC_COLUMN} with the specifications is missing; columns: {found}"
+            file,
+            f"column {_SPEC_COLUMN} with the specifications is missing; columns: {found}",
         )
     return [name for name in (_SPEC_COLUMN, _ID_COLUMN) if name in names]
 
@@ -310,7 +315,7 @@ def _in_input_file(file: str) -> Iterator[Document[SpecLocation]]:
                 yield SpecLocation(file, number, row.size, row.id), row.spec
             return
         for document in read_documents(file):
-            content = DocumentVerdict((TOO_LARGE,), 1) if document.too_large else document.content
+            content = DocumentVerdict((TOO_LARGE,), 1) if document.is_too_large else document.content
             yield SpecLocation(file, document.line, len(document.content)), content
     except InvalidArgumentError as error:
         yield _unreadable_source(file, error)

@@ -64,27 +64,41 @@ Server = Annotated[
 Model = Annotated[
     str,
     typer.Option(
-        "--model", metavar="NAME", help="Model to use: provider/model. [default: the configured model]"
+        "--model",
+        metavar="NAME",
+        help="Model to use: provider/model. [default: the configured model]",
     ),
 ]
 Attempts = Annotated[
-    int, typer.Option("--attempts", min=1, max=_MAX_ATTEMPTS, help="Maximum number of model answers.")
+    int,
+    typer.Option("--attempts", min=1, max=_MAX_ATTEMPTS, help="Maximum number of model answers."),
 ]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
-        "--max-tokens", min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: no limit]"
+        "--max-tokens",
+        min=1,
+        max=MAX_TOKENS,
+        help="Maximum tokens, input and output. [default: no limit]",
     ),
 ]
 MaxCost = Annotated[
     float | None,
     typer.Option(
-        "--max-cost", min=1e-6, max=MAX_DOLLARS, metavar="DOLLARS", help="Maximum cost. [default: no limit]"
+        "--max-cost",
+        min=1e-6,
+        max=MAX_DOLLARS,
+        metavar="DOLLARS",
+        help="Maximum cost. [default: no limit]",
     ),
 ]
 MaxTime = Annotated[
     float | None,
     typer.Option(
-        "--max-time", min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Maximum time. [default: no limit]"
+        "--max-time",
+        min=1e-3,
+        max=MAX_SECONDS,
+        metavar="SECONDS",
+        help="Maximum time. [default: no limit]",
     ),
 ]

@@ -171,7 +171,8 @@ def read_text_argument(given: str, name: str) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         raise _bad_text_error(
-            name, f"is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8"
+            name,
+            f"is not UTF-8 (byte {error.start + 1}); save or convert it as UTF-8",
         ) from None
 
 
@@ -240,7 +241,11 @@ _PICO = 10**12
 
 
 def make_budget(
-    *, calls: int = 0, tokens: int = 0, dollars: float = 0.0, seconds: float = 0.0
+    *,
+    calls: int = 0,
+    tokens: int = 0,
+    dollars: float = 0.0,
+    seconds: float = 0.0,
 ) -> common.Budget:
     """Return a budget; 0 means no limit."""
     written = common.Budget(max_calls=calls, max_tokens=tokens)

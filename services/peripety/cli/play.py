@@ -43,7 +43,9 @@ class _PlayedGame:
         # The scenario is compiled afterwards and must pass its dry-run; a certificate would only delay the
         # game.
         order = scenario_pb2.GenerateScenarioRequest(
-            description=description, seed=seed, level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN
+            description=description,
+            seed=seed,
+            level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN,
         )
         written = await write_specification(self.channel, order, self.view)
         scenario = await compile_scenario(self.channel, spec=written.spec, view=self.view)
@@ -54,32 +56,33 @@ class _PlayedGame:
             seed=seed,
             pov_entity_id=self.viewpoint.entity_id,
         )
-        session: session_pb2.Session = (await self._sessions.CreateSession(request)).session
+        session: session_pb2.Session = (await self._session_stub.CreateSession(request)).session
         self.view.session(session, self.viewpoint)
         return session
 
     async def run(self, session: session_pb2.Session, turns: int | None) -> None:
         """Play until the run ends, the player stops, or the turn limit is reached; then print the summary."""
-        await self._play(session, turns)
+        await self._play_turns(session, turns)
         request = session_pb2.GetSessionRequest(
-            session_id=session.session_id, pov_entity_id=self.viewpoint.entity_id
+            session_id=session.session_id,
+            pov_entity_id=self.viewpoint.entity_id,
         )
-        self.view.end((await self._sessions.GetSession(request)).session)
+        self.view.end((await self._session_stub.GetSession(request)).session)
 
-    async def _play(self, session: session_pb2.Session, turns: int | None) -> None:
+    async def _play_turns(self, session: session_pb2.Session, turns: int | None) -> None:
         played, legal, next_turn = 0, list(session.legal_actions), session.turn + 1
         while turns is None or played < turns:
             choice = self.player.choose(played + 1, legal)
             if choice is None:
                 return
             played += 1
-            end = await self._turn(session.session_id, next_turn, choice)
+            end = await self._play_turn(session.session_id, next_turn, choice)
             if end.HasField("committed"):
                 next_turn, legal = end.turn + 1, list(end.committed.legal_actions)
                 if end.committed.status.kind != engine_pb2.RUN_STATUS_KIND_ONGOING:
                     return
 
-    async def _turn(self, session_id: str, turn: int, choice: TurnInput) -> session_pb2.TurnEvent:
+    async def _play_turn(self, session_id: str, turn: int, choice: TurnInput) -> session_pb2.TurnEvent:
         """Play a turn and return its last event."""
         request = session_pb2.TakeTurnRequest(
             session_id=session_id,
@@ -90,19 +93,19 @@ class _PlayedGame:
             pov_entity_id=self.viewpoint.entity_id,
         )
         last = session_pb2.TurnEvent()
-        async for response in self._sessions.TakeTurn(request):
+        async for response in self._session_stub.TakeTurn(request):
             last = response.event
             self.view.turn(last)
         return last
 
     @property
-    def _sessions(self) -> session_pb2_grpc.SessionServiceAsyncStub:
+    def _session_stub(self) -> session_pb2_grpc.SessionServiceAsyncStub:
         return session_pb2_grpc.SessionServiceStub(self.channel)
 
 
 def play_game(
     *,
-    about: str | None,
+    description: str | None,
     turns: int | None,
     auto: bool,
     seed: int | None,
@@ -110,15 +113,15 @@ def play_game(
     as_json: bool,
 ) -> None:
     """Play in this process, interactively unless `auto` is set."""
-    if not auto and not (sys.stdin.isatty() and about != "-"):
+    if not auto and not (sys.stdin.isatty() and description != "-"):
         raise typer.BadParameter(
-            "standard input is not a terminal: add --auto, and --turns N to limit the game"
+            "standard input is not a terminal: add --auto, and --turns N to limit the game",
         )
-    if about is None:
-        about = "" if auto else prompt_line("Describe the scenario > ") or ""
+    if description is None:
+        description = "" if auto else prompt_line("Describe the scenario > ") or ""
     limit = turns if turns is not None or not auto else DEFAULT_TURNS
     player: GamePlayer = RoundRobinPlayer() if auto else HumanPlayer()
-    description = read_text_argument(about, "--description")
+    description = read_text_argument(description, "--description")
     view = JsonGameView() if as_json else ConsoleView(result_console())
 
     async def start() -> None:

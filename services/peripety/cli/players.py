@@ -74,7 +74,7 @@ def _rotating_value(param: engine_pb2.Param, turn: int) -> engine_pb2.ParamValue
         return engine_pb2.ParamValue(text="")
     number = param.minimum + (param.maximum - param.minimum) * (turn % 3) / 2
     return engine_pb2.ParamValue(
-        number=number // 1 if param.type == engine_pb2.PARAM_TYPE_INTEGER else number
+        number=number // 1 if param.type == engine_pb2.PARAM_TYPE_INTEGER else number,
     )
 
 
@@ -96,10 +96,10 @@ class RandomPlayer:
         action = self._random.choice(legal)
         if drawn < _WAIT_SHARE + _SPEAK_SHARE:
             return TurnInput(words=f"{action.name}. {action.description}".strip())
-        params = {param.name: self._drawn(param) for param in action.params}
+        params = {param.name: self._random_value(param) for param in action.params}
         return TurnInput([engine_pb2.ActionCall(action_id=action.action_id, params=params)])
 
-    def _drawn(self, param: engine_pb2.Param) -> engine_pb2.ParamValue:
+    def _random_value(self, param: engine_pb2.Param) -> engine_pb2.ParamValue:
         if param.choices:
             return self._random.choice(param.choices)
         if param.type == engine_pb2.PARAM_TYPE_BOOLEAN:
@@ -164,7 +164,7 @@ def _parse_value(kind: engine_pb2.ParamType.ValueType, answer: str) -> engine_pb
     if kind == engine_pb2.PARAM_TYPE_BOOLEAN:
         return engine_pb2.ParamValue(flag=bool(["no", "yes"].index(answer.lower())))
     return engine_pb2.ParamValue(
-        number=int(answer) if kind == engine_pb2.PARAM_TYPE_INTEGER else float(answer)
+        number=int(answer) if kind == engine_pb2.PARAM_TYPE_INTEGER else float(answer),
     )
 
 

@@ -17,7 +17,6 @@ import typer
 from rich.table import Table
 
 from peripety.api.policy.v1 import policy_pb2 as pb
-from peripety.cli.options import MaxCost, MaxTime, MaxTokens, Model, Server
 from peripety.cli.output import one_line, result_console, table_console, write_json
 from peripety.cli.policy_check import policies_at
 from peripety.cli.proto_json import to_json
@@ -31,6 +30,8 @@ from peripety.cli.render.policy import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from peripety.cli.options import MaxCost, MaxTime, MaxTokens, Model, Server
 
 
 policies = typer.Typer(
@@ -64,22 +65,27 @@ def compile_(
         ),
     ] = None,
     constitution: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Written policy; use - for standard input.")
+        str | None,
+        typer.Option(metavar="FILE", help="Written policy; use - for standard input."),
     ] = None,
     tools: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Tools that the policy covers: a JSON list.")
+        str | None,
+        typer.Option(metavar="FILE", help="Tools that the policy covers: a JSON list."),
     ] = None,
     handwritten: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Handwritten scenarios that must pass: a JSON list.")
+        str | None,
+        typer.Option(metavar="FILE", help="Handwritten scenarios that must pass: a JSON list."),
     ] = None,
     foundation: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Invariants and lists that precede the rules: {invariants, lists} in JSON."
+            metavar="FILE",
+            help="Invariants and lists that precede the rules: {invariants, lists} in JSON.",
         ),
     ] = None,
     version_of: Annotated[
-        str | None, typer.Option(metavar="ID", help="Store the result as the latest version of this policy.")
+        str | None,
+        typer.Option(metavar="ID", help="Store the result as the latest version of this policy."),
     ] = None,
     model: Model = "",
     max_tokens: MaxTokens = None,
@@ -88,12 +94,16 @@ def compile_(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Write policy.json and scenarios.json to this folder."
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write policy.json and scenarios.json to this folder.",
         ),
     ] = None,
     server: Server = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the stored policy as one line of JSON.")
+        bool,
+        typer.Option("--json", help="Print the stored policy as one line of JSON."),
     ] = False,
 ) -> None:
     """Compile a written policy into rules and a test suite.
@@ -106,11 +116,11 @@ def compile_(
     from peripety.cli.output import make_budget  # noqa: PLC0415
 
     command.require_folder(out)
-    request = policy_author.policy_sources(folder, constitution, tools, handwritten, foundation).request()
+    request = policy_author.policy_sources(folder, constitution, tools, handwritten, foundation).to_request()
     request.policy_id = version_of or ""
     request.model = model
     request.budget.CopyFrom(
-        make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0)
+        make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
     )
     command.compile_policy(request, server, out=out, as_json=as_json)
 
@@ -196,7 +206,10 @@ def generate_scenarios(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write all scenarios to this file, the new ones last."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write all scenarios to this file, the new ones last.",
         ),
     ] = None,
     server: Server = None,
@@ -222,7 +235,8 @@ def decide(
     arguments: Annotated[
         str,
         typer.Argument(
-            metavar="[ARGUMENTS]", help="Arguments of the call, in JSON; use - for standard input."
+            metavar="[ARGUMENTS]",
+            help="Arguments of the call, in JSON; use - for standard input.",
         ),
     ] = "{}",
     role: Annotated[list[str] | None, typer.Option(help="Role of the caller; may be repeated.")] = None,
@@ -246,7 +260,7 @@ def decide(
         roles=role or (),
     )
     raise typer.Exit(
-        policy_check.decide_call(policy_author.policy_input(policy), call, server, as_json=as_json)
+        policy_check.decide_call(policy_author.policy_input(policy), call, server, as_json=as_json),
     )
 
 
@@ -257,7 +271,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the latest versions of policies, newest first."""
-
     print_policies(count, server, as_json=as_json)
 
 
@@ -265,20 +278,19 @@ def list_(
 def show(
     policy_id: PolicyId,
     version: Annotated[
-        str | None, typer.Option(metavar="HASH", help="Version to show. [default: the latest]")
+        str | None,
+        typer.Option(metavar="HASH", help="Version to show. [default: the latest]"),
     ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a policy: its rules, its suite, its audit log."""
-
     print_policy(policy_id, version, server, as_json=as_json)
 
 
 @policies.command()
 def delete(policy_id: PolicyId, server: Server = None) -> None:
     """Delete a policy with all its versions."""
-
     delete_policy(policy_id, server)
 
 
@@ -339,7 +351,9 @@ def _policies_table(summaries: Iterable[pb.PolicySummary]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("policy", "stored", "rules", "scenarios", "version"):
         table.add_column(
-            column, justify="right" if column in {"rules", "scenarios"} else "left", no_wrap=True
+            column,
+            justify="right" if column in {"rules", "scenarios"} else "left",
+            no_wrap=True,
         )
     for one in summaries:
         stored = one.create_time.ToDatetime().isoformat(" ", "seconds")

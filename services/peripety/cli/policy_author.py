@@ -65,7 +65,7 @@ class PolicySources:
     handwritten: str | None = None
     foundation: str | None = None
 
-    def request(self) -> pb.CompilePolicyRequest:
+    def to_request(self) -> pb.CompilePolicyRequest:
         """Return the request, without its id and its options.
 
         Raises:
@@ -118,7 +118,7 @@ def policy_sources(
     if folder is not None:
         if not folder.is_dir():
             raise typer.BadParameter(
-                f"{folder} is not a folder; to use files, add --constitution FILE and --tools FILE"
+                f"{folder} is not a folder; to use files, add --constitution FILE and --tools FILE",
             )
         constitution = constitution or str(folder / _CONSTITUTION_FILE)
         tools = tools or str(folder / _TOOLS_FILE)
@@ -131,21 +131,21 @@ def policy_sources(
     return PolicySources(constitution, tools, handwritten, foundation)
 
 
-def policy_input(named: str, scenarios: str | None = None) -> PolicyInput:
+def policy_input(argument: str, scenarios: str | None = None) -> PolicyInput:
     """Return the policy that an argument names, and scenarios for it.
 
     Args:
-        named: a compiled folder, a policy document, `-`, or the id of a stored policy.
+        argument: a compiled folder, a policy document, `-`, or the id of a stored policy.
         scenarios: a file with scenarios; None for those in the folder or stored with the policy.
     """
     given = _read_suite(scenarios) if scenarios is not None else None
-    path = Path(named)
+    path = Path(argument)
     if path.is_dir():
         given = _read_suite(str(path / SCENARIOS_FILE)) if given is None else given
         return PolicyInput(pb.PolicySource(document=_read_bytes(str(path / POLICY_FILE))), given)
-    if _POLICY_ID.fullmatch(named) and not path.exists():
-        return PolicyInput(pb.PolicySource(policy_id=named), given)
-    return PolicyInput(pb.PolicySource(document=_read_bytes(named)), given)
+    if _POLICY_ID.fullmatch(argument) and not path.exists():
+        return PolicyInput(pb.PolicySource(policy_id=argument), given)
+    return PolicyInput(pb.PolicySource(document=_read_bytes(argument)), given)
 
 
 def format_suite(scenarios: Sequence[dict[str, Any]]) -> bytes:
@@ -197,7 +197,11 @@ def require_folder(out: Path | None) -> None:
 
 
 def compile_policy(
-    request: pb.CompilePolicyRequest, server: str | None, *, out: Path | None, as_json: bool
+    request: pb.CompilePolicyRequest,
+    server: str | None,
+    *,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Compile a policy; print the progress and where the result is stored.
 
@@ -224,12 +228,14 @@ def compile_policy(
 
 
 async def _compile(
-    request: pb.CompilePolicyRequest, server: str | None, out: Console
+    request: pb.CompilePolicyRequest,
+    server: str | None,
+    out: Console,
 ) -> pb.CompilePolicyResponse.Compiled:
     with live_policy_view(out) as story:
         async with services_at(server, "gateway", "policies") as channel:
             async for event in PolicyServiceStub(channel).CompilePolicy(request):
-                story.tell(event)
+                story.show(event)
                 if event.HasField("compiled"):
                     return event.compiled
                 if event.HasField("failed"):

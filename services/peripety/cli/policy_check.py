@@ -84,7 +84,9 @@ def verify_policy(source: PolicyInput, server: str | None, *, mutation: bool, as
         SpecError: the policy has errors.
     """
     request = pb.VerifyPolicyRequest(
-        policy=source.policy, scenarios=source.required_scenarios(), mutation=mutation
+        policy=source.policy,
+        scenarios=source.required_scenarios(),
+        mutation=mutation,
     )
     report, scenarios = asyncio.run(_verify(request, server))
     if as_json:
@@ -115,7 +117,8 @@ def analyze_policy(source: PolicyInput, server: str | None, *, as_json: bool) ->
     for issue in told.issues:
         kind = enum_word(_ISSUE, issue.kind)
         result_console().print(
-            f"{one_line(issue.rule_id)}: {kind}: {one_line(issue.message)}", style="yellow"
+            f"{one_line(issue.rule_id)}: {kind}: {one_line(issue.message)}",
+            style="yellow",
         )
         if issue.HasField("witness"):
             result_console().print(f"  example: {format_request(issue.witness)}")
@@ -124,14 +127,19 @@ def analyze_policy(source: PolicyInput, server: str | None, *, as_json: bool) ->
 
 
 def diff_policies(
-    before: PolicyInput, after: PolicyInput, most: int, server: str | None, *, as_json: bool
+    before: PolicyInput,
+    after: PolicyInput,
+    limit: int,
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Print the requests that two policies decide differently, and return the exit code.
 
     Raises:
         SpecError: a policy has errors.
     """
-    request = pb.DiffPoliciesRequest(before=before.policy, after=after.policy, max_examples=most)
+    request = pb.DiffPoliciesRequest(before=before.policy, after=after.policy, max_examples=limit)
     told = asyncio.run(_compare(request, server))
     if as_json:
         write_json(to_json(told))
@@ -167,7 +175,8 @@ def decide_call(source: PolicyInput, call: pb.PolicyRequest, server: str | None,
 
 
 async def _verify(
-    request: pb.VerifyPolicyRequest, server: str | None
+    request: pb.VerifyPolicyRequest,
+    server: str | None,
 ) -> tuple[pb.VerificationReport, dict[str, pb.PolicyScenario]]:
     """Return the report, and its scenarios by id."""
     async with policies_at(server) as stub:
@@ -197,7 +206,8 @@ async def _decide(request: pb.DecideRequest, server: str | None) -> pb.DecisionR
 
 
 def _format_masked(
-    found: Iterable[pb.ScenarioResult], scenarios: dict[str, pb.PolicyScenario]
+    found: Iterable[pb.ScenarioResult],
+    scenarios: dict[str, pb.PolicyScenario],
 ) -> Iterable[str]:
     for result in found:
         if result.passed and result.masked_rule_id:
@@ -223,7 +233,11 @@ _EXPECTED = pb.PolicyScenario.DESCRIPTOR.fields_by_name["expected"]
 
 
 def mutate_policy(
-    source: PolicyInput, operators: Sequence[str], server: str | None, *, as_json: bool
+    source: PolicyInput,
+    operators: Sequence[str],
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Mutate rules, and print how many mutants the scenarios detect.
 
@@ -237,7 +251,9 @@ def mutate_policy(
         SpecError: the policy has errors.
     """
     request = pb.RunMutationTestsRequest(
-        policy=source.policy, scenarios=source.required_scenarios(), operators=operators
+        policy=source.policy,
+        scenarios=source.required_scenarios(),
+        operators=operators,
     )
     score = asyncio.run(_mutate(request, server, as_json=as_json))
     if as_json:
@@ -248,13 +264,18 @@ def mutate_policy(
 
 
 def generate_coverage(
-    source: PolicyInput, most: int, server: str | None, *, out: Path | None, as_json: bool
+    source: PolicyInput,
+    limit: int,
+    server: str | None,
+    *,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Generate scenarios for uncovered rules, and print the coverage of the whole suite.
 
     Args:
         source: the rules and the existing scenarios.
-        most: maximum number of new scenarios; 0 for as many as needed.
+        limit: maximum number of new scenarios; 0 for as many as needed.
         server: `host:port` of a server; None runs in this process.
         out: a file for all scenarios, the existing ones first; None for no file.
         as_json: True to print the new scenarios as lines of JSON.
@@ -263,7 +284,7 @@ def generate_coverage(
         SpecError: the policy has errors.
     """
     given = list(source.required_scenarios())
-    request = pb.GenerateCoverageScenariosRequest(policy=source.policy, scenarios=given, max_scenarios=most)
+    request = pb.GenerateCoverageScenariosRequest(policy=source.policy, scenarios=given, max_scenarios=limit)
     made, covered = asyncio.run(_generate(request, server, as_json=as_json))
     if out is not None:
         save_file(format_suite([to_json(one) for one in [*given, *made]]), out)
@@ -274,7 +295,10 @@ def generate_coverage(
 
 
 async def _mutate(
-    request: pb.RunMutationTestsRequest, server: str | None, *, as_json: bool
+    request: pb.RunMutationTestsRequest,
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> quality.MutationScore:
     async with policies_at(server) as stub:
         with progress_bar("mutating", 1.0) as advance:
@@ -290,7 +314,10 @@ async def _mutate(
 
 
 async def _generate(
-    request: pb.GenerateCoverageScenariosRequest, server: str | None, *, as_json: bool
+    request: pb.GenerateCoverageScenariosRequest,
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> tuple[list[pb.PolicyScenario], pb.GenerateCoverageScenariosResponse.Covered]:
     made: list[pb.PolicyScenario] = []
     async with policies_at(server) as stub:

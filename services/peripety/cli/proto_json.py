@@ -2,7 +2,7 @@
 
 Protobuf messages to plain JSON values: embedded JSON is inlined, enums become words.
 
-Plain JSON values to protobuf messages; the inverse of `peripety.cli.jsonify`.
+Plain JSON values to protobuf messages; the inverse of `peripety.cli.to_json`.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ _SCALARS: dict[int, tuple[type, str]] = {
 }
 
 
-def from_json(kind: type[M], value: Any, source: str) -> list[M]:
+def from_json(message_type: type[M], value: Any, source: str) -> list[M]:
     """Convert a list of JSON objects to messages.
 
     Args:
-        kind: the message type. Its fields are strings, booleans, enums, JSON and messages of these.
+        message_type: the message type. Its fields are strings, booleans, enums, JSON and messages of these.
         value: the parsed list.
         source: the origin of the list, for error messages.
 
@@ -102,13 +102,15 @@ def from_json(kind: type[M], value: Any, source: str) -> list[M]:
     if not isinstance(value, list):
         problems.append(FieldViolation(source, "must be a list"))
     for index, item in enumerate(value if isinstance(value, list) else ()):
-        message = kind()
+        message = message_type()
         _fill_message(message, item, f"{source}[{index}]", problems)
         messages.append(message)
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise InvalidArgumentError(
-            f"{source} is not valid: {count}", code="FILE_INVALID", violations=problems
+            f"{source} is not valid: {count}",
+            code="FILE_INVALID",
+            violations=problems,
         )
     return messages
 
@@ -133,7 +135,11 @@ def _fill_message(message: Message, value: Any, place: str, problems: list[Field
 
 
 def _set_field(
-    message: Message, field: FieldDescriptor, value: Any, place: str, problems: list[FieldViolation]
+    message: Message,
+    field: FieldDescriptor,
+    value: Any,
+    place: str,
+    problems: list[FieldViolation],
 ) -> None:
     if field.message_type is not None:
         getattr(message, field.name).SetInParent()
@@ -146,7 +152,11 @@ def _set_field(
 
 
 def _add_items(
-    message: Message, field: FieldDescriptor, value: Any, place: str, problems: list[FieldViolation]
+    message: Message,
+    field: FieldDescriptor,
+    value: Any,
+    place: str,
+    problems: list[FieldViolation],
 ) -> None:
     items = getattr(message, field.name)
     if field.message_type is not None:

@@ -33,7 +33,7 @@ from peripety.cli.options import (
     NewSeed,
     Persona,
     Seed,
-    Server,  # noqa: TC001 - typer reads the annotations
+    Server,
 )
 from peripety.cli.output import one_line, result_console, table_console, write_bytes, write_json
 from peripety.cli.proto_json import to_json
@@ -64,7 +64,8 @@ def generate(
     description: Description = None,
     seed: NewSeed = None,
     level: Annotated[
-        LevelOption, typer.Option(help="Checks that the specification must pass.")
+        LevelOption,
+        typer.Option(help="Checks that the specification must pass."),
     ] = LevelOption.CERTIFICATE,
     model: Model = "",
     attempts: Attempts = 4,
@@ -72,18 +73,23 @@ def generate(
     max_cost: MaxCost = None,
     max_time: MaxTime = None,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Ignore a cached specification for the same description.")
+        bool,
+        typer.Option("--refresh", help="Ignore a cached specification for the same description."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print only the specification, on a terminal too.")
+        bool,
+        typer.Option("--json", help="Print only the specification, on a terminal too."),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file."),
     ] = None,
     random: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Generate N valid random specifications instead, one per line."
+            min=1,
+            metavar="N",
+            help="Generate N valid random specifications instead, one per line.",
         ),
     ] = None,
 ) -> None:
@@ -96,7 +102,7 @@ def generate(
     if random is not None:
         if description is not None or model:
             raise typer.BadParameter(
-                "--random cannot be combined with --description or --model; leave them out"
+                "--random cannot be combined with --description or --model; leave them out",
             )
         from peripety.cli.scenario_generate import generate_random  # noqa: PLC0415 - loads the engine
 
@@ -105,7 +111,14 @@ def generate(
     from peripety.cli import scenario_generate as command  # noqa: PLC0415 - loads the services
 
     wishes = command.GenerationSettings(
-        level.name, seed, model, attempts, max_tokens or 0, max_cost or 0.0, max_time or 0.0, refresh
+        level.name,
+        seed,
+        model,
+        attempts,
+        max_tokens or 0,
+        max_cost or 0.0,
+        max_time or 0.0,
+        refresh,
     )
     command.generate_specification(description, wishes, as_json=as_json, out=out)
 
@@ -121,12 +134,14 @@ def validate(
     ],
     level: Annotated[LevelOption, typer.Option(help="Checks to run.")] = LevelOption.STATIC,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Number of threads. [default: 2 per core]")
+        int | None,
+        typer.Option(min=1, max=256, help="Number of threads. [default: 2 per core]"),
     ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Store verdicts in this file and skip specifications that have one."
+            metavar="FILE",
+            help="Store verdicts in this file and skip specifications that have one.",
         ),
     ] = None,
     persona: Annotated[Persona, typer.Option(help="Persona that plays the dry-run.")] = Persona.RANDOM,
@@ -134,7 +149,9 @@ def validate(
     max_runs: Annotated[
         int | None,
         typer.Option(
-            min=64, max=100_000, help="Maximum runs of a persona. [default: as many as the verdict needs]"
+            min=64,
+            max=100_000,
+            help="Maximum runs of a persona. [default: as many as the verdict needs]",
         ),
     ] = None,
     horizon: Annotated[
@@ -164,7 +181,8 @@ def compile_(
     ] = None,
     server: Server = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the stored scenario as one line of JSON.")
+        bool,
+        typer.Option("--json", help="Print the stored scenario as one line of JSON."),
     ] = False,
 ) -> None:
     """Validate, dry-run and store a specification.
@@ -181,7 +199,8 @@ def compile_(
 @scenarios.command()
 def amend(
     scenario_id: Annotated[
-        str, typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`.")
+        str,
+        typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`."),
     ],
     text: Annotated[
         str,
@@ -190,7 +209,7 @@ def amend(
     level: Annotated[
         LevelOption | None,
         typer.Option(
-            help="Checks that the result must pass. [default: those that the current version passed]"
+            help="Checks that the result must pass. [default: those that the current version passed]",
         ),
     ] = None,
     model: Model = "",
@@ -200,7 +219,8 @@ def amend(
     max_time: MaxTime = None,
     server: Server = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the new version and its differences as one line of JSON.")
+        bool,
+        typer.Option("--json", help="Print the new version and its differences as one line of JSON."),
     ] = False,
 ) -> None:
     """Change a stored scenario by a description.
@@ -214,7 +234,12 @@ def amend(
 
     caps = make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0)
     order = command.amend_request(
-        scenario_id, text, level.name if level else "UNSPECIFIED", model, attempts, caps
+        scenario_id,
+        text,
+        level.name if level else "UNSPECIFIED",
+        model,
+        attempts,
+        caps,
     )
     command.amend_stored(order, server, as_json=as_json)
 
@@ -237,18 +262,22 @@ def dry_run(
 def balance(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     target: Annotated[
-        str, typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40.")
+        str,
+        typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40."),
     ],
     persona: Annotated[Persona, typer.Option(help="Persona that plays.")] = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
-        int | None, typer.Option(min=1, help="Number of games that confirm the result. [default: 10,000]")
+        int | None,
+        typer.Option(min=1, help="Number of games that confirm the result. [default: 10,000]"),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON that includes the specification.")
+        bool,
+        typer.Option("--json", help="Print one line of JSON that includes the specification."),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file."),
     ] = None,
 ) -> None:
     """Tune numbers of a specification to a loss rate.
@@ -260,7 +289,7 @@ def balance(
 
     options = command.balance_options(persona.value, seed, max_runs)
     raise typer.Exit(
-        command.balance_specification(file, command.parse_target(target), options, as_json=as_json, out=out)
+        command.balance_specification(file, command.parse_target(target), options, as_json=as_json, out=out),
     )
 
 
@@ -275,7 +304,9 @@ def certify(
     max_runs: Annotated[
         int | None,
         typer.Option(
-            min=64, max=9_604, help="Maximum runs of a persona. [default: enough for a margin of 1 point]"
+            min=64,
+            max=9_604,
+            help="Maximum runs of a persona. [default: enough for a margin of 1 point]",
         ),
     ] = None,
     horizon: Annotated[
@@ -284,13 +315,16 @@ def certify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the certificate.")] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="CERT", help="Write the certificate to a file.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="CERT", help="Write the certificate to a file."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="REPORT", help="Write a report with plots to a file.")
+        Path | None,
+        typer.Option(metavar="REPORT", help="Write a report with plots to a file."),
     ] = None,
     check: Annotated[
-        str | None, typer.Option(metavar="CERT", help="Recompute this certificate and compare.")
+        str | None,
+        typer.Option(metavar="CERT", help="Recompute this certificate and compare."),
     ] = None,
 ) -> None:
     """Measure how fair a specification is.
@@ -304,7 +338,7 @@ def certify(
     if check is not None:
         if any(option is not None for option in (persona, seed, max_runs, horizon, out, html)):
             raise typer.BadParameter(
-                "--check can only be combined with FILE and --json; the certificate holds its other options"
+                "--check can only be combined with FILE and --json; the certificate holds its other options",
             )
         raise typer.Exit(command.verify_certificate(check, file, as_json=as_json))
     options = command.certificate_options([chosen.value for chosen in persona or ()], seed, max_runs, horizon)
@@ -316,17 +350,21 @@ def graph(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|ID", help="Specification or id of a stored scenario; use - for standard input."
+            metavar="FILE|ID",
+            help="Specification or id of a stored scenario; use - for standard input.",
         ),
     ],
     svg: Annotated[
-        Path | None, typer.Option(metavar="DRAWING", help="Write the graph to a file, as SVG.")
+        Path | None,
+        typer.Option(metavar="DRAWING", help="Write the graph to a file, as SVG."),
     ] = None,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print only a Mermaid flowchart.")] = False,
     runs: Annotated[
         int,
         typer.Option(
-            min=0, max=100_000, help="Number of games that measure how often each part is active; 0 for none."
+            min=0,
+            max=100_000,
+            help="Number of games that measure how often each part is active; 0 for none.",
         ),
     ] = 1_024,
     persona: Annotated[Persona, typer.Option(help="Persona that plays the games.")] = Persona.RANDOM,
@@ -370,7 +408,7 @@ def print_scenario(scenario_id: str, spec_hash: str | None, server: str | None, 
     out.print(one_line(scenario.name), style="bold")
     for part in split_parts(json.loads(scenario.spec)):
         out.print(
-            f"  {one_line(describe_part(part.name))}: {one_line(describe_content(part.name, part.value))}"
+            f"  {one_line(describe_part(part.name))}: {one_line(describe_content(part.name, part.value))}",
         )
     out.print(f"dry-run: {format_dry_run(scenario.dry_run)}")
     for edit in scenario.edits:
@@ -396,7 +434,9 @@ async def _fetch_scenarios(count: int, server: str | None) -> pb.ListScenariosRe
 
 
 async def _fetch_scenario(
-    scenario_id: str, spec_hash: str, server: str | None
+    scenario_id: str,
+    spec_hash: str,
+    server: str | None,
 ) -> tuple[pb.CompiledScenario, Iterable[pb.ScenarioSummary]]:
     """Return a version of a scenario, and summaries of all versions."""
     async with _scenarios_at(server) as stub:
@@ -430,7 +470,8 @@ def _scenarios_table(what: str, summaries: Iterable[pb.ScenarioSummary]) -> Tabl
 stored = typer.Typer(name="scenarios", help="List, show and delete stored scenarios.", no_args_is_help=True)
 
 ScenarioId = Annotated[
-    str, typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`.")
+    str,
+    typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`."),
 ]
 
 
@@ -441,7 +482,6 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
     """List the latest versions of scenarios, newest first."""
-
     print_scenarios(count, server, as_json=as_json)
 
 
@@ -449,18 +489,17 @@ def list_(
 def show(
     scenario_id: ScenarioId,
     version: Annotated[
-        str | None, typer.Option(metavar="HASH", help="Version to show. [default: the latest]")
+        str | None,
+        typer.Option(metavar="HASH", help="Version to show. [default: the latest]"),
     ] = None,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the specification.")] = False,
 ) -> None:
     """Show a scenario: its rules, its dry-run, its versions."""
-
     print_scenario(scenario_id, version, server, as_json=as_json)
 
 
 @stored.command()
 def delete(scenario_id: ScenarioId, server: Server = None) -> None:
     """Delete a scenario with all versions. Its sessions continue."""
-
     delete_scenario(scenario_id, server)

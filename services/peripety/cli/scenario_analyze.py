@@ -112,18 +112,23 @@ def balance_options(persona: Persona, seed: int | None, max_runs: int | None) ->
 
 
 def balance_specification(
-    source: str, wanted: BalanceTarget, asked: DryRunOptions, *, as_json: bool, out: Path | None
+    source: str,
+    target: BalanceTarget,
+    options: DryRunOptions,
+    *,
+    as_json: bool,
+    out: Path | None,
 ) -> int:
     """Balance the specification in `source`, print and save the result, and return the exit code."""
     require_writable(out)
-    order = BalanceOrder(read_specification(source), wanted, asked)
+    order = BalanceOrder(read_specification(source), target, options)
     with closing(WorkerPool()) as workers:
         events = Balancer(workers).balance(order)
         result = run_with_progress(events, "balancing", *_RESULT_TYPES)
     if isinstance(result, BalanceReached) and out is not None:
         save_file(result.document + b"\n", out)
     tell = _print_balance_json if as_json else _print_balance
-    tell(result, wanted)
+    tell(result, target)
     return 0 if isinstance(result, BalanceReached) else EXIT_FAILED
 
 
@@ -150,7 +155,10 @@ def _edits_table(edits: Sequence[NumberEdit]) -> Table:
         table.add_column(column, justify="right" if column in {"before", "after"} else "left", no_wrap=True)
     for edit in edits:
         table.add_row(
-            printable(edit.path), f"{edit.before:.15g}", f"{edit.after:.15g}", printable(edit.summary)
+            printable(edit.path),
+            f"{edit.before:.15g}",
+            f"{edit.after:.15g}",
+            printable(edit.summary),
         )
     return table
 
@@ -158,7 +166,7 @@ def _edits_table(edits: Sequence[NumberEdit]) -> Table:
 def _print_balance_json(result: BalanceReached | BalanceFailed, wanted: BalanceTarget) -> None:
     told: dict[str, Any] = {
         "balanced": isinstance(result, BalanceReached),
-        "target": {"min_fail_rate": wanted.least, "max_fail_rate": wanted.most},
+        "target": {"min_fail_rate": wanted.min_rate, "max_fail_rate": wanted.max_rate},
     }
     if isinstance(result, BalanceReached):
         told |= {
@@ -190,7 +198,10 @@ _CERTIFY_TIMEOUT = math.inf
 
 
 def certificate_options(
-    personas: Sequence[str], seed: int | None, max_runs: int | None, horizon: int | None
+    personas: Sequence[str],
+    seed: int | None,
+    max_runs: int | None,
+    horizon: int | None,
 ) -> CertificateOptions:
     """Return the certificate options. All personas play if none is given.
 
@@ -204,7 +215,12 @@ def certificate_options(
 
 
 def certify_specification(
-    source: str, asked: CertificateOptions, *, as_json: bool, out: Path | None, html: Path | None
+    source: str,
+    options: CertificateOptions,
+    *,
+    as_json: bool,
+    out: Path | None,
+    html: Path | None,
 ) -> int:
     """Certify the specification in `source`, print and save the result, and return the exit code."""
     for place in (out, html):
@@ -212,7 +228,9 @@ def certify_specification(
     program = engine.compile(read_specification(source))
     with closing(WorkerPool()) as workers:
         certificate = run_with_progress(
-            certifying(program, asked, workers, _CERTIFY_TIMEOUT), "certifying", Certificate
+            certifying(program, options, workers, _CERTIFY_TIMEOUT),
+            "certifying",
+            Certificate,
         )
     document = encode(certificate)
     if out is not None:
@@ -230,7 +248,10 @@ def verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
     """Recompute a certificate, print the differences, and return the exit code."""
     with closing(WorkerPool()) as workers:
         events = certifier.verify_certificate(
-            read_specification(certificate), read_specification(source), workers, _CERTIFY_TIMEOUT
+            read_specification(certificate),
+            read_specification(source),
+            workers,
+            _CERTIFY_TIMEOUT,
         )
         compared = run_with_progress(events, "certifying", certifier.CertificateComparison)
     if as_json:
@@ -288,7 +309,12 @@ _CHUNK_SECONDS = 0.1
 
 
 def dry_run_specification(
-    source: str, *, runs: int, persona: Persona, seed: int | None, as_json: bool
+    source: str,
+    *,
+    runs: int,
+    persona: Persona,
+    seed: int | None,
+    as_json: bool,
 ) -> None:
     """Simulate the specification in `source` and print the report."""
     program = engine.compile(read_specification(source))
@@ -296,7 +322,7 @@ def dry_run_specification(
     if as_json:
         write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})
     else:
-        _print_dry_run(report, wanted=program.spec["negativity_budget"]["min_fail_rate"])
+        _print_dry_run(report, required_loss_rate=program.spec["negativity_budget"]["min_fail_rate"])
 
 
 def _simulate_in_chunks(program: Program, *, runs: int, persona: Persona, seed: int | None) -> DryRunReport:
@@ -308,25 +334,27 @@ def _simulate_in_chunks(program: Program, *, runs: int, persona: Persona, seed: 
             started = time.perf_counter()
             played = min(piece, runs - report.runs)
             more = program.dry_run(runs=played, first_run=report.runs, persona=persona, seed=seed)
-            report = report.merged(more)
+            report = report.merge(more)
             advance(played)
             if time.perf_counter() - started < _CHUNK_SECONDS:
                 piece *= 2
     return report
 
 
-def _print_dry_run(report: DryRunReport, *, wanted: float) -> None:
+def _print_dry_run(report: DryRunReport, *, required_loss_rate: float) -> None:
     out = result_console()
     out.print(
-        f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, core {engine.BACKEND}"
+        f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, core {engine.BACKEND}",
     )
-    out.print(f"  lost {report.fail_rate:.1%} of them; the scenario requires at least {wanted:.1%}")
+    out.print(
+        f"  lost {report.fail_rate:.1%} of them; the scenario requires at least {required_loss_rate:.1%}",
+    )
     out.print(f"  lost {report.lost}, won {report.won}, survived {report.survived}, errored {report.errored}")
     for condition, count in report.losses.items():
         out.print(f"    lost by {printable(condition)}: {count}")
     for error in report.errors:
         out.print(
-            f"    {error.code} at {printable(error.rule)}, {error.count} times: {printable(error.message)}"
+            f"    {error.code} at {printable(error.rule)}, {error.count} times: {printable(error.message)}",
         )
 
 
@@ -338,7 +366,7 @@ _SIMULATION_TIMEOUT = math.inf
 def print_graph(
     source: str,
     server: str | None,
-    played: DryRunOptions | None,
+    dry_run_options: DryRunOptions | None,
     *,
     drawing: Path | None,
     as_mermaid: bool,
@@ -349,7 +377,7 @@ def print_graph(
     Args:
         source: a file, `-` for standard input, or the id of a stored scenario.
         server: `host:port` of a server with stored scenarios; None reads the configured database.
-        played: options of the simulated games; None for no games.
+        dry_run_options: options of the simulated games; None for no games.
         drawing: a file for the drawing, in SVG; None for no file.
         as_mermaid: True to print only a Mermaid flowchart.
         as_json: True to print only one line of JSON.
@@ -358,7 +386,9 @@ def print_graph(
     program = engine.compile(_load_specification(source, server))
     with closing(WorkerPool()) as workers:
         found = run_with_progress(
-            inspecting(program, played, workers, _SIMULATION_TIMEOUT), "simulating", Inspection
+            inspecting(program, dry_run_options, workers, _SIMULATION_TIMEOUT),
+            "simulating",
+            Inspection,
         )
     if drawing is not None:
         save_file(render_svg(found), drawing)
@@ -394,7 +424,7 @@ def _graph_fields(found: Inspection) -> dict[str, Any]:
             "kind": node.kind.value,
             "label": node.label,
             "condition": node.condition,
-            "heat": found.heat.get(node.node_id, 0),
+            "heat": found.activity.get(node.node_id, 0),
         }
         for node in found.graph.nodes
     ]
@@ -426,7 +456,7 @@ def _print_graph_text(found: Inspection) -> None:
             for node, depth in block.nodes:
                 name = _indented_label(node, depth)
                 out.print(
-                    f"{name}{' ' * (width - count_cells(name))}  {describe_activity(node, found)}".rstrip()
+                    f"{name}{' ' * (width - count_cells(name))}  {describe_activity(node, found)}".rstrip(),
                 )
                 condition = f"when {node.condition}" if node.condition else ""
                 for line in filter(None, (condition, doings[node.node_id])):

@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 
 
 async def write_specification(
-    channel: grpc.aio.Channel, request: scenario_pb2.GenerateScenarioRequest, view: GameView
+    channel: grpc.aio.Channel,
+    request: scenario_pb2.GenerateScenarioRequest,
+    view: GameView,
 ) -> scenario_pb2.GenerateScenarioResponse.Completed:
     """Generate a specification and return the result. Sets the id of the request.
 
@@ -76,7 +78,11 @@ async def write_specification(
 
 
 async def compile_scenario(
-    channel: grpc.aio.Channel, *, spec: bytes, view: GameView, version_of: str = ""
+    channel: grpc.aio.Channel,
+    *,
+    spec: bytes,
+    view: GameView,
+    version_of: str = "",
 ) -> scenario_pb2.CompiledScenario:
     """Validate, dry-run and store a specification, as a version of `version_of` if that is set.
 
@@ -95,7 +101,9 @@ async def compile_scenario(
 
 
 async def amend_scenario(
-    channel: grpc.aio.Channel, request: scenario_pb2.AmendScenarioRequest, story: ConsoleView
+    channel: grpc.aio.Channel,
+    request: scenario_pb2.AmendScenarioRequest,
+    view: ConsoleView,
 ) -> scenario_pb2.AmendScenarioResponse.Amended:
     """Change a stored scenario. Sets the id of the request.
 
@@ -105,7 +113,7 @@ async def amend_scenario(
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
     async for event in stub.AmendScenario(request):
-        story.amendment(event)
+        view.amendment(event)
         if event.HasField("amended"):
             return event.amended
         if event.HasField("rejected"):
@@ -118,7 +126,12 @@ def _rejection_error(message: str, findings: scenario_pb2.Findings) -> SpecError
 
 
 def amend_request(
-    scenario_id: str, text: str, level: str, model: str, attempts: int, caps: common.Budget
+    scenario_id: str,
+    text: str,
+    level: str,
+    model: str,
+    attempts: int,
+    budget: common.Budget,
 ) -> pb.AmendScenarioRequest:
     """Return the request for a change, without its id.
 
@@ -129,7 +142,7 @@ def amend_request(
             current version passed.
         model: the model, as `provider/model`; empty for the configured one.
         attempts: maximum number of model answers.
-        caps: the budget of these answers.
+        budget: the budget of these answers.
     """
     return pb.AmendScenarioRequest(
         scenario_id=scenario_id,
@@ -137,7 +150,7 @@ def amend_request(
         level=pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{level}"),
         model=model,
         max_attempts=attempts,
-        budget=caps,
+        budget=budget,
     )
 
 
@@ -158,12 +171,16 @@ def amend_stored(request: pb.AmendScenarioRequest, server: str | None, *, as_jso
     else:
         scenario = amended.scenario
         result_console().print(
-            f"stored as {scenario.scenario_id}, version {scenario.spec_hash}", style="bold"
+            f"stored as {scenario.scenario_id}, version {scenario.spec_hash}",
+            style="bold",
         )
 
 
 async def _amend(
-    request: pb.AmendScenarioRequest, server: str | None, *, as_json: bool
+    request: pb.AmendScenarioRequest,
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> pb.AmendScenarioResponse.Amended:
     with live_view(person_console() if as_json else result_console()) as story:
         async with services_at(server, "gateway", "scenarios") as channel:
@@ -193,7 +210,8 @@ async def _compile(spec: bytes, version_of: str | None, server: str | None, *, a
         write_json(to_json(scenario))
     else:
         result_console().print(
-            f"stored as {scenario.scenario_id}, version {scenario.spec_hash}", style="bold"
+            f"stored as {scenario.scenario_id}, version {scenario.spec_hash}",
+            style="bold",
         )
 
 
@@ -221,7 +239,7 @@ class GenerationSettings:
     seconds: float = 0.0
     refresh: bool = False
 
-    def request(self, description: str) -> scenario_pb2.GenerateScenarioRequest:
+    def to_request(self, description: str) -> scenario_pb2.GenerateScenarioRequest:
         """Return the request, without its id."""
         return scenario_pb2.GenerateScenarioRequest(
             description=description,
@@ -235,22 +253,26 @@ class GenerationSettings:
 
 
 def generate_specification(
-    about: str | None, wishes: GenerationSettings, *, as_json: bool, out: Path | None
+    description: str | None,
+    settings: GenerationSettings,
+    *,
+    as_json: bool,
+    out: Path | None,
 ) -> None:
     """Write a specification to a file or to standard output; print progress to standard error.
 
     On a terminal, the specification itself is only printed with `as_json`.
 
     Args:
-        about: the description; None to prompt for it at a terminal.
-        wishes: the options.
+        description: the description; None to prompt for it at a terminal.
+        settings: the options.
         as_json: True to print the specification on a terminal and beside a file, too.
         out: the file.
     """
     require_writable(out)
-    if about is None:
-        about = (prompt_line("Describe the scenario > ") if sys.stdin.isatty() else None) or ""
-    request = wishes.request(read_text_argument(about, "--description"))
+    if description is None:
+        description = (prompt_line("Describe the scenario > ") if sys.stdin.isatty() else None) or ""
+    request = settings.to_request(read_text_argument(description, "--description"))
     is_piped = as_json or (out is None and not sys.stdout.isatty())
     with live_view(person_console() if is_piped else result_console()) as story:
         spec = asyncio.run(_generate(request, story))

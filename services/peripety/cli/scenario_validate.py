@@ -66,14 +66,14 @@ class BatchTally:
                 self.unreadable += 1
             else:
                 self.undecided += 1
-        elif verdict.accepted:
+        elif verdict.is_accepted:
             self.valid += 1
         else:
             self.invalid += 1
         self._codes.update(finding.code for finding in verdict.findings)
 
     @property
-    def judged(self) -> int:
+    def checked(self) -> int:
         """Number of specifications with a verdict."""
         return self.valid + self.invalid
 
@@ -85,7 +85,7 @@ class BatchTally:
     @property
     def rate(self) -> float:
         """Verdicts per second."""
-        return self.judged / max(self.seconds, 1e-9)
+        return self.checked / max(self.seconds, 1e-9)
 
     @property
     def exit_code(self) -> int:
@@ -94,7 +94,7 @@ class BatchTally:
             return EXIT_USAGE
         return EXIT_FAILED if self.invalid else 0
 
-    def lines(self) -> Iterator[str]:
+    def summary_lines(self) -> Iterator[str]:
         """Yield the lines of the summary."""
         undecided = f", {self.undecided} undecided" if self.undecided else ""
         yield (
@@ -138,7 +138,9 @@ def _progress_bar(tally: BatchTally, total: int | None) -> Iterator[Callable[[fl
 
         def advance(size: float) -> None:
             bar.update(
-                task, advance=size, description=f"{tally.judged:,} checked, {tally.rate:,.0f} per second"
+                task,
+                advance=size,
+                description=f"{tally.checked:,} checked, {tally.rate:,.0f} per second",
             )
 
         yield advance
@@ -150,25 +152,29 @@ class _ProgressLines:
         self._total_of = total
         self._total: int | None = None
         self._done = 0.0
-        self._told = 0.0
+        self._last_printed = 0.0
 
     def advance(self, size: float) -> None:
         """Count bytes, and print the progress if the last line is some seconds old."""
         self._done += size
-        if self._tally.seconds - self._told < _SECONDS_BETWEEN_LINES:
+        if self._tally.seconds - self._last_printed < _SECONDS_BETWEEN_LINES:
             return
-        if not self._told:
+        if not self._last_printed:
             self._total = self._total_of()
-        self._told = self._tally.seconds
+        self._last_printed = self._tally.seconds
         left = ""
         if self._total and self._done:
-            seconds = self._told * max(0.0, self._total / self._done - 1)
+            seconds = self._last_printed * max(0.0, self._total / self._done - 1)
             left = f", about {seconds:,.0f} s left"
-        error_console().print(f"{self._tally.judged:,} checked, {self._tally.rate:,.0f} per second{left}")
+        error_console().print(f"{self._tally.checked:,} checked, {self._tally.rate:,.0f} per second{left}")
 
 
 def batch_options(
-    level: str, persona: Persona, seed: int | None, max_runs: int | None, horizon: int | None
+    level: str,
+    persona: Persona,
+    seed: int | None,
+    max_runs: int | None,
+    horizon: int | None,
 ) -> BatchOptions:
     """Return the options of the checks.
 
@@ -183,7 +189,12 @@ def batch_options(
 
 
 def validate_sources(
-    sources: Sequence[str], options: BatchOptions, *, jobs: int | None, resume: Path | None, as_json: bool
+    sources: Sequence[str],
+    options: BatchOptions,
+    *,
+    jobs: int | None,
+    resume: Path | None,
+    as_json: bool,
 ) -> int:
     """Check the specifications of all sources, print each verdict, and return the exit code.
 
@@ -200,7 +211,7 @@ def validate_sources(
     except KeyboardInterrupt:
         error_console().print(_interrupted_message(resume))
         return EXIT_INTERRUPTED
-    for line in tally.lines():
+    for line in tally.summary_lines():
         error_console().print(line)
     return tally.exit_code
 
@@ -217,7 +228,7 @@ def _check_all(
     tell = partial(_print_verdict_json, options.level) if as_json else _print_verdict
     with ExitStack() as stack:
         ledger = stack.enter_context(closing(batch.SqliteVerdictCache(options, resume))) if resume else None
-        found = batch.validate(iterate_specifications(sources), options, threads=jobs, memory=ledger)
+        found = batch.validate(iterate_specifications(sources), options, threads=jobs, cache=ledger)
         verdicts = stack.enter_context(closing(found))
         advance = stack.enter_context(batch_progress(tally, partial(total_bytes, sources)))
         for place, verdict in verdicts:
@@ -239,7 +250,7 @@ def _print_verdict(place: SpecLocation, verdict: DocumentVerdict) -> None:
     if verdict.error is not None:
         reason = f"  {verdict.error.code}: {printable(verdict.error.message)}"
         write_lines([f"{place}: undecided", reason], style="yellow")
-    elif verdict.accepted:
+    elif verdict.is_accepted:
         write_lines([f"{place}: valid", *finding_lines(verdict.findings, verdict.total)], style="green")
     else:
         write_lines([f"{place}: invalid", *finding_lines(verdict.findings, verdict.total)], style="red")
@@ -249,7 +260,7 @@ def _print_verdict_json(level: ValidationLevel, place: SpecLocation, verdict: Do
     line: dict[str, Any] = {
         "file": place.source,
         "line": place.line,
-        "valid": verdict.accepted,
+        "valid": verdict.is_accepted,
         "findings": list(map(finding_fields, verdict.findings)),
     }
     if place.id is not None:

@@ -75,7 +75,12 @@ def print_session(session_id: str, pov: str, server: str | None, *, as_json: boo
 
 
 def fork_session(
-    session_id: str, turn: int | None, seed: int | None, server: str | None, *, as_json: bool
+    session_id: str,
+    turn: int | None,
+    seed: int | None,
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Fork a session, and print the id of the fork."""
     request = pb.ForkSessionRequest(request_id=str(uuid4()), session_id=session_id, turn=turn, seed=seed)
@@ -85,7 +90,7 @@ def fork_session(
     else:
         result_console().print(
             f"{session.session_id}: a fork of {session.parent_session_id} after turn {session.turn},"
-            f" seed {session.seed}"
+            f" seed {session.seed}",
         )
 
 
@@ -96,7 +101,7 @@ def rewind_session(session_id: str, turn: int, server: str | None, *, as_json: b
         write_json(to_json(session))
     else:
         result_console().print(
-            f"{session.session_id}: at turn {session.turn} again, {_format_status(session.status)}"
+            f"{session.session_id}: at turn {session.turn} again, {_format_status(session.status)}",
         )
 
 
@@ -156,13 +161,19 @@ async def _rewind(session_id: str, turn: int, server: str | None) -> pb.Session:
     async with sessions_at(server) as stub:
         now = (await stub.GetSession(pb.GetSessionRequest(session_id=session_id))).session
         request = pb.RewindSessionRequest(
-            request_id=str(uuid4()), session_id=session_id, turn=turn, expected_turn=now.turn
+            request_id=str(uuid4()),
+            session_id=session_id,
+            turn=turn,
+            expected_turn=now.turn,
         )
         return (await stub.RewindSession(request)).session
 
 
 async def _fetch_comparison(
-    session_id: str, other_id: str, pov: str, server: str | None
+    session_id: str,
+    other_id: str,
+    pov: str,
+    server: str | None,
 ) -> pb.CompareBranchesResponse:
     """Return all pages of a comparison as one response."""
     async with sessions_at(server) as stub:
@@ -180,7 +191,10 @@ async def _fetch_comparison(
 
 def _fetch_comparison_page(session_id: str, other_id: str, pov: str, token: str) -> pb.CompareBranchesRequest:
     return pb.CompareBranchesRequest(
-        session_id=session_id, other_session_id=other_id, pov_entity_id=pov, page_token=token
+        session_id=session_id,
+        other_session_id=other_id,
+        pov_entity_id=pov,
+        page_token=token,
     )
 
 
@@ -231,16 +245,21 @@ def _print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
 
 
 sessions = typer.Typer(
-    name="sessions", help="List, show, fork, rewind, watch and verify stored sessions.", no_args_is_help=True
+    name="sessions",
+    help="List, show, fork, rewind, watch and verify stored sessions.",
+    no_args_is_help=True,
 )
 
 SessionId = Annotated[
-    str, typer.Argument(metavar="ID", help="Id of the session; see `peripety sessions list`.")
+    str,
+    typer.Argument(metavar="ID", help="Id of the session; see `peripety sessions list`."),
 ]
 Pov = Annotated[
     str,
     typer.Option(
-        "--as", metavar="ENTITY", help="Entity whose point of view is used. [default: the public view]"
+        "--as",
+        metavar="ENTITY",
+        help="Entity whose point of view is used. [default: the public view]",
     ),
 ]
 
@@ -253,7 +272,6 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
     """List sessions, newest first."""
-
     print_sessions(count, scenario, server, as_json=as_json)
 
 
@@ -268,7 +286,6 @@ def show(
 
     Prints its status, its state and a summary of its turns.
     """
-
     print_session(session_id, pov, server, as_json=as_json)
 
 
@@ -276,12 +293,15 @@ def show(
 def fork(
     session_id: SessionId,
     turn: Annotated[
-        int | None, typer.Option(min=0, help="Turn after which the fork begins. [default: the last]")
+        int | None,
+        typer.Option(min=0, help="Turn after which the fork begins. [default: the last]"),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            min=0, max=MAX_SEED, help="Seed of the random numbers after that turn. [default: unchanged]"
+            min=0,
+            max=MAX_SEED,
+            help="Seed of the random numbers after that turn. [default: unchanged]",
         ),
     ] = None,
     server: Server = None,
@@ -291,7 +311,6 @@ def fork(
 
     Afterwards both sessions are independent.
     """
-
     fork_session(session_id, turn, seed, server, as_json=as_json)
 
 
@@ -306,7 +325,6 @@ def rewind(
 
     The turns cannot be restored: fork the session first to preserve them.
     """
-
     rewind_session(session_id, turn, server, as_json=as_json)
 
 
@@ -317,21 +335,20 @@ def compare(
     pov: Pov = "",
     server: Server = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the comparison as one line of JSON.")
+        bool,
+        typer.Option("--json", help="Print the comparison as one line of JSON."),
     ] = False,
 ) -> None:
     """Compare two sessions of a scenario.
 
     Shows the last common turn, the differences of their states, and the turns of each since then.
     """
-
     compare_sessions(session_id, other_id, pov, server, as_json=as_json)
 
 
 @sessions.command()
 def delete(session_id: SessionId, server: Server = None) -> None:
     """Delete a session. Its forks remain."""
-
     delete_session(session_id, server)
 
 
@@ -387,7 +404,10 @@ def export(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write the bundle to this file. [default: standard output]"
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the bundle to this file. [default: standard output]",
         ),
     ] = None,
     last_turn: Annotated[int, typer.Option(min=0, help="Last turn to export; 0 for all turns.")] = 0,
@@ -423,10 +443,12 @@ def import_(
 def replay(
     session_id: SessionId,
     first_turn: Annotated[
-        int, typer.Option(min=0, help="First turn to compare; 0 for the first turn of the session.")
+        int,
+        typer.Option(min=0, help="First turn to compare; 0 for the first turn of the session."),
     ] = 0,
     last_turn: Annotated[
-        int, typer.Option(min=0, help="Last turn to compare; 0 for the last turn of the session.")
+        int,
+        typer.Option(min=0, help="Last turn to compare; 0 for the last turn of the session."),
     ] = 0,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each turn as a line of JSON.")] = False,

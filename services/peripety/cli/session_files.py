@@ -70,7 +70,12 @@ def import_session(source: str, server: str | None, *, as_json: bool) -> None:
 
 
 def replay_stored(
-    session_id: str, first_turn: int, last_turn: int, server: str | None, *, as_json: bool
+    session_id: str,
+    first_turn: int,
+    last_turn: int,
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Replay a stored session, print the turns that differ, and return the exit code."""
     request = pb.ReplaySessionRequest(session_id=session_id, first_turn=first_turn, last_turn=last_turn)
@@ -109,7 +114,8 @@ async def _import(requests: AsyncIterator[pb.ImportSessionRequest], server: str 
 
 
 async def _import_requests(
-    file: IO[bytes], advance: Callable[[float], None]
+    file: IO[bytes],
+    advance: Callable[[float], None],
 ) -> AsyncIterator[pb.ImportSessionRequest]:
     yield pb.ImportSessionRequest(request_id=str(uuid4()))
     while chunk := file.read(_CHUNK_BYTES):
@@ -120,14 +126,14 @@ async def _import_requests(
 async def _replay(
     request: pb.ReplaySessionRequest,
     server: str | None,
-    tell: Callable[[pb.ReplaySessionResponse], None],
+    on_turn: Callable[[pb.ReplaySessionResponse], None],
 ) -> pb.ReplaySessionResponse.Completed:
     completed = pb.ReplaySessionResponse.Completed()
     async with sessions_at(server) as stub:
         turn = (await stub.GetSession(pb.GetSessionRequest(session_id=request.session_id))).session.turn
         with progress_bar("replaying", request.last_turn or turn) as advance:
             async for response in stub.ReplaySession(request):
-                tell(response)
+                on_turn(response)
                 advance(1)
                 if response.HasField("completed"):
                     completed = response.completed
@@ -143,7 +149,7 @@ def _print_turn(response: pb.ReplaySessionResponse) -> None:
     if response.HasField("turn_replayed") and not turn.matches:
         computed = turn.computed_chain_hash or "cannot be replayed"
         error_console().print(
-            f"turn {turn.turn} differs: chain {turn.recorded_chain_hash}, computed {computed}"
+            f"turn {turn.turn} differs: chain {turn.recorded_chain_hash}, computed {computed}",
         )
 
 
@@ -159,12 +165,19 @@ def odds_request(session_id: str, persona: str, runs: int, horizon: int) -> pb.F
 def watch_request(session_id: str, pov: str, after: int, delay: int) -> pb.WatchSessionRequest:
     """Return the request to watch a session."""
     return pb.WatchSessionRequest(
-        session_id=session_id, pov_entity_id=pov, after_sequence=after, delay_turns=delay
+        session_id=session_id,
+        pov_entity_id=pov,
+        after_sequence=after,
+        delay_turns=delay,
     )
 
 
 def print_odds(
-    request: pb.ForecastOutcomesRequest, actions: Sequence[str], server: str | None, *, as_json: bool
+    request: pb.ForecastOutcomesRequest,
+    actions: Sequence[str],
+    server: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Simulate futures of a session, and print the probability of each outcome.
 
@@ -182,7 +195,7 @@ def print_odds(
     result_console().print(f"{told.runs:,} futures from turn {told.turn}:")
     for end in told.outcomes:
         result_console().print(
-            f"  {enum_word(_KIND, end.kind)} {printable(end.condition)}: {_format_rate(end.rate)}"
+            f"  {enum_word(_KIND, end.kind)} {printable(end.condition)}: {_format_rate(end.rate)}",
         )
     result_console().print(f"  survived: {_format_rate(told.survived)}")
 
@@ -243,7 +256,7 @@ def replay_bundle(source: str, *, as_json: bool) -> int:
         write_json(_verdict_fields(verdict))
     else:
         _print_verdict(verdict)
-    return 0 if verdict.right else EXIT_FAILED
+    return 0 if verdict.is_valid else EXIT_FAILED
 
 
 def _verify_bundle(file: IO[bytes], size: int | None) -> VerificationResult:
@@ -254,13 +267,14 @@ def _verify_bundle(file: IO[bytes], size: int | None) -> VerificationResult:
             if size is not None:
                 advance(file.tell() - shown)
                 shown = file.tell()
-    return verification.verdict
+    return verification.result
 
 
 def _print_verdict(verdict: VerificationResult) -> None:
     out = result_console()
     out.print(
-        "the bundle is right" if verdict.right else "the bundle is wrong", style=_verdict_style(verdict)
+        "the bundle is right" if verdict.is_valid else "the bundle is wrong",
+        style=_verdict_style(verdict),
     )
     header = verdict.header
     if header is not None:
@@ -268,27 +282,27 @@ def _print_verdict(verdict: VerificationResult) -> None:
         out.print(
             f"  {one_line(header.scenario_id)}, specification {header.spec_hash[:_SHOWN_HASH]},"
             f" {'no certificate' if certificate is None else f'certificate {certificate[:_SHOWN_HASH]}'},"
-            f" written by {one_line(header.exported_by)}"
+            f" written by {one_line(header.exported_by)}",
         )
         out.print(
             f"  {verdict.turns:,} of {header.turns:,} turns replayed on the {engine.BACKEND} core,"
-            f" {verdict.mismatches:,} of them differ; chain {header.chain_hash[:_SHOWN_HASH]}"
+            f" {verdict.mismatches:,} of them differ; chain {header.chain_hash[:_SHOWN_HASH]}",
         )
-    for line, defects in groupby(verdict.defects, key=attrgetter("line")):
+    for line, defects in groupby(verdict.issues, key=attrgetter("line")):
         for told in finding_lines([defect.finding for defect in defects], indent=f"  line {line}: "):
             out.print(told)
 
 
 def _verdict_style(verdict: VerificationResult) -> str:
-    return "green" if verdict.right else "red"
+    return "green" if verdict.is_valid else "red"
 
 
 def _verdict_fields(verdict: VerificationResult) -> dict[str, Any]:
     return {
-        "right": verdict.right,
+        "right": verdict.is_valid,
         "core": engine.BACKEND,
         "turns": verdict.turns,
         "mismatches": verdict.mismatches,
         "header": None if verdict.header is None else header_to_json(verdict.header),
-        "findings": [{"line": d.line, **finding_fields(d.finding)} for d in verdict.defects],
+        "findings": [{"line": d.line, **finding_fields(d.finding)} for d in verdict.issues],
     }

@@ -53,9 +53,9 @@ class SimulatorSettings:
     record: Path | None = None
 
 
-def answer_prompts(file: Path, prompts: Sequence[str], kept: SimulatorSettings, *, as_json: bool) -> int:
+def answer_prompts(file: Path, prompts: Sequence[str], settings: SimulatorSettings, *, as_json: bool) -> int:
     """Answer prompts in one conversation, in order; return the exit code."""
-    simulator = Simulator(load_script(file), **asdict(kept))
+    simulator = Simulator(load_script(file), **asdict(settings))
     try:
         for prompt in prompts:
             try:
@@ -79,7 +79,7 @@ def print_flaws(file: Path, *, as_json: bool) -> int:
             explain_error(error)
             return EXIT_FAILED
         flaws = [
-            {"code": "invalid", "severity": "error", "place": problem.field, "message": problem.sentence}
+            {"code": "invalid", "severity": "error", "place": problem.field_name, "message": problem.message}
             for problem in error.problems
         ]
     if as_json:
@@ -89,10 +89,10 @@ def print_flaws(file: Path, *, as_json: bool) -> int:
     return EXIT_FAILED if any(flaw["severity"] == "error" for flaw in flaws) else 0
 
 
-def serve_script(file: Path, kept: SimulatorSettings, *, host: str, port: int, watch: bool) -> None:
+def serve_script(file: Path, settings: SimulatorSettings, *, host: str, port: int, watch: bool) -> None:
     """Serve a script until SIGTERM or Ctrl-C; then finish the responses in progress."""
     logging_setup.configure(Config.from_environment())
-    simulator = Simulator(load_script(file), **asdict(kept))
+    simulator = Simulator(load_script(file), **asdict(settings))
     try:
         asyncio.run(_serve(simulator, ScriptWatcher(file, simulator), host, port, watch=watch))
     finally:
@@ -106,7 +106,7 @@ async def _serve(simulator: Simulator, source: ScriptWatcher, host: str, port: i
             watching = asyncio.create_task(source.watch())
             running.callback(watching.cancel)
         await _serve_until_stopped(
-            serve_simulator(simulator, host=host, port=port, grace=_GRACE_SECONDS, reload=source.reload)
+            serve_simulator(simulator, host=host, port=port, grace=_GRACE_SECONDS, reload=source.reload),
         )
 
 

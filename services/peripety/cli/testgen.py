@@ -21,8 +21,8 @@ from peripety.cli.options import (
     MAX_COUNT,
     MAX_SECONDS,
     MAX_TOKENS,
-    Model,  # noqa: TC001 - typer reads the annotations
-    Server,  # noqa: TC001 - typer reads the annotations
+    Model,
+    Server,
 )
 from peripety.cli.output import (
     EXIT_FAILED,
@@ -80,7 +80,8 @@ Out = Annotated[
     typer.Option("--out", "-o", metavar="FILE", help="Write the tests to this file: .py, .json or .xml."),
 ]
 As = Annotated[
-    FormatOption | None, typer.Option("--format", help="Format of the file. [default: derived from its name]")
+    FormatOption | None,
+    typer.Option("--format", help="Format of the file. [default: derived from its name]"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 Events = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
@@ -124,10 +125,12 @@ def generate(
         ),
     ] = None,
     file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File with the description; use - for standard input.")
+        str | None,
+        typer.Option(metavar="FILE", help="File with the description; use - for standard input."),
     ] = None,
     context: Annotated[
-        ContextOption | None, typer.Option(help="Kind of the task. [default: derived from the subject]")
+        ContextOption | None,
+        typer.Option(help="Kind of the task. [default: derived from the subject]"),
     ] = None,
     category: Annotated[
         list[str] | None,
@@ -149,17 +152,20 @@ def generate(
         typer.Option(min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Maximum time. [default: 180]"),
     ] = None,
     max_rounds: Annotated[
-        int | None, typer.Option(min=1, max=MAX_COUNT, help="Maximum number of rounds. [default: 17]")
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help="Maximum number of rounds. [default: 17]"),
     ] = None,
     target: Annotated[
         int | None,
         typer.Option(min=1, max=MAX_COUNT, help="Number of tests at which the run stops. [default: 30]"),
     ] = None,
     no_baseline: Annotated[
-        bool, typer.Option("--no-baseline", help="Leave out the tests that are derived without a model.")
+        bool,
+        typer.Option("--no-baseline", help="Leave out the tests that are derived without a model."),
     ] = False,
     parallel: Annotated[
-        bool, typer.Option("--parallel", help="Process all categories at the same time.")
+        bool,
+        typer.Option("--parallel", help="Process all categories at the same time."),
     ] = False,
     model: Model = "",
     task_id: Annotated[str, typer.Option(metavar="NAME", help="Name of the task.")] = "",
@@ -197,7 +203,7 @@ def generate(
         task_description=task,
         context=given.task_context(context.value if context else None, subject, own=bool(category)),
         categories=given.parse_categories(category or ()),
-        config=limits.config(),
+        config=limits.to_config(),
         subject=subject,
         model=model,
         environment=None if environment is None else given.describe_environment(environment, task),
@@ -207,7 +213,11 @@ def generate(
 
 @testgen.command()
 def resume(
-    run_id: RunId, out: Out = None, format_: As = None, server: Server = None, as_json: Events = False
+    run_id: RunId,
+    out: Out = None,
+    format_: As = None,
+    server: Server = None,
+    as_json: Events = False,
 ) -> None:
     """Show a run from its beginning and continue it."""
     from peripety.cli import testgen_run as running  # noqa: PLC0415 - loads the services
@@ -220,13 +230,15 @@ def resume(
 def run(
     run_id: RunId,
     argv: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="With --command: the command.")
+        list[str] | None,
+        typer.Argument(metavar="[-- ARGV...]", help="With --command: the command."),
     ] = None,
     scenario: Scenario = None,
     policy: Policy = None,
     command: Command = False,
     environment: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Working directory of the command.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Working directory of the command."),
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of times to run each test.")] = 5,
     mutation: Annotated[bool, typer.Option("--mutation", help="Also measure the mutation score.")] = False,
@@ -260,14 +272,12 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first."""
-
     print_runs(task_id, count, server, as_json=as_json)
 
 
 @testgen.command()
 def show(run_id: RunId, server: Server = None, as_json: AsJson = False) -> None:
     """Show the tests of a run, their results and quality."""
-
     print_run(run_id, server, as_json=as_json)
 
 
@@ -277,7 +287,8 @@ def export(
     out: Out = None,
     format_: As = None,
     counting_only: Annotated[
-        bool, typer.Option("--counting-only", help="Leave out tests that are unstable, unsound or redundant.")
+        bool,
+        typer.Option("--counting-only", help="Leave out tests that are unstable, unsound or redundant."),
     ] = False,
     server: Server = None,
 ) -> None:
@@ -290,14 +301,12 @@ def export(
 @testgen.command()
 def cancel(run_id: RunId, server: Server = None) -> None:
     """Stop a run. Its tests remain stored."""
-
     cancel_run(run_id, server)
 
 
 @testgen.command()
 def delete(run_id: RunId, server: Server = None) -> None:
     """Delete a run with its tests."""
-
     delete_run(run_id, server)
 
 

@@ -61,7 +61,7 @@ class RunLimits:
         seconds: maximum time.
         rounds: maximum number of rounds.
         target: number of tests at which the run stops.
-        floor: True to start with baseline tests, which need no model.
+        baseline: True to start with baseline tests, which need no model.
         parallel: True to process categories at the same time.
     """
 
@@ -69,17 +69,17 @@ class RunLimits:
     seconds: float | None
     rounds: int | None
     target: int | None
-    floor: bool
+    baseline: bool
     parallel: bool
 
-    def config(self) -> pb.TestGenConfig:
+    def to_config(self) -> pb.TestGenConfig:
         """Return the limits as a message. The server applies the defaults."""
         config = pb.TestGenConfig(
             max_total_tokens=self.tokens,
             max_total_rounds=self.rounds,
             target_total_tests=self.target,
             parallel_categories=self.parallel,
-            combinatorial_floor=None if self.floor else False,
+            combinatorial_floor=None if self.baseline else False,
         )
         if self.seconds is not None:
             config.max_total_time.FromTimedelta(timedelta(seconds=self.seconds))
@@ -98,7 +98,7 @@ def read_description(given: str | None, file: str | None) -> str:
     if file is None:
         return read_text_argument(given or "", "DESCRIPTION")
     document = read_document(file)
-    if document.too_large:
+    if document.is_too_large:
         reason = "is longer than 1 MiB; the limit is 100 KiB"
         raise InvalidArgumentError(f"{printable(file)} {reason}", code="BAD_TEXT")
     try:
@@ -116,10 +116,10 @@ def parse_categories(given: Sequence[str]) -> list[pb.Category]:
     return [pb.Category(name=name.strip(), description=about.strip()) for name, _, about in parts]
 
 
-def task_context(named: str | None, subject: pb.Subject | None, *, own: bool) -> pb.TaskContext.ValueType:
+def task_context(given: str | None, subject: pb.Subject | None, *, own: bool) -> pb.TaskContext.ValueType:
     """Return the kind of the task: the given one, else derived from the categories and the subject."""
-    if named is not None:
-        return pb.TaskContext.Value(f"TASK_CONTEXT_{named.upper()}")
+    if given is not None:
+        return pb.TaskContext.Value(f"TASK_CONTEXT_{given.upper()}")
     if own:
         return pb.TASK_CONTEXT_CUSTOM
     match subject.WhichOneof("subject") if subject else None:
@@ -133,7 +133,10 @@ def task_context(named: str | None, subject: pb.Subject | None, *, own: bool) ->
 
 
 def make_subject(
-    scenario: str | None, policy: str | None, argv: Sequence[str] | None, directory: Path | None
+    scenario: str | None,
+    policy: str | None,
+    argv: Sequence[str] | None,
+    directory: Path | None,
 ) -> pb.Subject | None:
     """Return the subject that tests run on; None if no option names one.
 
@@ -176,7 +179,10 @@ def describe_environment(directory: Path, task: str) -> pb.EnvironmentInfo:
         prohibited_tools=found.prohibited_tools,
         files=(
             pb.FilePreview(
-                path=one.path, size_bytes=one.size_bytes, preview=one.preview, structure=one.structure
+                path=one.path,
+                size_bytes=one.size_bytes,
+                preview=one.preview,
+                structure=one.structure,
             )
             for one in found.files
         ),
@@ -197,13 +203,13 @@ class OutputSettings:
     Attributes:
         server: `host:port` of a server; None runs everything in this process, on the configured database.
         out: a file for the tests; None for no file.
-        form: the format of the file; unset without a file.
+        test_format: the format of the file; unset without a file.
         as_json: True to print events as lines of JSON.
     """
 
     server: str | None
     out: Path | None
-    form: pb.TestFormat.ValueType
+    test_format: pb.TestFormat.ValueType
     as_json: bool
 
 
@@ -216,7 +222,11 @@ async def testgen_at(server: str | None) -> AsyncIterator[TestGenServiceAsyncStu
 
 
 def output_settings(
-    server: str | None, out: Path | None, form: str | None, *, as_json: bool
+    server: str | None,
+    out: Path | None,
+    form: str | None,
+    *,
+    as_json: bool,
 ) -> OutputSettings:
     """Return the output options.
 
@@ -230,24 +240,29 @@ def output_settings(
     return OutputSettings(server, None, pb.TEST_FORMAT_UNSPECIFIED, as_json)
 
 
-def generate_tests(request: pb.GenerateTestsRequest, wanted: OutputSettings) -> int:
+def generate_tests(request: pb.GenerateTestsRequest, settings: OutputSettings) -> int:
     """Start a run and show it until it ends; return the exit code.
 
     Args:
         request: the task; its id is set here.
-        wanted: the output options.
+        settings: the output options.
     """
     request.request_id = str(uuid4())
-    return _show_run(request, wanted, request.config.target_total_tests or _TARGET)
+    return _show_run(request, settings, request.config.target_total_tests or _TARGET)
 
 
-def resume_run(run_id: str, wanted: OutputSettings) -> int:
+def resume_run(run_id: str, settings: OutputSettings) -> int:
     """Show a run from its beginning, resume it, and return the exit code."""
-    return _show_run(pb.ResumeTestsRequest(run_id=run_id), wanted, _TARGET)
+    return _show_run(pb.ResumeTestsRequest(run_id=run_id), settings, _TARGET)
 
 
 def export_tests(
-    run_id: str, server: str | None, out: Path | None, form: str | None, *, counting_only: bool
+    run_id: str,
+    server: str | None,
+    out: Path | None,
+    form: str | None,
+    *,
+    counting_only: bool,
 ) -> None:
     """Write the tests of a run to a file or to standard output.
 
@@ -255,23 +270,27 @@ def export_tests(
         BadParameter: the format cannot be derived from the file name, or the file cannot be created.
     """
     request = pb.ExportTestsRequest(
-        run_id=run_id, format=_select_format(out, form), counting_only=counting_only
+        run_id=run_id,
+        format=_select_format(out, form),
+        counting_only=counting_only,
     )
     asyncio.run(_export_to(request, server, out))
 
 
 def _show_run(
-    first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, wanted: OutputSettings, target: int
+    first: pb.GenerateTestsRequest | pb.ResumeTestsRequest,
+    wanted: OutputSettings,
+    target: int,
 ) -> int:
     run = _RunView(wanted)
     try:
-        return asyncio.run(run.to_its_end(first, target))
+        return asyncio.run(run.show_to_end(first, target))
     except (KeyboardInterrupt, asyncio.CancelledError):
         error_console().print("interrupted")
-        run.tell_how_to_go_on()
+        run.print_resume_hint()
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except (PeripetyError, typer.BadParameter):  # an output error leaves the run usable
-        run.tell_how_to_go_on()
+        run.print_resume_hint()
         raise
 
 
@@ -290,37 +309,41 @@ class _RunView:
     """
 
     def __init__(self, wanted: OutputSettings) -> None:
-        self._wanted = wanted
-        self._last = pb.TestGenEvent()
+        self._settings = wanted
+        self._last_event = pb.TestGenEvent()
 
-    async def to_its_end(self, first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, target: int) -> int:
+    async def show_to_end(self, first: pb.GenerateTestsRequest | pb.ResumeTestsRequest, target: int) -> int:
         """Show the run until it ends, and save its tests; return the exit code."""
         task = cast("asyncio.Task[int]", asyncio.current_task())
         # A signal delivered to another thread wakes the event loop only if the loop itself handles it.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
-        out = self._wanted.out
-        async with testgen_at(self._wanted.server) as stub:
-            with _event_printer(target, as_json=self._wanted.as_json) as tell:
+        out = self._settings.out
+        async with testgen_at(self._settings.server) as stub:
+            with _event_printer(target, as_json=self._settings.as_json) as tell:
                 await self._follow(stub, first, tell)
-            last = self._last
+            last = self._last_event
             if last.HasField("error"):
                 error_console().print(format_error(last.error), style="red")
                 error_console().print(f"the tests made so far are stored; see: {self._command('show')}")
             if out is not None and last.run_id:
-                await _export(stub, pb.ExportTestsRequest(run_id=last.run_id, format=self._wanted.form), out)
+                await _export(
+                    stub,
+                    pb.ExportTestsRequest(run_id=last.run_id, format=self._settings.test_format),
+                    out,
+                )
                 person_console().print(f"the tests are in {printable(str(out))}", style="dim")
         return EXIT_FAILED if last.HasField("error") else 0
 
-    def tell_how_to_go_on(self) -> None:
+    def print_resume_hint(self) -> None:
         """Print the command that resumes the run, if the run has started."""
-        if self._last.run_id:
+        if self._last_event.run_id:
             error_console().print(
-                f"the tests made so far are stored; continue with: {self._command('resume')}"
+                f"the tests made so far are stored; continue with: {self._command('resume')}",
             )
 
     def _command(self, name: str) -> str:
-        server = f" --server {shlex.quote(self._wanted.server)}" if self._wanted.server else ""
-        return f"peripety testgen {name} {shlex.quote(one_line(self._last.run_id))}{server}"
+        server = f" --server {shlex.quote(self._settings.server)}" if self._settings.server else ""
+        return f"peripety testgen {name} {shlex.quote(one_line(self._last_event.run_id))}{server}"
 
     async def _follow(
         self,
@@ -340,12 +363,15 @@ class _RunView:
         while True:
             try:
                 async for response in responses:
-                    self._last = response.event
+                    self._last_event = response.event
                     tell(response.event)
             except DeadlineError:
-                if not self._last.sequence:
+                if not self._last_event.sequence:
                     raise
-                on = pb.ResumeTestsRequest(run_id=self._last.run_id, after_sequence=self._last.sequence)
+                on = pb.ResumeTestsRequest(
+                    run_id=self._last_event.run_id,
+                    after_sequence=self._last_event.sequence,
+                )
                 responses = stub.ResumeTests(on)
             else:
                 return
@@ -357,7 +383,7 @@ def _event_printer(target: int, *, as_json: bool) -> Iterator[Callable[[pb.TestG
         yield lambda event: write_json(to_json(event))
         return
     with live_test_view(result_console(), target) as story:
-        yield story.tell
+        yield story.show
 
 
 async def _export_to(request: pb.ExportTestsRequest, server: str | None, out: Path | None) -> None:

@@ -113,7 +113,8 @@ async def validate_scenarios(
 
 
 def _batch_requests(
-    documents: Iterable[tuple[str, bytes]], options: pb.ValidationOptions | None
+    documents: Iterable[tuple[str, bytes]],
+    options: pb.ValidationOptions | None,
 ) -> Iterator[pb.ValidateScenariosRequest]:
     from peripety.api.scenario.v1 import scenario_pb2 as pb  # noqa: PLC0415 - as in `Client`
 

@@ -107,7 +107,7 @@ class Clock:
     deadline: Callable[[], float | None] = call_deadline
     today: Callable[[], datetime] = _utc_now
 
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Return the seconds until the caller's deadline; infinity without one."""
         deadline = self.deadline()
         return math.inf if deadline is None else deadline - self.now()

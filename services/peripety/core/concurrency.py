@@ -130,7 +130,7 @@ class WorkerPool:
             gone.set()
             raise
 
-    async def each(self, values: Iterator[R]) -> AsyncGenerator[R]:
+    async def iterate(self, values: Iterator[R]) -> AsyncGenerator[R]:
         """Yield the items of an iterator, each computed in the pool.
 
         Other work can run between two items, and a consumer that stops early computes no more items.

@@ -72,7 +72,7 @@ class ProviderLimits(BaseModel):
     concurrency: _Limit = None
 
     @property
-    def hold_answers(self) -> bool:
+    def is_output_capped(self) -> bool:
         """Return True if the limits hold only if no answer is longer than estimated."""
         return self.output_tokens_per_minute is not None or self.pico_dollars_per_minute is not None
 
@@ -318,7 +318,7 @@ class Config(BaseModel):
         providers = [provider.value for provider in ProviderName]
         if not {name.partition("/")[0] for name in given} <= set(providers):
             raise ValueError(
-                "must have keys that are providers or provider/model; choose from " + ", ".join(providers)
+                "must have keys that are providers or provider/model; choose from " + ", ".join(providers),
             )
         return _DEFAULT_LIMITS | given
 
@@ -335,7 +335,7 @@ class Config(BaseModel):
             return value
         if not _POSTGRESQL.fullmatch(url):
             raise ValueError(
-                f"must be sqlite:///PATH, a file, or postgresql://user:password@host:port/name, {_ESCAPING_HINT}"
+                f"must be sqlite:///PATH, a file, or postgresql://user:password@host:port/name, {_ESCAPING_HINT}",
             )
         return value
 
@@ -345,7 +345,7 @@ class Config(BaseModel):
         if value is not None and not _REDIS.fullmatch(value.get_secret_value()):
             raise ValueError(
                 "must be redis://user:password@host:port/number, or rediss:// for an encrypted connection,"
-                f" {_ESCAPING_HINT}"
+                f" {_ESCAPING_HINT}",
             )
         return value
 
@@ -376,7 +376,7 @@ class Config(BaseModel):
         return self.model_provider is ProviderName.SCRIPTED and self.scripted_api_base is None
 
     @property
-    def answerer(self) -> str:
+    def default_model_identity(self) -> str:
         """Identity of the default model: everything that distinguishes one default model from another.
 
         Some servers are distinguished only by their address. The address of a script served by this process
@@ -421,11 +421,14 @@ def _configuration_error(error: ValidationError) -> InvalidArgumentError:
     variables = _environment_variables()
     violations = [
         FieldViolation(
-            variables.get(str(e["loc"][0]), str(e["loc"][0])) if e["loc"] else "", _describe_error(e)
+            variables.get(str(e["loc"][0]), str(e["loc"][0])) if e["loc"] else "",
+            _describe_error(e),
         )
         for e in error.errors(include_url=False, include_input=False)
     ]
     text = "; ".join(f"{v.field} {v.reason}".strip() for v in violations)
     return InvalidArgumentError(
-        f"invalid configuration: {text}", code="BAD_CONFIGURATION", violations=violations
+        f"invalid configuration: {text}",
+        code="BAD_CONFIGURATION",
+        violations=violations,
     )

@@ -62,12 +62,12 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 class _Formatter(logging.Formatter):
     """Formatter that writes an event as one line."""
 
-    def __init__(self, written: Callable[[dict[str, Any]], str]) -> None:
+    def __init__(self, render: Callable[[dict[str, Any]], str]) -> None:
         super().__init__()
-        self._written = written
+        self._render = render
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._written(_event(record))
+        return self._render(_event(record))
 
 
 def _event(record: logging.LogRecord) -> dict[str, Any]:

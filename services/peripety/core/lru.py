@@ -18,11 +18,11 @@ class LruTable(Generic[K, V]):
     """LRU table.
 
     Args:
-        most: the maximum number of values.
+        max_entries: the maximum number of values.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self._max_entries = max_entries
         self._values: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
@@ -36,10 +36,10 @@ class LruTable(Generic[K, V]):
         """Store a value, replacing the previous one."""
         self._values[key] = value
         self._values.move_to_end(key)
-        if len(self._values) > self._most:
+        if len(self._values) > self._max_entries:
             self._values.popitem(last=False)
 
-    def drop(self, key: K) -> None:
+    def remove(self, key: K) -> None:
         """Remove a value, if there is one."""
         self._values.pop(key, None)
 
@@ -51,23 +51,23 @@ class LruCache(Generic[T]):
     """LRU cache of values by name, for one event loop.
 
     Args:
-        most: the maximum number of values.
+        max_entries: the maximum number of values.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self._max_entries = max_entries
         self._values: OrderedDict[str, T] = OrderedDict()
 
-    def find(self, name: str) -> T | None:
+    def get(self, name: str) -> T | None:
         """Return a cached value; None if it is absent."""
         if name in self._values:
             self._values.move_to_end(name)
         return self._values.get(name)
 
-    def keep(self, name: str, value: T) -> T:
+    def put(self, name: str, value: T) -> T:
         """Store a value; return the cached one, which may be an earlier one."""
         self._values.setdefault(name, value)
         self._values.move_to_end(name)
-        if len(self._values) > self._most:
+        if len(self._values) > self._max_entries:
             self._values.popitem(last=False)
         return self._values[name]

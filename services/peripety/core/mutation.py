@@ -32,19 +32,19 @@ class Edit:
     """Edit of one part.
 
     Attributes:
-        place: path of the part, from the root.
+        path: path of the part, from the root.
         before: the part before.
         after: the part after, or `GONE`.
     """
 
-    place: DocumentPath
+    path: DocumentPath
     before: Any
     after: Any
 
 
-def apply_edit(part: Any, place: DocumentPath, after: Any) -> Any:
+def apply_edit(part: Any, path: DocumentPath, after: Any) -> Any:
     """Return a copy with the value at a path replaced or removed; unchanged parts are shared."""
-    first, *rest = place
+    first, *rest = path
     inner = apply_edit(part[first], tuple(rest), after) if rest else after
     if isinstance(first, int):
         kept = [] if inner is REMOVED else [inner]
@@ -65,7 +65,7 @@ _Item = TypeVar("_Item")
 def sample(items: Sequence[_Item]) -> list[tuple[int, _Item]]:
     """Return items with their indices: all, or a sample.
 
-    A sample has `MOST_ENTRIES` items, evenly spread from the first to the last.
+    A sample has `MAX_SAMPLE` items, evenly spread from the first to the last.
     """
     last = len(items) - 1
     if last < MAX_SAMPLE:
@@ -101,16 +101,16 @@ _COMPARISONS = {
 _CONNECTIVES = {"and": "or", "or": "and"}
 
 
-def _iter_operations(part: Any, place: DocumentPath = ()) -> Iterator[tuple[DocumentPath, str, Any]]:
+def _iter_operations(part: Any, path: DocumentPath = ()) -> Iterator[tuple[DocumentPath, str, Any]]:
     """Yield every operation with a list of operands, as (path, operator, operands)."""
     if isinstance(part, list):
         for index, item in enumerate(part):
-            yield from _iter_operations(item, (*place, index))
+            yield from _iter_operations(item, (*path, index))
     elif isinstance(part, dict) and len(part) == 1:
         ((name, operands),) = part.items()
         if isinstance(operands, list):
-            yield place, name, operands
-        yield from _iter_operations(operands, (*place, name))
+            yield path, name, operands
+        yield from _iter_operations(operands, (*path, name))
 
 
 def _swap_operators(pairs: Mapping[str, str]) -> Callable[[Any], Iterator[Edit]]:

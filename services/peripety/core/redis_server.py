@@ -62,12 +62,12 @@ class RedisServer:
                 code="BAD_CONFIGURATION",
             ) from None
         self._client = library.Redis.from_pool(pool)
-        self._failure = library.RedisError
+        self._error_type = library.RedisError
         self._clock = clock
-        self._resting_until = clock()
+        self._paused_until = clock()
 
     @asynccontextmanager
-    async def using(self) -> AsyncIterator[Redis]:
+    async def use(self) -> AsyncIterator[Redis]:
         """Run the block with the client.
 
         After a failure the server is not used for some seconds (circuit breaker), so that an outage does not
@@ -76,12 +76,12 @@ class RedisServer:
         Raises:
             UnavailableError: the server does not respond, rejects a command, or failed moments ago.
         """
-        if self._clock() < self._resting_until:
+        if self._clock() < self._paused_until:
             raise _unavailable("resting")
         try:
             yield self._client
-        except self._failure as error:
-            self._resting_until = self._clock() + _PAUSE_SECONDS
+        except self._error_type as error:
+            self._paused_until = self._clock() + _PAUSE_SECONDS
             raise _unavailable(type(error).__name__) from error
 
     async def close(self) -> None:

@@ -29,9 +29,9 @@ def read_prompts(package: str) -> dict[str, str]:
     return {name: read_prompt(package, name) for name in (file.removesuffix(".md") for file in files)}
 
 
-def read_bounded_line(file: IO[bytes], most: int) -> bytes:
+def read_bounded_line(file: IO[bytes], max_bytes: int) -> bytes:
     """Read the next line of a file, truncated to a maximum length; empty at the end of the file."""
-    line = rest = file.readline(most)
+    line = rest = file.readline(max_bytes)
     while rest and not rest.endswith(b"\n"):
-        rest = file.readline(most)
+        rest = file.readline(max_bytes)
     return line

@@ -84,23 +84,23 @@ class Page(Generic[T]):
     next_page_token: str
 
 
-def resolve_page_size(asked: int) -> int:
+def resolve_page_size(requested: int) -> int:
     """Return the number of items per page.
 
     Raises:
         InvalidArgumentError: the size is negative.
     """
-    if asked < 0:
+    if requested < 0:
         raise field_error(".page_size", "must not be negative; 0 means the default")
-    return min(asked or _DEFAULT_SIZE, _MAX_SIZE)
+    return min(requested or _DEFAULT_SIZE, _MAX_SIZE)
 
 
-def decode_page_token(token: str, *, named: bool = False) -> PagePosition | None:
+def decode_page_token(token: str, *, has_name: bool = False) -> PagePosition | None:
     """Decode a page token to the position after which the page starts; return None for the empty token.
 
     Args:
         token: token from the previous page.
-        named: True if positions of the list have names.
+        has_name: True if positions of the list have names.
 
     Raises:
         InvalidArgumentError: the token is not a token of this list.
@@ -108,9 +108,10 @@ def decode_page_token(token: str, *, named: bool = False) -> PagePosition | None
     if not token:
         return None
     match = _TOKEN.fullmatch(token)
-    if match is None or (match["name"] is not None) != named:
+    if match is None or (match["name"] is not None) != has_name:
         raise field_error(
-            ".page_token", "is not a token of this list; send the one of the previous page, or none"
+            ".page_token",
+            "is not a token of this list; send the one of the previous page, or none",
         )
     return PagePosition(int(match["number"], 16), match["name"] or "")
 

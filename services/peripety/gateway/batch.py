@@ -75,13 +75,17 @@ class WarmupGateway:
 
     Args:
         gateway: the wrapped gateway.
-        release: returns when the cache of a request's model becomes readable.
+        warmup_policy: returns when the cache of a request's model becomes readable.
     """
 
-    def __init__(self, gateway: ModelGateway, release: Callable[[GenerateRequest], WarmupPolicy]) -> None:
+    def __init__(
+        self,
+        gateway: ModelGateway,
+        warmup_policy: Callable[[GenerateRequest], WarmupPolicy],
+    ) -> None:
         self._gateway = gateway
-        self._release = release
-        self._filled: dict[str, asyncio.Future[bool]] = {}
+        self._warmup_policy = warmup_policy
+        self._warm_prefixes: dict[str, asyncio.Future[bool]] = {}
 
     async def generate(self, request: GenerateRequest) -> Completion:
         """Return the whole answer of a request."""
@@ -89,38 +93,50 @@ class WarmupGateway:
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Stream the answer of a request, after the wait for a warm cache."""
-        beginning, release = prefix_key(request), self._release(request)
+        beginning, release = prefix_key(request), self._warmup_policy(request)
         if beginning is None or release is WarmupPolicy.AT_ONCE:
             events = self._gateway.stream(request)
         else:
-            while (filled := self._filled.get(beginning)) is not None:
+            while (filled := self._warm_prefixes.get(beginning)) is not None:
                 # A waiting caller may be cancelled; the others still wait for the same future.
                 if await asyncio.shield(filled):
                     break
-            events = self._gateway.stream(request) if filled else self._filling(request, beginning, release)
+            events = (
+                self._gateway.stream(request) if filled else self._stream_first(request, beginning, release)
+            )
         async with closing(events):
             async for event in events:
                 yield event
 
-    async def _filling(
-        self, request: GenerateRequest, beginning: str, release: WarmupPolicy
+    async def _stream_first(
+        self,
+        request: GenerateRequest,
+        prefix: str,
+        warmup_policy: WarmupPolicy,
     ) -> AsyncIterator[GatewayEvent]:
-        filled = self._filled[beginning] = asyncio.get_running_loop().create_future()
+        filled = self._warm_prefixes[prefix] = asyncio.get_running_loop().create_future()
         try:
             async with closing(self._gateway.stream(request)) as events:
                 async for event in events:
-                    begun = release is WarmupPolicy.AT_FIRST_EVENT and not isinstance(event, FallingBack)
+                    begun = warmup_policy is WarmupPolicy.AT_FIRST_EVENT and not isinstance(
+                        event,
+                        FallingBack,
+                    )
                     if not filled.done() and (begun or isinstance(event, Completed)):
                         filled.set_result(True)
                     yield event
         finally:
             if not filled.done():
-                del self._filled[beginning]
+                del self._warm_prefixes[prefix]
                 filled.set_result(False)
 
 
 async def fan_out(
-    gateway: ModelGateway, requests: Sequence[GenerateRequest], release: WarmupPolicy, *, at_once: int = 16
+    gateway: ModelGateway,
+    requests: Sequence[GenerateRequest],
+    warmup_policy: WarmupPolicy,
+    *,
+    max_concurrency: int = 16,
 ) -> AsyncIterator[BatchOutcome]:
     """Send many requests; of those with a common prefix, the first one runs alone until the cache is warm.
 
@@ -130,14 +146,14 @@ async def fan_out(
     Args:
         gateway: the gateway.
         requests: the requests.
-        release: when the cache of their model becomes readable.
-        at_once: the maximum number of waiting and running requests.
+        warmup_policy: when the cache of their model becomes readable.
+        max_concurrency: the maximum number of waiting and running requests.
 
     Yields:
         The results in order of completion.
     """
-    in_turn = WarmupGateway(gateway, lambda _: release)
-    free = asyncio.Semaphore(at_once)
+    in_turn = WarmupGateway(gateway, lambda _: warmup_policy)
+    free = asyncio.Semaphore(max_concurrency)
     came_in: asyncio.Queue[BatchOutcome | None] = asyncio.Queue()
 
     async def ask(index: int) -> None:
@@ -207,30 +223,30 @@ class BatchRunner:
     Args:
         gateway: answers one prompt.
         cache: stores answers.
-        answerer: returns the model and the credential that would answer a request.
-        release: returns when other requests can read what a model has cached.
+        answer_source: returns the model and the credential that would answer a request.
+        warmup_policy: returns when other requests can read what a model has cached.
         count_hit: called for each answer served from the cache, for which no model is called. Its second
             argument, the conversation, is always empty.
-        under_way: the maximum number of items that are read and whose results are not consumed yet.
+        max_in_progress: the maximum number of items that are read and whose results are not consumed yet.
     """
 
     def __init__(
         self,
         gateway: ModelGateway,
         cache: ResponseCache,
-        answerer: Callable[[GenerateRequest], AnswerSource],
-        release: Callable[[GenerateRequest], WarmupPolicy],
+        answer_source: Callable[[GenerateRequest], AnswerSource],
+        warmup_policy: Callable[[GenerateRequest], WarmupPolicy],
         count_hit: Callable[[Completion, None], None],
-        under_way: int = _MAX_IN_PROGRESS,
+        max_in_progress: int = _MAX_IN_PROGRESS,
     ) -> None:
         self._gateway = gateway
         self._cache = cache
-        self._answerer = answerer
-        self._release = release
+        self._answer_source = answer_source
+        self._warmup_policy = warmup_policy
         self._count_hit = count_hit
-        self._under_way = under_way
+        self._max_in_progress = max_in_progress
 
-    async def answer(self, items: AsyncIterator[BatchItem]) -> AsyncIterator[list[BatchItemResult]]:
+    async def run(self, items: AsyncIterator[BatchItem]) -> AsyncIterator[list[BatchItemResult]]:
         """Answer the items of one batch.
 
         Back-pressure: items are read only as fast as their results are consumed. Leaving the iteration early
@@ -242,9 +258,9 @@ class BatchRunner:
         Raises:
             PeripetyError: any error that `items` raises.
         """
-        room = asyncio.Semaphore(self._under_way)
+        room = asyncio.Semaphore(self._max_in_progress)
         results: asyncio.Queue[BatchItemResult | None] = asyncio.Queue()
-        work = asyncio.create_task(self._work(items, room, results))
+        work = asyncio.create_task(self._process_items(items, room, results))
         try:
             while ready := await _wait_for_results(results):
                 yield ready
@@ -255,7 +271,7 @@ class BatchRunner:
             work.cancel()
             await asyncio.wait([work])
 
-    async def _work(
+    async def _process_items(
         self,
         items: AsyncIterator[BatchItem],
         room: asyncio.Semaphore,
@@ -263,7 +279,7 @@ class BatchRunner:
     ) -> None:
         """Put the result of each item into the queue, and None at the end."""
         seen: set[str] = set()
-        gateway = WarmupGateway(self._gateway, self._release)
+        gateway = WarmupGateway(self._gateway, self._warmup_policy)
         try:
             async with closing(items), asyncio.TaskGroup() as group:
                 async for item in items:
@@ -273,34 +289,37 @@ class BatchRunner:
                         results.put_nowait(BatchItemResult(item.item_id, problem))
                         continue
                     seen.add(item.item_id)
-                    group.create_task(self._answer(item, gateway, results))
+                    group.create_task(self._answer_item(item, gateway, results))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         finally:
             results.put_nowait(None)
 
-    async def _answer(
-        self, item: BatchItem, gateway: ModelGateway, results: asyncio.Queue[BatchItemResult | None]
+    async def _answer_item(
+        self,
+        item: BatchItem,
+        gateway: ModelGateway,
+        results: asyncio.Queue[BatchItemResult | None],
     ) -> None:
         try:
-            outcome = await self._outcome(item, gateway)
+            outcome = await self._outcome_of(item, gateway)
         except PeripetyError as error:
             results.put_nowait(BatchItemResult(item.item_id, error))
         else:
             results.put_nowait(BatchItemResult(item.item_id, outcome))
 
-    async def _outcome(self, item: BatchItem, gateway: ModelGateway) -> Completion:
+    async def _outcome_of(self, item: BatchItem, gateway: ModelGateway) -> Completion:
         if isinstance(item.request, PeripetyError):
             raise item.request
-        key = _answer_key(item, cache_key(item.request, self._answerer(item.request)))
-        stored = self._cache.at_hand(key) or await self._cache.look_up(key)
+        key = _answer_key(item, cache_key(item.request, self._answer_source(item.request)))
+        stored = self._cache.get_local(key) or await self._cache.get(key)
         if stored is not None:
             completion = decode_answer(stored.data)
             self._count_hit(completion, None)
             return completion
         completion = await gateway.generate(item.request)
         # Stored before it is sent, so it is found again even if the client has disconnected.
-        await self._cache.write(key, self._cache.keep(key, completion))
+        await self._cache.persist(key, self._cache.put(key, completion))
         return completion
 
 
@@ -329,9 +348,9 @@ def _item_problem(item_id: str, seen: set[str]) -> PeripetyError | None:
     return None
 
 
-def _answer_key(item: BatchItem, asked: str) -> str:
+def _answer_key(item: BatchItem, request_key: str) -> str:
     """Return the cache key of an answer: its place in the batch and the request.
 
     A changed request is a new item.
     """
-    return sha256(f"{item.batch_id}\n{asked}\n{item.item_id}".encode()).hexdigest()
+    return sha256(f"{item.batch_id}\n{request_key}\n{item.item_id}".encode()).hexdigest()

@@ -57,7 +57,7 @@ def encode_message(message: ChatMessage) -> dict[str, Any]:
 
 
 def decode_message(written: Mapping[str, Any]) -> ChatMessage:
-    """Decode a message; inverse of `write_message`."""
+    """Decode a message; inverse of `encode_message`."""
     return ChatMessage(ChatRole(written["role"]), tuple(map(_decode_part, written["parts"])))
 
 
@@ -67,7 +67,7 @@ def encode_tool(tool: Tool) -> dict[str, Any]:
 
 
 def decode_tool(written: Mapping[str, Any]) -> Tool:
-    """Decode a tool; inverse of `write_tool`."""
+    """Decode a tool; inverse of `encode_tool`."""
     return Tool(**written)
 
 
@@ -94,7 +94,7 @@ def encode_completion(completion: Completion) -> dict[str, Any]:
 
 
 def decode_completion(written: Mapping[str, Any]) -> Completion:
-    """Decode a completion; inverse of `write_completion`."""
+    """Decode a completion; inverse of `encode_completion`."""
     report, plan = written["schema_report"], written["cache_plan"]
     return Completion(
         **{
@@ -107,7 +107,7 @@ def decode_completion(written: Mapping[str, Any]) -> Completion:
             if report is None
             else SchemaReport(SchemaMethod(report[0]), decode_findings(report[1])),
             "cache_plan": None if plan is None else _decode_plan(plan),
-        }
+        },
     )
 
 
@@ -117,7 +117,7 @@ def encode_findings(findings: Sequence[Finding]) -> list[list[str]]:
 
 
 def decode_findings(written: Sequence[Sequence[str]]) -> tuple[Finding, ...]:
-    """Decode findings; inverse of `write_findings`."""
+    """Decode findings; inverse of `encode_findings`."""
     return tuple(
         Finding(code, path, message, Severity[severity]) for code, path, message, severity in written
     )

@@ -50,14 +50,16 @@ class TokenCounter:
 
     Args:
         providers: the providers that may count.
-        plan: returns the predicted effect of a call on the prompt cache.
+        plan_cache: returns the predicted effect of a call on the prompt cache.
     """
 
     def __init__(
-        self, providers: ProviderRegistry, plan: Callable[[Provider, ProviderCall], CachePlan | None]
+        self,
+        providers: ProviderRegistry,
+        plan_cache: Callable[[Provider, ProviderCall], CachePlan | None],
     ) -> None:
         self._providers = providers
-        self._plan = plan
+        self._plan_cache = plan_cache
 
     async def count(self, request: GenerateRequest) -> TokenCount:
         """Return the provider's count, or an estimate if the provider does not count or is unavailable.
@@ -75,7 +77,7 @@ class TokenCounter:
         except (ResourceExhaustedError, UnavailableError):
             counted = None
         tokens = estimate_prompt_tokens(request) if counted is None else counted
-        return TokenCount(tokens, counted is not None, self._plan(provider, call))
+        return TokenCount(tokens, counted is not None, self._plan_cache(provider, call))
 
 
 class LocalModelGateway:
@@ -83,12 +85,12 @@ class LocalModelGateway:
 
     Args:
         providers: the providers.
-        caller: executes the calls.
+        executor: executes the calls.
     """
 
-    def __init__(self, providers: ProviderRegistry, caller: CallExecutor) -> None:
+    def __init__(self, providers: ProviderRegistry, executor: CallExecutor) -> None:
         self._providers = providers
-        self._caller = caller
+        self._executor = executor
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Stream the answer of a request; see `ModelGateway.stream`."""
@@ -97,16 +99,23 @@ class LocalModelGateway:
             check_schema(request.schema)
         check_tools(request.tools, request.tool_choice)
         request = replace(request, messages=normalize_messages(request.messages))
-        async with closing(self._answer(request)) as events:
+        async with closing(self._stream_answer(request)) as events:
             async for event in events:
                 yield event
 
-    def _answer(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+    def _stream_answer(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Stream the valid answer of the first model that gives one, within the budgets of the request."""
-        candidates = FallbackChain(request, self._providers.select, self._caller, self._caller.purse(request))
+        candidates = FallbackChain(
+            request,
+            self._providers.select,
+            self._executor,
+            self._executor.open_budgets(request),
+        )
         schema = request.schema
         events = (
-            candidates.ask(request) if schema is None else generate_valid(candidates.ask, request, schema)
+            candidates.stream(request)
+            if schema is None
+            else generate_valid(candidates.stream, request, schema)
         )
         seconds = None if request.budget is None else request.budget.max_seconds
         return events if seconds is None else with_time_limit(seconds, events)

@@ -83,7 +83,8 @@ def _message_violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolat
             owner = _PART_ROLES.get(type(part), message.role)
             if owner is not message.role:
                 yield FieldViolation(
-                    f"messages[{index}].parts[{place}]", f"is only for the role {owner.value}"
+                    f"messages[{index}].parts[{place}]",
+                    f"is only for the role {owner.value}",
                 )
     if not messages:
         yield FieldViolation("messages", "is empty; add a user message")
@@ -91,7 +92,8 @@ def _message_violations(messages: Sequence[ChatMessage]) -> Iterator[FieldViolat
         yield FieldViolation("messages[0].role", "must be user; instructions go into system")
     elif messages[-1].role is not ChatRole.USER:
         yield FieldViolation(
-            f"messages[{len(messages) - 1}].role", "must be user: the last message requests the answer"
+            f"messages[{len(messages) - 1}].role",
+            "must be user: the last message requests the answer",
         )
 
 
@@ -135,13 +137,15 @@ def _unmatched_calls(messages: Sequence[ChatMessage]) -> Iterator[FieldViolation
         results = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
         for missing in [call_id for call_id in waiting if call_id not in results]:
             yield FieldViolation(
-                f"messages[{index}]", f"must contain the result of the tool call '{missing}'"
+                f"messages[{index}]",
+                f"must contain the result of the tool call '{missing}'",
             )
         for position, stray in enumerate(results):
             if stray in waiting and stray not in results[:position]:
                 continue
             yield FieldViolation(
-                f"messages[{index}]", f"has a result for '{stray}', which matches no earlier call"
+                f"messages[{index}]",
+                f"has a result for '{stray}', which matches no earlier call",
             )
         waiting = [call.call_id for call in message.tool_calls]
         for repeated in [call_id for call_id in waiting if call_id in seen]:
@@ -166,7 +170,7 @@ class ToolNames:
         self._offered = {to_wire_name(name): name for name in names}
 
     @classmethod
-    def of(cls, request: GenerateRequest) -> ToolNames:
+    def from_request(cls, request: GenerateRequest) -> ToolNames:
         """Return the names in a request; a model may also call a tool that is no longer offered."""
         called = (call.name for message in request.messages for call in message.tool_calls)
         return cls([*called, *(tool.name for tool in request.tools)])

@@ -59,7 +59,7 @@ _ANY_MODEL_PROVIDERS = frozenset(
         ProviderName.AZURE,
         ProviderName.OPENAI_RESPONSES,
         ProviderName.SCRIPTED,
-    }
+    },
 )
 """Providers that serve models of any name; a provider is otherwise derived from the model's name."""
 
@@ -67,7 +67,7 @@ _ANY_MODEL_PROVIDERS = frozenset(
 def choose_provider(
     model: str | None,
     configured: ProviderName,
-    is_set_up: Callable[[ProviderName], bool] = lambda _: False,
+    is_configured: Callable[[ProviderName], bool] = lambda _: False,
 ) -> tuple[ProviderName | None, str]:
     """Return the provider, and the bare name of the model; empty for the provider's default.
 
@@ -77,7 +77,7 @@ def choose_provider(
     Args:
         model: `provider/model`, or a model; None or empty for the configured one.
         configured: the default provider.
-        is_set_up: returns whether the provider implied by a model has its settings. If it has not, a
+        is_configured: returns whether the provider implied by a model has its settings. If it has not, a
             configured provider that may serve a model of that name is used.
     """
     model = model or ""
@@ -88,7 +88,7 @@ def choose_provider(
     given_away = _PROVIDER_NAMES.get(provider_of(model) or "")
     if given_away is None and model and configured is ProviderName.OFFLINE:
         return None, model
-    if given_away is None or (configured in _ANY_MODEL_PROVIDERS and not is_set_up(given_away)):
+    if given_away is None or (configured in _ANY_MODEL_PROVIDERS and not is_configured(given_away)):
         return configured, model
     return given_away, model
 

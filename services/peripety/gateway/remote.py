@@ -50,7 +50,10 @@ class RemoteModelGateway:
             # The service does not know the check: it would store an answer that is rejected here.
             request = replace(request, response_cache=ResponseCacheMode.OFF)
             events = generate_valid(
-                _BudgetedCalls(self._call, request.budget).ask, request, schema, _validate_value
+                _BudgetedCalls(self._call, request.budget).call,
+                request,
+                schema,
+                _validate_value,
             )
         async with closing(events):
             async for event in events:
@@ -71,22 +74,24 @@ class RemoteModelGateway:
 class _BudgetedCalls:
     """Executor of the service calls of one request: the second call has the rest of its budget."""
 
-    def __init__(self, ask: SendRequest, budget: Budget | None) -> None:
-        self._ask = ask
+    def __init__(self, send: SendRequest, budget: Budget | None) -> None:
+        self._send = send
         self._budget = budget
         self._used = BudgetAmount()
-        self._begun = time.monotonic()
+        self._started_at = time.monotonic()
 
-    async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+    async def call(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         if self._budget is not None:
-            left = remaining_budget(self._budget, self._used, time.monotonic() - self._begun)
+            left = remaining_budget(self._budget, self._used, time.monotonic() - self._started_at)
             request = replace(request, budget=left)
-        async with closing(self._ask(request)) as events:
+        async with closing(self._send(request)) as events:
             async for event in events:
                 if isinstance(event, Completed):
                     made, usage = event.completion, event.completion.usage
                     self._used += BudgetAmount(
-                        made.calls, usage.input_tokens + usage.output_tokens, made.cost or 0
+                        made.calls,
+                        usage.input_tokens + usage.output_tokens,
+                        made.cost or 0,
                     )
                 yield event
 

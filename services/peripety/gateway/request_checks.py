@@ -53,7 +53,7 @@ def check_options(request: GenerateRequest) -> None:
         violations.append(FieldViolation("seed", "must be from 0 to 2^53 - 1"))
     if len(request.stop_sequences) > _MAX_STOPS or not all(request.stop_sequences):
         violations.append(
-            FieldViolation("stop_sequences", f"must be at most {_MAX_STOPS}, none of them empty")
+            FieldViolation("stop_sequences", f"must be at most {_MAX_STOPS}, none of them empty"),
         )
     if len(request.model or "") > _MAX_MODEL_NAME:
         violations.append(FieldViolation("model", f"must have at most {_MAX_MODEL_NAME} characters"))
@@ -190,10 +190,10 @@ def parallel_call_violations(request: GenerateRequest) -> Iterator[FieldViolatio
         yield FieldViolation("tool_choice.disable_parallel", reason)
 
 
-def stop_sequence_violations(request: GenerateRequest, most: int) -> Iterator[FieldViolation]:
+def stop_sequence_violations(request: GenerateRequest, maximum: int) -> Iterator[FieldViolation]:
     """Yield the violation of more stop sequences than a provider accepts."""
-    if len(request.stop_sequences) > most:
-        yield FieldViolation("stop_sequences", f"must be at most {most} for this model; remove some")
+    if len(request.stop_sequences) > maximum:
+        yield FieldViolation("stop_sequences", f"must be at most {maximum} for this model; remove some")
 
 
 _MAX_TOOLS = {

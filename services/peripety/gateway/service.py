@@ -67,14 +67,16 @@ class GatewayServicer(GatewayServiceServicer):
     """Handlers of GatewayService.
 
     Args:
-        parts: the components behind them.
+        components: the components behind them.
     """
 
-    def __init__(self, parts: GatewayComponents) -> None:
-        self._parts = parts
+    def __init__(self, components: GatewayComponents) -> None:
+        self._components = components
 
     async def Generate(  # noqa: N802 - the contract's name
-        self, request: pb.GenerateRequest, _context: Any
+        self,
+        request: pb.GenerateRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.GenerateResponse]:
         """Stream the answer to a prompt as the model generates it."""
         sequence = 0
@@ -84,7 +86,9 @@ class GatewayServicer(GatewayServiceServicer):
                 yield answer_event_to_proto(sequence, event)
 
     async def GenerateObject(  # noqa: N802 - the contract's name
-        self, request: pb.GenerateObjectRequest, _context: Any
+        self,
+        request: pb.GenerateObjectRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.GenerateObjectResponse]:
         """Stream a growing object that is valid at the end."""
         sequence = 0
@@ -99,19 +103,22 @@ class GatewayServicer(GatewayServiceServicer):
 
     def _events(self, request: pb.GenerateRequest | pb.GenerateObjectRequest) -> AsyncIterator[GatewayEvent]:
         if request.conversation_id:
-            return self._parts.conversations.stream(pending_turn_from_proto(request))
+            return self._components.conversations.stream(pending_turn_from_proto(request))
         if request.HasField("expected_turn_count"):
             raise field_error(
-                ".expected_turn_count", "requires a conversation; set its id, or remove this field"
+                ".expected_turn_count",
+                "requires a conversation; set its id, or remove this field",
             )
-        return self._parts.gateway.stream(request_from_proto(request))
+        return self._components.gateway.stream(request_from_proto(request))
 
     async def GenerateMany(  # noqa: N802 - the contract's name
-        self, requests: AsyncIterator[pb.GenerateManyRequest], _context: Any
+        self,
+        requests: AsyncIterator[pb.GenerateManyRequest],
+        _context: Any,
     ) -> AsyncIterator[pb.GenerateManyResponse]:
         """Answer many prompts, in any order."""
         sequence = 0
-        async with closing(self._parts.batches.answer(items_from_proto(requests))) as batches:
+        async with closing(self._components.batches.run(items_from_proto(requests))) as batches:
             async for results in batches:
                 for response in results_to_proto(results):
                     sequence += 1
@@ -119,88 +126,118 @@ class GatewayServicer(GatewayServiceServicer):
                     yield response
 
     async def CountTokens(  # noqa: N802 - the contract's name
-        self, request: pb.CountTokensRequest, _context: Any
+        self,
+        request: pb.CountTokensRequest,
+        _context: Any,
     ) -> pb.CountTokensResponse:
         """Count the tokens of a prompt."""
         asked = prompt_from_proto("", request)
         if request.conversation_id:
             check_turn_prompt(request.prompt)
-            conversation = await self._parts.conversations.get(request.conversation_id)
-            asked = await self._parts.conversations.request_for(conversation, asked)
-        return count_to_proto(await self._parts.counter.count(asked))
+            conversation = await self._components.conversations.get(request.conversation_id)
+            asked = await self._components.conversations.request_for(conversation, asked)
+        return count_to_proto(await self._components.counter.count(asked))
 
     async def CreateConversation(  # noqa: N802 - the contract's name
-        self, request: pb.CreateConversationRequest, _context: Any
+        self,
+        request: pb.CreateConversationRequest,
+        _context: Any,
     ) -> pb.CreateConversationResponse:
         """Start a conversation."""
-        made = await self._parts.conversations.create(
-            config_from_proto(request), request_key_from_proto(request)
+        made = await self._components.conversations.create(
+            config_from_proto(request),
+            request_key_from_proto(request),
         )
         return pb.CreateConversationResponse(conversation=conversation_to_proto(made))
 
     async def GetConversation(  # noqa: N802 - the contract's name
-        self, request: pb.GetConversationRequest, _context: Any
+        self,
+        request: pb.GetConversationRequest,
+        _context: Any,
     ) -> pb.GetConversationResponse:
         """Return a conversation."""
-        found = await self._parts.conversations.get(request.conversation_id)
+        found = await self._components.conversations.get(request.conversation_id)
         return pb.GetConversationResponse(conversation=conversation_to_proto(found))
 
     async def ListConversations(  # noqa: N802 - the contract's name
-        self, request: pb.ListConversationsRequest, _context: Any
+        self,
+        request: pb.ListConversationsRequest,
+        _context: Any,
     ) -> pb.ListConversationsResponse:
         """List conversations."""
         return conversations_to_proto(
-            await self._parts.conversations.list(request.page_size, request.page_token)
+            await self._components.conversations.list(request.page_size, request.page_token),
         )
 
     async def ListConversationTurns(  # noqa: N802 - the contract's name
-        self, request: pb.ListConversationTurnsRequest, _context: Any
+        self,
+        request: pb.ListConversationTurnsRequest,
+        _context: Any,
     ) -> pb.ListConversationTurnsResponse:
         """List the turns of a conversation."""
         return turns_to_proto(
-            await self._parts.conversations.turns(
-                request.conversation_id, request.page_size, request.page_token
-            )
+            await self._components.conversations.turns(
+                request.conversation_id,
+                request.page_size,
+                request.page_token,
+            ),
         )
 
     async def DeleteConversation(  # noqa: N802 - the contract's name
-        self, request: pb.DeleteConversationRequest, _context: Any
+        self,
+        request: pb.DeleteConversationRequest,
+        _context: Any,
     ) -> pb.DeleteConversationResponse:
         """Delete a conversation."""
-        await self._parts.conversations.delete(request.conversation_id, request_key_from_proto(request))
+        await self._components.conversations.delete(request.conversation_id, request_key_from_proto(request))
         return pb.DeleteConversationResponse()
 
     async def ForkConversation(  # noqa: N802 - the contract's name
-        self, request: pb.ForkConversationRequest, _context: Any
+        self,
+        request: pb.ForkConversationRequest,
+        _context: Any,
     ) -> pb.ForkConversationResponse:
         """Start a conversation with the first turns of another."""
         count = request.turn_count if request.HasField("turn_count") else None
-        fork = await self._parts.conversations.fork(
-            request.conversation_id, count, request_key_from_proto(request)
+        fork = await self._components.conversations.fork(
+            request.conversation_id,
+            count,
+            request_key_from_proto(request),
         )
         return pb.ForkConversationResponse(conversation=conversation_to_proto(fork))
 
     async def RewindConversation(  # noqa: N802 - the contract's name
-        self, request: pb.RewindConversationRequest, _context: Any
+        self,
+        request: pb.RewindConversationRequest,
+        _context: Any,
     ) -> pb.RewindConversationResponse:
         """Remove the last turns of a conversation."""
         expected = request.expected_turn_count if request.HasField("expected_turn_count") else None
-        rewound = await self._parts.conversations.rewind(
-            request.conversation_id, request.turn_count, expected, request_key_from_proto(request)
+        rewound = await self._components.conversations.rewind(
+            request.conversation_id,
+            request.turn_count,
+            expected,
+            request_key_from_proto(request),
         )
         return pb.RewindConversationResponse(conversation=conversation_to_proto(rewound))
 
     async def GetUsage(  # noqa: N802 - the contract's name
-        self, request: pb.GetUsageRequest, _context: Any
+        self,
+        request: pb.GetUsageRequest,
+        _context: Any,
     ) -> pb.GetUsageResponse:
         """Return sums of tokens and cost."""
         query = query_from_proto(request)
-        return usage_page_to_proto(await self._parts.usage.page(query, request.page_size, request.page_token))
+        return usage_page_to_proto(
+            await self._components.usage.page(query, request.page_size, request.page_token),
+        )
 
     async def ListModels(  # noqa: N802 - the contract's name
-        self, request: pb.ListModelsRequest, _context: Any
+        self,
+        request: pb.ListModelsRequest,
+        _context: Any,
     ) -> pb.ListModelsResponse:
         """List the available models."""
         return models_to_proto(
-            self._parts.models.page(request.provider, request.page_size, request.page_token)
+            self._components.models.page(request.provider, request.page_size, request.page_token),
         )

@@ -41,45 +41,51 @@ async def register_service(wiring: ServiceContainer) -> None:
     providers = ProviderRegistry(wiring.config)
     wiring.resources.push_async_callback(providers.aclose)
     clock = Clock()
-    usage = UsageAggregator(UsageStore(await wiring.database()), clock.today)
+    usage = UsageAggregator(UsageStore(await wiring.get_database()), clock.today)
     wiring.resources.push_async_callback(usage.aclose)
     cache = await _create_response_cache(wiring)
     caller = _create_executor(wiring, clock, usage)
     gateway = CachingModelGateway(
         LocalModelGateway(providers, caller),
         cache,
-        providers.answerer,
+        providers.answer_source,
         usage.add_hit,
     )
     wiring.resources.push_async_callback(gateway.aclose)
-    wiring.provide(ModelGateway, gateway)
+    wiring.register(ModelGateway, gateway)
     models = ModelList(
-        ModelCatalog.load(wiring.config.models), providers.default, lambda: datetime.now(UTC).date()
+        ModelCatalog.load(wiring.config.models),
+        providers.default,
+        lambda: datetime.now(UTC).date(),
     )
     conversations = ConversationManager(
         gateway,
-        ConversationStore(await wiring.database(), now_micros),
+        ConversationStore(await wiring.get_database(), now_micros),
         partial(_prompt_window, providers),
         now_micros,
     )
     parts = GatewayComponents(
         gateway=gateway,
         batches=BatchRunner(
-            gateway, cache, providers.answerer, partial(_warmup_policy_of, providers), usage.add_hit
+            gateway,
+            cache,
+            providers.answer_source,
+            partial(_warmup_policy_of, providers),
+            usage.add_hit,
         ),
-        counter=TokenCounter(providers, caller.cache_plan),
+        counter=TokenCounter(providers, caller.plan_cache),
         conversations=conversations,
         models=models,
         usage=usage,
     )
     add_GatewayServiceServicer_to_server(GatewayServicer(parts), wiring.server)
-    wiring.register(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
-    wiring.provide(ConversationManager, conversations)
+    wiring.add_service_name(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
+    wiring.register(ConversationManager, conversations)
 
 
 def _warmup_policy_of(providers: ProviderRegistry, request: GenerateRequest) -> WarmupPolicy:
     """Return when other requests can read what a request has written to the prompt cache of its model."""
-    rules = providers.first(request)[1].data.cache
+    rules = providers.first_configured(request)[1].data.cache
     too_short = estimate_fixed_tokens(request.system or "", request.tools) < rules.minimum_tokens
     return WarmupPolicy.AT_ONCE if too_short or not request.cache.enabled else warmup_policy_of(rules)
 
@@ -91,18 +97,18 @@ def _create_executor(wiring: ServiceContainer, clock: Clock, usage: UsageAggrega
 
     counters: UsageCounters = MemoryUsageCounters(clock.now)
     ledger: BudgetLedger = MemoryBudgetLedger(clock)
-    redis = wiring.redis()
+    redis = wiring.get_redis()
     if redis is not None:
         leases = LeaseManager(redis)
         wiring.resources.push_async_callback(leases.aclose)
         counters, ledger = RedisUsageCounters(leases), RedisBudgetLedger(leases)
     budgets = BudgetManager(wiring.config.daily_budget, ledger, usage, clock)
-    return CallExecutor(wiring.config, clock, counters=counters, budgets=budgets, report=report)
+    return CallExecutor(wiring.config, clock, counters=counters, budgets=budgets, record_call=report)
 
 
 def _prompt_window(providers: ProviderRegistry, request: GenerateRequest) -> int:
     """Return the context window minus the output tokens of a request's model; 0 if unknown."""
-    _, call = providers.first(request)
+    _, call = providers.first_configured(request)
     answer = request.max_output_tokens or call.data.default_output_tokens
     return max(0, call.data.context_tokens - answer)
 
@@ -111,8 +117,8 @@ async def _create_response_cache(wiring: ServiceContainer) -> ResponseCache:
     config = wiring.config
     places: list[CacheTier] = []
     if config.response_cache_disk_bytes:
-        places.append(DatabaseTier(await wiring.database(), config.response_cache_disk_bytes))
-    redis = wiring.redis()
+        places.append(DatabaseTier(await wiring.get_database(), config.response_cache_disk_bytes))
+    redis = wiring.get_redis()
     if redis is not None:
         places.append(RedisTier(redis))
     return ResponseCache(

@@ -34,27 +34,27 @@ _NEWEST_WEIGHT = 0.3
 class TokenEstimator(Protocol):
     """Token counter for prompts."""
 
-    def count_for(self, call: ProviderCall) -> CountTokens:
+    def counter_for(self, call: ProviderCall) -> CountTokens:
         """Return the counter for the segments of a call's prompt."""
         ...
 
-    def learn(self, call: ProviderCall, counted: int, reported: int) -> None:
+    def calibrate(self, call: ProviderCall, counted: int, reported: int) -> None:
         """Compare the estimate for a call's prompt with the provider's count."""
         ...
 
 
 class LengthTokenEstimator:
-    """`Tokens` by text length, with a correction factor per model learned from providers' reports."""
+    """`TokenEstimator` by text length, with a correction factor per model learned from providers' reports."""
 
     def __init__(self) -> None:
         self._factors: LruTable[str, float] = LruTable(_MAX_MODELS)
 
-    def count_for(self, call: ProviderCall) -> CountTokens:
+    def counter_for(self, call: ProviderCall) -> CountTokens:
         """Return the counter for the segments of a call's prompt."""
         factor = self._factors.get(_model_key(call)) or 1.0
         return lambda piece: math.ceil(factor * _estimate_segment(piece))
 
-    def learn(self, call: ProviderCall, counted: int, reported: int) -> None:
+    def calibrate(self, call: ProviderCall, counted: int, reported: int) -> None:
         """Update the correction factor from a report."""
         if counted and reported:
             factor = self._factors.get(_model_key(call)) or 1.0
@@ -66,8 +66,8 @@ def _model_key(call: ProviderCall) -> str:
     return f"{call.data.provider}/{call.model}"
 
 
-def _estimate_segment(piece: Segment) -> int:
-    content = piece.content
+def _estimate_segment(segment: Segment) -> int:
+    content = segment.content
     match content:
         case Text(text) if not text.strip():
             return 0

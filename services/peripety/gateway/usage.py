@@ -100,16 +100,20 @@ def usage_key(moment: datetime, provider: str, model: str, conversation_id: str 
     return UsageKey(to_hour(moment), provider, family_of(model)[:_MAX_NAME_LENGTH], conversation_id or "")
 
 
-def to_sums(report: CallRecord) -> tuple[UsageKey, UsageSums]:
+def to_sums(record: CallRecord) -> tuple[UsageKey, UsageSums]:
     """Return the usage of a call, with its key."""
-    key = usage_key(report.begun, report.provider, report.model, report.conversation_id)
-    cost = report.cost
+    key = usage_key(record.started_at, record.provider, record.model, record.conversation_id)
+    cost = record.cost
     spent = UsageTotal(
-        1, report.usage, None if cost is None else cost.total, None if cost is None else cost.cache_savings
+        1,
+        record.usage,
+        None if cost is None else cost.total,
+        None if cost is None else cost.cache_savings,
     )
-    counted = report.counted
+    counted = record.counted_usage
     return key, UsageSums(
-        spent, BudgetAmount(1, counted.input_tokens + counted.output_tokens, counted.cost or 0)
+        spent,
+        BudgetAmount(1, counted.input_tokens + counted.output_tokens, counted.cost or 0),
     )
 
 
@@ -186,7 +190,10 @@ class UsageAggregator:
     """
 
     def __init__(
-        self, store: UsageStore, today: Callable[[], datetime], pause: float = _BATCH_SECONDS
+        self,
+        store: UsageStore,
+        today: Callable[[], datetime],
+        pause: float = _BATCH_SECONDS,
     ) -> None:
         self._store = store
         self._today = today
@@ -196,19 +203,19 @@ class UsageAggregator:
         self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
 
-    def add_call(self, report: CallRecord) -> None:
+    def add_call(self, record: CallRecord) -> None:
         """Add a call."""
-        self._add(*to_sums(report))
+        self._add(*to_sums(record))
 
     def add_hit(self, completion: Completion, conversation_id: str | None) -> None:
         """Add an answer without a model call."""
         key = usage_key(self._today(), completion.provider, completion.model, conversation_id)
         self._add(key, UsageSums(hits=1))
 
-    async def used(self, scope: BudgetScope) -> BudgetAmount:
-        """Return the usage of a budget; see `History.used`."""
+    async def get_usage(self, scope: BudgetScope) -> BudgetAmount:
+        """Return the usage of a budget; see `UsageHistory.used`."""
         await self._write()
-        return await self._store.counted(scope)
+        return await self._store.get_budget_usage(scope)
 
     async def page(self, query: UsageQuery, asked_size: int, token: str) -> Page[UsageRow]:
         """Return a page of sums, including all calls that have ended in this process.
@@ -233,7 +240,8 @@ class UsageAggregator:
             await self._write()
         except UnavailableError as error:
             _log.error(
-                "usage is lost", extra={"sums": len(self._pending), **logging_setup.describe_error(error)}
+                "usage is lost",
+                extra={"sums": len(self._pending), **logging_setup.describe_error(error)},
             )
 
     def _add(self, key: UsageKey, sums: UsageSums) -> None:
@@ -241,12 +249,12 @@ class UsageAggregator:
             key = key._replace(conversation_id="")
         self._pending[key] = self._pending.get(key, UsageSums()) + sums
         if self._writer is None and not self._closing.is_set():
-            self._writer = asyncio.create_task(self._write_from_time_to_time())
+            self._writer = asyncio.create_task(self._write_periodically())
 
-    async def _write_from_time_to_time(self) -> None:
+    async def _write_periodically(self) -> None:
         try:
             while self._pending and not self._closing.is_set():
-                await self._rest()
+                await self._wait_for_batch()
                 try:
                     await self._write()
                 except UnavailableError as error:
@@ -254,7 +262,7 @@ class UsageAggregator:
         finally:
             self._writer = None
 
-    async def _rest(self) -> None:
+    async def _wait_for_batch(self) -> None:
         try:
             async with asyncio.timeout(self._pause):
                 await self._closing.wait()
@@ -345,11 +353,11 @@ class UsageStore:
         asked = select(*groups, *sums).where(*_conditions(query)).offset(offset).limit(limit)
         if groups:
             asked = asked.group_by(*groups).order_by(*groups)
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             found = await connection.execute(asked)
             return [_to_usage_row(row, query.group_by) for row in found.mappings()]
 
-    async def counted(self, scope: BudgetScope) -> BudgetAmount:
+    async def get_budget_usage(self, scope: BudgetScope) -> BudgetAmount:
         """Return the usage that counts towards a budget.
 
         Raises:
@@ -357,9 +365,9 @@ class UsageStore:
         """
         names = ("calls", "counted_tokens", "counted_cost")
         asked = select(*(func.coalesce(func.sum(_usage_table.c[name]), 0) for name in names)).where(
-            _scope_condition(scope)
+            _scope_condition(scope),
         )
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             row = (await connection.execute(asked)).one()
         return BudgetAmount(*map(int, row))
 
@@ -370,7 +378,7 @@ async def _add(connection: AsyncConnection, key: UsageKey, sums: UsageSums) -> N
     added = await connection.execute(
         update(_usage_table)
         .where(*where)
-        .values({name: _usage_table.c[name] + amount for name, amount in amounts.items()})
+        .values({name: _usage_table.c[name] + amount for name, amount in amounts.items()}),
     )
     if not added.rowcount:
         await connection.execute(insert(_usage_table).values(key._asdict() | amounts))

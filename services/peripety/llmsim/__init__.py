@@ -23,9 +23,9 @@ from peripety.llmsim.simulator import Simulator
 from peripety.llmsim.types import ApiError, ApiErrorKind, BilledUsage, SimStopReason, SimTool, SimToolCall
 
 __all__ = [
-    "SimAnswer",
     "ApiError",
     "ApiErrorKind",
+    "BilledUsage",
     "Event",
     "Fault",
     "FinishedEvent",
@@ -34,14 +34,14 @@ __all__ = [
     "RefusalDeltaEvent",
     "Script",
     "ScriptBuilder",
-    "Simulator",
+    "SimAnswer",
     "SimStopReason",
-    "TextDeltaEvent",
     "SimTool",
     "SimToolCall",
+    "Simulator",
+    "TextDeltaEvent",
     "ToolCallDeltaEvent",
     "UnreadableAnswerError",
-    "BilledUsage",
     "load_script",
     "parse_script",
     "write_script",

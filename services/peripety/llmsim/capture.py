@@ -71,7 +71,7 @@ class RequestSummary:
     key: str = fingerprint("")
 
     @classmethod
-    def of(cls, request: SimRequest, subject: MatchSubject) -> RequestSummary:
+    def from_request(cls, request: SimRequest, subject: MatchSubject) -> RequestSummary:
         """Summarize a request.
 
         Args:
@@ -177,7 +177,10 @@ class CapturedCall:
 
 
 def make_outcome(
-    reply: SimReply | None, error: ApiError | None, failure: Fault | None, delay_ms: int
+    reply: SimReply | None,
+    error: ApiError | None,
+    failure: Fault | None,
+    delay_ms: int,
 ) -> Outcome:
     """Return the outcome of a matched request.
 
@@ -189,8 +192,8 @@ def make_outcome(
     """
     if error is not None:
         return FailedOutcome(failure.type if failure else error.kind.value, error.message)
-    if failure is not None and KINDS[failure.type].place in {FaultStage.CONNECTION, FaultStage.BODY}:
-        return FailedOutcome(failure.type, KINDS[failure.type].about)
+    if failure is not None and KINDS[failure.type].stage in {FaultStage.CONNECTION, FaultStage.BODY}:
+        return FailedOutcome(failure.type, KINDS[failure.type].description)
     if reply is None:
         raise ValueError("an outcome needs a reply, an error or a failure")
     return AnsweredOutcome(
@@ -201,7 +204,7 @@ def make_outcome(
         reasoning=_join_parts(reply, ReasoningPart),
         refusal=_join_parts(reply, RefusalPart) or None,
         tool_calls=tuple(
-            SimToolCall(part.name, part.input, part.id)
+            SimToolCall(part.name, part.arguments, part.id)
             for part in reply.parts
             if isinstance(part, ToolUsePart)
         ),
@@ -256,7 +259,10 @@ class CaptureLog:
     """
 
     def __init__(
-        self, rules: Callable[[], Sequence[ScriptRule]], path: Path | None = None, limit: int = MAX_CALLS
+        self,
+        rules: Callable[[], Sequence[ScriptRule]],
+        path: Path | None = None,
+        limit: int = MAX_CALLS,
     ) -> None:
         self._rules = rules
         self._lock = RLock()
@@ -270,14 +276,20 @@ class CaptureLog:
                 self._file = path.open("ab")
             except OSError as error:
                 raise FailedPreconditionError(
-                    f"the capture file {path} cannot be written: {error.strerror or error}; choose another"
+                    f"the capture file {path} cannot be written: {error.strerror or error}; choose another",
                 ) from error
 
-    def record(self, asked: RequestSummary, time: float, label: str | None, outcome: Outcome) -> CapturedCall:
-        """Add a call; see `Captured` for the arguments."""
+    def record(
+        self,
+        request: RequestSummary,
+        time: float,
+        label: str | None,
+        outcome: Outcome,
+    ) -> CapturedCall:
+        """Add a call; see `CapturedCall` for the arguments."""
         with self._lock:
             self._number += 1
-            call = CapturedCall(self._number, time, asked, label, outcome)
+            call = CapturedCall(self._number, time, request, label, outcome)
             self._calls.append(call)
             if label is not None:
                 self._used[label] += 1
@@ -362,7 +374,7 @@ class CaptureLog:
         """
         if found := self.find_by_prompt(prompt):
             raise AssertionError(
-                f"{_format_call(found[0])} has {_quote_wanted(prompt)}, and no prompt should"
+                f"{_format_call(found[0])} has {_quote_wanted(prompt)}, and no prompt should",
             )
 
     def assert_count(self, count: int, prompt: str | re.Pattern[str] | None = None) -> None:
@@ -406,7 +418,7 @@ class CaptureLog:
         answer = last.outcome.text if isinstance(last.outcome, AnsweredOutcome) else ""
         if not _contains(answer, text):
             raise AssertionError(
-                f"{_shorten(answer)}, the latest answer, to {_format_call(last)}, lacks {_quote_wanted(text)}"
+                f"{_shorten(answer)}, the latest answer, to {_format_call(last)}, lacks {_quote_wanted(text)}",
             )
 
     def assert_all_used(self) -> None:

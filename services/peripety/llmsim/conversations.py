@@ -64,7 +64,7 @@ class SimConversation:
     Attributes:
         name: the name that the caller set, if any.
         scope: the key of its counts; the same for all its requests.
-        place: the key of its position before this request.
+        position_key: the key of its position before this request.
         history: running hash of all messages, including this request.
         messages: the new messages of this request.
         answers: number of answers before this request.
@@ -72,7 +72,7 @@ class SimConversation:
 
     name: str | None
     scope: str
-    place: str
+    position_key: str
     history: Any
     messages: Sequence[SimMessage]
     answers: int
@@ -89,10 +89,10 @@ class SimConversation:
             message_index=self.answers,
         )
 
-    def place_after(self, reply: SimReply) -> str:
+    def position_key_after(self, reply: SimReply) -> str:
         """Return the key of the position once the caller has the answer."""
         if self.name is not None:
-            return self.place
+            return self.position_key
         history = self.history.copy()
         history.update(_canonical_line(SimRole.ASSISTANT, [_reply_to_message(reply)]))
         return str(history.hexdigest())
@@ -110,7 +110,7 @@ class SimConversations:
         self._table = table
         self._shared = shared
 
-    def find(self, request: SimRequest) -> SimConversation:
+    def conversation_of(self, request: SimRequest) -> SimConversation:
         """Return the conversation of a request."""
         messages = request.messages
         last = max((i for i, each in enumerate(messages) if each.role is SimRole.ASSISTANT), default=-1)
@@ -136,16 +136,16 @@ class SimConversations:
 
     def position(self, conversation: SimConversation, script: ScriptEngine) -> ScriptPosition | None:
         """Return the position in a sequence; None if no sequence is active or the script no longer has it."""
-        kept = self._table.get(f"position {conversation.place}")
-        if kept is None or kept[0] not in script.indices:
+        kept = self._table.get(f"position {conversation.position_key}")
+        if kept is None or kept[0] not in script.index_by_key:
             return None
-        position = ScriptPosition(script.indices[kept[0]], kept[1])
-        return position if script.holds(position) else None
+        position = ScriptPosition(script.index_by_key[kept[0]], kept[1])
+        return position if script.has_position(position) else None
 
-    def move(self, place: str, position: ScriptPosition | None, script: ScriptEngine) -> None:
+    def store_position(self, key: str, position: ScriptPosition | None, script: ScriptEngine) -> None:
         """Store the position of a conversation."""
-        kept = None if position is None else [script.names[position.rule], position.turn]
-        self._table.put(f"position {place}", kept)
+        kept = None if position is None else [script.rule_keys[position.rule], position.turn]
+        self._table.put(f"position {key}", kept)
 
     def has_active_sequence(self, name: str, key: str) -> bool:
         """Return True if the named conversation is inside a sequence."""
@@ -153,52 +153,54 @@ class SimConversations:
 
     # ---- counts
 
-    def counts(self, conversation: SimConversation, script: ScriptEngine) -> Mapping[int, int]:
+    def rule_counts(self, conversation: SimConversation, script: ScriptEngine) -> Mapping[int, int]:
         """Return how often each rule with `max_matches` was entered."""
-        kept: dict[str, int] = self._table.get(f"entered {self._counted_under(conversation)}") or {}
-        return {script.indices[name]: count for name, count in kept.items() if name in script.indices}
+        kept: dict[str, int] = self._table.get(f"entered {self._count_scope(conversation)}") or {}
+        return {
+            script.index_by_key[name]: count for name, count in kept.items() if name in script.index_by_key
+        }
 
-    def enter(self, conversation: SimConversation, name: str) -> None:
+    def count_match(self, conversation: SimConversation, name: str) -> None:
         """Count a match of a rule."""
-        self._count("entered", self._counted_under(conversation), name)
+        self._increment("entered", self._count_scope(conversation), name)
 
-    def next_request(self, conversation: SimConversation) -> int:
+    def next_request_number(self, conversation: SimConversation) -> int:
         """Return the number of this request in its conversation, from 0."""
-        return self._next(f"requests {conversation.scope}")
+        return self._next_number(f"requests {conversation.scope}")
 
-    def next_chance(self, conversation: SimConversation, failure: str) -> tuple[str, int]:
+    def next_fault_occasion(self, conversation: SimConversation, fault: str) -> tuple[str, int]:
         """Return the scope and the ordinal of an occasion for a fault, from 0."""
-        scope = self._counted_under(conversation)
-        return f"{scope}/{failure}", self._count("failures", scope, failure)
+        scope = self._count_scope(conversation)
+        return f"{scope}/{fault}", self._increment("failures", scope, fault)
 
-    def answered(self, conversation: SimConversation) -> None:
+    def count_answer(self, conversation: SimConversation) -> None:
         """Count an answer, for conversations whose requests do not repeat the history."""
         if conversation.name is not None:
-            self._next(f"answers {conversation.scope}")
+            self._next_number(f"answers {conversation.scope}")
 
     # ---- forgetting
 
     def reset_turns(self) -> None:
         """End every sequence."""
-        self._forget("position ")
+        self._delete_prefix("position ")
 
-    def reset_counts(self) -> None:
+    def reset_counters(self) -> None:
         """End every sequence and reset all counts."""
-        self._forget("")
+        self._delete_prefix("")
 
-    def _forget(self, prefix: str) -> None:
+    def _delete_prefix(self, prefix: str) -> None:
         for key in [key for key in self._table if key.startswith(prefix)]:
             self._table.put(key, None)
 
-    def _counted_under(self, conversation: SimConversation) -> str:
+    def _count_scope(self, conversation: SimConversation) -> str:
         return _SHARED_SCOPE if self._shared else conversation.scope
 
-    def _next(self, key: str) -> int:
+    def _next_number(self, key: str) -> int:
         number: int = self._table.get(key) or 0
         self._table.put(key, number + 1)
         return number
 
-    def _count(self, what: str, scope: str, name: str) -> int:
+    def _increment(self, what: str, scope: str, name: str) -> int:
         key = f"{what} {scope}"
         kept: dict[str, int] = self._table.get(key) or {}
         number = kept.get(name, 0)
@@ -213,7 +215,7 @@ def _scope_of_name(key: str, name: str) -> str:
 def _reply_to_message(reply: SimReply) -> SimMessage:
     """Return a reply as the message that the caller is going to send back."""
     text = "".join(part.text for part in reply.parts if isinstance(part, TextPart | RefusalPart))
-    calls = [SimToolCall(part.name, part.input) for part in reply.parts if isinstance(part, ToolUsePart)]
+    calls = [SimToolCall(part.name, part.arguments) for part in reply.parts if isinstance(part, ToolUsePart)]
     return SimMessage(SimRole.ASSISTANT, text, tuple(calls))
 
 
@@ -239,13 +241,13 @@ class ScriptedReply(NamedTuple):
     Attributes:
         label: the source: `response[i]`, `response[i].turn[j]`, `default`; None without a match.
         response: the answer.
-        failure: its fault, which may occur.
+        fault: its fault, which may occur.
         position: the next position of the conversation.
     """
 
     label: str | None = None
     response: ScriptResponse | None = None
-    failure: Fault | None = None
+    fault: Fault | None = None
     position: ScriptPosition | None = None
 
 
@@ -261,25 +263,25 @@ class ScriptCursor:
         self._script = script
         self._conversations = conversations
 
-    def advance(self, subject: MatchSubject, conversation: SimConversation) -> ScriptedReply:
+    def match_prompt(self, subject: MatchSubject, conversation: SimConversation) -> ScriptedReply:
         """Return the scripted answer to a prompt. Counts the entry of a rule with `max_matches`."""
         script, conversations = self._script, self._conversations
         position = conversations.position(conversation, script)
-        advance = script.advance(subject, position, conversations.counts(conversation, script))
+        advance = script.match_prompt(subject, position, conversations.rule_counts(conversation, script))
         if advance.match is None:
-            default = script.scenario.default_response
+            default = script.script.default_response
             return ScriptedReply(None if default is None else "default", default)
-        if advance.entered is not None:
-            conversations.enter(conversation, script.names[advance.entered])
-        step = script.step(advance.match)
+        if advance.limited_rule is not None:
+            conversations.count_match(conversation, script.rule_keys[advance.limited_rule])
+        step = script.rule_or_turn(advance.match)
         return ScriptedReply(advance.match.label, step.response, step.failure, advance.position)
 
-    def move(
+    def store_position(
         self,
         conversation: SimConversation,
         position: ScriptPosition | None,
         reply: SimReply | None,
-        failure: Fault | None,
+        fault: Fault | None,
     ) -> None:
         """Store the position of a conversation.
 
@@ -291,10 +293,14 @@ class ScriptCursor:
             reply: the answer, if any.
             failure: the fault.
         """
-        arrives = failure is None or KINDS[failure.type].place is FaultStage.ANSWER
-        begins = conversation.place == conversation.scope
+        arrives = fault is None or KINDS[fault.type].stage is FaultStage.ANSWER
+        begins = conversation.position_key == conversation.scope
         if begins or not arrives:
-            self._conversations.move(conversation.place, None if arrives else position, self._script)
+            self._conversations.store_position(
+                conversation.position_key,
+                None if arrives else position,
+                self._script,
+            )
         if reply is not None:
-            self._conversations.move(conversation.place_after(reply), position, self._script)
-            self._conversations.answered(conversation)
+            self._conversations.store_position(conversation.position_key_after(reply), position, self._script)
+            self._conversations.count_answer(conversation)

@@ -81,13 +81,13 @@ class SimClock:
     """Clock in seconds since 1970: the machine's clock, or a virtual one that only moves on request.
 
     Args:
-        scenario: selects the clock, and the start of the virtual one.
+        script: selects the clock, and the start of the virtual one.
         table: stores the virtual time.
     """
 
-    def __init__(self, scenario: Script, table: StateTable) -> None:
-        self._virtual = scenario.clock is ClockMode.VIRTUAL
-        self._start = scenario.start.timestamp()
+    def __init__(self, script: Script, table: StateTable) -> None:
+        self._virtual = script.clock is ClockMode.VIRTUAL
+        self._start = script.start.timestamp()
         self._table = table
 
     def now(self) -> float:
@@ -106,7 +106,7 @@ class SimClock:
         """
         if not self._virtual:
             raise FailedPreconditionError(
-                'the clock is the machine\'s; a scenario with clock = "virtual" has one that can be moved'
+                'the clock is the machine\'s; a scenario with clock = "virtual" has one that can be moved',
             )
         if not 0 <= seconds < float("inf"):
             violation = FieldViolation("seconds", f"{seconds} is not a non-negative number of seconds")

@@ -115,15 +115,17 @@ class _ErrorEvent:
     error: Exception
 
 
-def plan_events(reply: SimReply, manner: DeliverySettings) -> DeliveryPlan[Event | _ErrorEvent]:
+def plan_events(reply: SimReply, settings: DeliverySettings) -> DeliveryPlan[Event | _ErrorEvent]:
     """Return the delivery plan of the events of an answer."""
-    failure = manner.failure
+    failure = settings.fault
     told = failure is None or failure.type != "missing_usage"
-    plan = pace_frames(list(_event_frames(reply, reply.usage if told else None)), manner)
+    plan = pace_frames(list(_event_frames(reply, reply.usage if told else None)), settings)
     if failure is not None:
         plan = apply_fault(_break_events(plan, failure), failure)
     return DeliveryPlan(
-        [DeliveryStep(step.at_ms, step.data.data) for step in plan.steps], plan.ending, plan.ends_ms
+        [DeliveryStep(step.at_ms, step.data.data) for step in plan.steps],
+        plan.end,
+        plan.ends_ms,
     )
 
 
@@ -141,15 +143,15 @@ async def play_events(plan: DeliveryPlan[Event | _ErrorEvent]) -> AsyncIterator[
         await asyncio.sleep(begin + at_ms / 1000 - loop.time())
         yield _unwrap_event(event)
     await asyncio.sleep(begin + plan.ends_ms / 1000 - loop.time())
-    if plan.ending is ResponseEnd.HANG:
+    if plan.end is ResponseEnd.HANG:
         await asyncio.Event().wait()
-    _check_end(plan.ending)
+    _check_end(plan.end)
 
 
 def gather_events(plan: DeliveryPlan[Event | _ErrorEvent]) -> list[Event]:
     """Return the events of a plan without waiting. Raises the errors of `play`, and never hangs."""
     events = [_unwrap_event(event) for _, event in plan.steps]
-    _check_end(plan.ending)
+    _check_end(plan.end)
     return events
 
 
@@ -185,7 +187,8 @@ def _event(part: ReplyPart, piece: str) -> tuple[Event, FrameTag]:
 
 
 def _break_events(
-    plan: DeliveryPlan[StreamFrame[Event | _ErrorEvent]], failure: Fault
+    plan: DeliveryPlan[StreamFrame[Event | _ErrorEvent]],
+    failure: Fault,
 ) -> DeliveryPlan[StreamFrame[Event | _ErrorEvent]]:
     """Apply byte faults in process: the error that a client would have raised."""
     settings = failure.settings
@@ -204,7 +207,9 @@ def _break_events(
 
 
 def _fail_after(
-    plan: DeliveryPlan[StreamFrame[Event | _ErrorEvent]], chunks: int, error: Exception
+    plan: DeliveryPlan[StreamFrame[Event | _ErrorEvent]],
+    chunks: int,
+    error: Exception,
 ) -> DeliveryPlan[StreamFrame[Event | _ErrorEvent]]:
     return end_with_frame(plan, chunks, lambda _: _ErrorEvent(error))
 
@@ -258,9 +263,13 @@ class PromptOptions(TypedDict, total=False):
     max_tokens: int
 
 
-def make_request(prompt: str, how: PromptOptions) -> SimRequest:
+def make_request(prompt: str, options: PromptOptions) -> SimRequest:
     """Return a request that did not arrive over a wire."""
-    system, tools, tool_results = how.get("system", ""), how.get("tools", ()), how.get("tool_results", ())
+    system, tools, tool_results = (
+        options.get("system", ""),
+        options.get("tools", ()),
+        options.get("tool_results", ()),
+    )
     results = tuple(SimToolResult(text) for text in tool_results)
     blocks = [_make_block(CacheSection.TOOLS, "tool", compact_json(asdict(tool)).decode()) for tool in tools]
     blocks += [_make_block(CacheSection.SYSTEM, "text", system)] if system else []
@@ -268,13 +277,13 @@ def make_request(prompt: str, how: PromptOptions) -> SimRequest:
     blocks += [_make_block(CacheSection.MESSAGES, "text", prompt)] if prompt else []
     return SimRequest(
         api=Api.IN_PROCESS,
-        model=how.get("model", DEFAULT_MODEL),
+        model=options.get("model", DEFAULT_MODEL),
         messages=(SimMessage(SimRole.USER, prompt, results=results),),
         system=system,
         tools=tuple(tools),
         prompt=SimPrompt(tuple(blocks)),
-        conversation=how.get("conversation", DEFAULT_CONVERSATION),
-        max_tokens=how.get("max_tokens"),
+        conversation=options.get("conversation", DEFAULT_CONVERSATION),
+        max_tokens=options.get("max_tokens"),
     )
 
 
@@ -287,13 +296,13 @@ def collect_answer(exchange: Exchange) -> SimAnswer:
         UnreadableAnswerError: the received bytes are not a valid answer.
     """
     reply = _require_reply(exchange)
-    exchange.started()
+    exchange.on_started()
     try:
-        arrived = gather_events(plan_events(reply, exchange.manner))
+        arrived = gather_events(plan_events(reply, exchange.delivery))
     except Exception:
-        exchange.abandoned()
+        exchange.on_abandoned()
         raise
-    exchange.finished(())
+    exchange.on_finished(())
     texts: dict[type, list[str]] = {TextDeltaEvent: [], ReasoningDeltaEvent: [], RefusalDeltaEvent: []}
     calls: dict[str, tuple[str, list[str]]] = {}
     stop, usage = reply.stop, None
@@ -315,21 +324,21 @@ def collect_answer(exchange: Exchange) -> SimAnswer:
         ),
         stop=stop,
         usage=usage,
-        delay_ms=int(exchange.manner.delay_ms),
+        delay_ms=int(exchange.delivery.delay_ms),
     )
 
 
 async def stream_events(exchange: Exchange) -> AsyncIterator[Event]:
     """Yield the events of an answer, each at its time. Raises the errors of `answer`."""
     reply = _require_reply(exchange)
-    exchange.started()
+    exchange.on_started()
     try:
-        async for event in play_events(plan_events(reply, exchange.manner)):
+        async for event in play_events(plan_events(reply, exchange.delivery)):
             yield event
     except BaseException:
-        exchange.abandoned()
+        exchange.on_abandoned()
         raise
-    exchange.finished(())
+    exchange.on_finished(())
 
 
 def _require_reply(exchange: Exchange) -> SimReply:

@@ -32,34 +32,34 @@ def _ignore(_answer: Sequence[SimBlock] = ()) -> None:
 class Exchange:
     """The decision about a request: a reply or an error.
 
-    The delivery calls `started` when the first byte of the answer leaves, then either `finished` or
-    `abandoned`. Extra calls are harmless.
+    The delivery calls `on_started` when the first byte of the answer leaves, then either `on_finished` or
+    `on_abandoned`. Extra calls are harmless.
 
     Attributes:
         request: the request.
         id: 24 letters and digits that identify the exchange.
-        manner: the delivery settings, including the fault.
+        delivery: the delivery settings, including the fault.
         label: the source of the answer: `response[i]`, `response[i].turn[j]`, `default`; None without a
             match.
         reply: the answer.
         error: the error sent instead.
-        allowance: the remaining rate limits; None without limits.
-        started: called when the answer starts to leave.
-        finished: called when the answer is sent, with the answer as prompt blocks if the provider caches
+        rate_allowance: the remaining rate limits; None without limits.
+        on_started: called when the answer starts to leave.
+        on_finished: called when the answer is sent, with the answer as prompt blocks if the provider caches
             these.
-        abandoned: called if the answer is not sent completely.
+        on_abandoned: called if the answer is not sent completely.
     """
 
     request: SimRequest
     id: str
-    manner: DeliverySettings
+    delivery: DeliverySettings
     label: str | None = None
     reply: SimReply | None = None
     error: ApiError | None = None
-    allowance: RateAllowance | None = None
-    started: Callable[[], None] = _ignore
-    finished: Callable[[Sequence[SimBlock]], None] = _ignore
-    abandoned: Callable[[], None] = _ignore
+    rate_allowance: RateAllowance | None = None
+    on_started: Callable[[], None] = _ignore
+    on_finished: Callable[[Sequence[SimBlock]], None] = _ignore
+    on_abandoned: Callable[[], None] = _ignore
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -91,43 +91,46 @@ class PromptResult:
     Attributes:
         match: the source of the answer, if any.
         position: the next position of the conversation.
-        entered: the rule with `max_matches` of which one match is used up, if any.
+        limited_rule: the rule with `max_matches` of which one match is used up, if any.
     """
 
     match: RuleMatch | None = None
     position: ScriptPosition | None = None
-    entered: int | None = None
+    limited_rule: int | None = None
 
 
 class ScriptEngine:
     """Compiled rules of a script; immutable and thread-safe.
 
     Args:
-        scenario: the source.
+        script: the source.
 
     Raises:
         PatternError: a pattern is not valid.
 
     Attributes:
-        scenario: the source.
-        names: the identity of each rule across reloads: its name, or one derived from its pattern.
-        indices: the inverse of `names`.
+        script: the source.
+        rule_keys: the identity of each rule across reloads: its name, or one derived from its pattern.
+        index_by_key: the inverse of `rule_keys`.
     """
 
-    def __init__(self, scenario: Script) -> None:
-        self.scenario = scenario
-        rules = self._rules = scenario.responses
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        rules = self._rules = script.responses
         self._entries = PatternMatcher([rule.pattern for rule in rules])
         places = [(rule, turn) for rule, each in enumerate(rules) for turn in range(len(each.turns))]
         self._expected = PatternMatcher([rules[rule].turns[turn].expect for rule, turn in places])
         self._expectations = {place: number for number, place in enumerate(places)}
         self._limits = {i: rule.max_matches for i, rule in enumerate(rules) if rule.max_matches is not None}
         self._never = tuple(rule for rule, limit in self._limits.items() if limit == 0)
-        self.names = tuple(_rule_keys(rules))
-        self.indices = {name: index for index, name in enumerate(self.names)}
+        self.rule_keys = tuple(_rule_keys(rules))
+        self.index_by_key = {name: index for index, name in enumerate(self.rule_keys)}
 
-    def advance(
-        self, subject: MatchSubject, position: ScriptPosition | None, counts: Mapping[int, int]
+    def match_prompt(
+        self,
+        subject: MatchSubject,
+        position: ScriptPosition | None,
+        counts: Mapping[int, int],
     ) -> PromptResult:
         """Find the answer to a prompt.
 
@@ -139,29 +142,34 @@ class ScriptEngine:
             position: the position of the conversation.
             counts: how often rules with `max_matches` were entered.
         """
-        if position is not None and self._expected.matches(self._expectation(position), subject):
+        if position is not None and self._expected.matches(self._expected_entry(position), subject):
             return PromptResult(
-                RuleMatch(position.rule, position.turn), self._before(position.rule, position.turn + 1)
+                RuleMatch(position.rule, position.turn),
+                self._position_before(position.rule, position.turn + 1),
             )
         used_up = [rule for rule, count in counts.items() if count >= self._limits.get(rule, count + 1)]
         rule = self._entries.first(subject, (*self._never, *used_up))
         if rule is None:
             return PromptResult()
-        return PromptResult(RuleMatch(rule), self._before(rule, 0), rule if rule in self._limits else None)
+        return PromptResult(
+            RuleMatch(rule),
+            self._position_before(rule, 0),
+            rule if rule in self._limits else None,
+        )
 
-    def step(self, match: RuleMatch) -> ScriptRule | ScriptTurn:
+    def rule_or_turn(self, match: RuleMatch) -> ScriptRule | ScriptTurn:
         """Return the rule or the turn of a match."""
         rule = self._rules[match.rule]
         return rule if match.turn is None else rule.turns[match.turn]
 
-    def holds(self, position: ScriptPosition) -> bool:
+    def has_position(self, position: ScriptPosition) -> bool:
         """Return True if the position exists; a reload may have removed it."""
         return (position.rule, position.turn) in self._expectations
 
-    def _expectation(self, position: ScriptPosition) -> int:
+    def _expected_entry(self, position: ScriptPosition) -> int:
         return self._expectations[position.rule, position.turn]
 
-    def _before(self, rule: int, turn: int) -> ScriptPosition | None:
+    def _position_before(self, rule: int, turn: int) -> ScriptPosition | None:
         return ScriptPosition(rule, turn) if turn < len(self._rules[rule].turns) else None
 
 

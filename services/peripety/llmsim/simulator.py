@@ -85,7 +85,7 @@ class Simulator:
     step.
 
     Args:
-        scenario: the script.
+        script: the script.
         seed: overrides the seed of the script.
         state: storage of all state: tables, or a file that persists between processes; None for memory only.
         capture: a file that gets a line of JSON per call.
@@ -101,49 +101,50 @@ class Simulator:
 
     def __init__(
         self,
-        scenario: Script,
+        script: Script,
         *,
         seed: int | None = None,
         state: Path | StateTables | None = None,
         capture: Path | None = None,
         record: Path | None = None,
     ) -> None:
-        self.captured = CaptureLog(lambda: self.scenario.responses, capture)
+        self.captured = CaptureLog(lambda: self.script.responses, capture)
         self._recorder = ScriptRecorder(record) if record else None
         self._lock = RLock()
         self._seed = seed
         self._tables = (
             state if isinstance(state, StateTables) else StateTables(StateFile(state) if state else None)
         )
-        self._injected: list[InjectedFault] = []
-        self._meter = Meter(scenario, self._tables)
-        self._play(scenario)
+        self._injected_faults: list[InjectedFault] = []
+        self._meter = Meter(script, self._tables)
+        self._load_script(script)
 
-    def _play(self, scenario: Script) -> None:
+    def _load_script(self, scenario: Script) -> None:
         self._near_misses: NearMisses | None = None
         self._script = ScriptEngine(scenario if self._seed is None else replace(scenario, seed=self._seed))
         self._clock = SimClock(scenario, self._tables["clock"])
         self._conversations = SimConversations(
-            self._tables["conversations"], shared=scenario.counts is CountScope.SHARED
+            self._tables["conversations"],
+            shared=scenario.counts is CountScope.SHARED,
         )
-        self._stepping = ScriptCursor(self._script, self._conversations)
-        self._failing = FaultSelector(self.scenario, self._conversations, self._injected)
+        self._script_cursor = ScriptCursor(self._script, self._conversations)
+        self._fault_selector = FaultSelector(self.script, self._conversations, self._injected_faults)
 
     # ---- the handle
 
     @property
-    def scenario(self) -> Script:
+    def script(self) -> Script:
         """The script."""
-        return self._script.scenario
+        return self._script.script
 
     def fork(self) -> Simulator:
         """Return an independent copy with the same state, in memory only."""
         with self._lock:
-            copy = Simulator(self.scenario, seed=self._seed, state=self._tables.fork())
-            copy._injected += [replace(injected) for injected in self._injected]
+            copy = Simulator(self.script, seed=self._seed, state=self._tables.fork())
+            copy._injected_faults += [replace(injected) for injected in self._injected_faults]
             return copy
 
-    def reload(self, scenario: Script) -> None:
+    def reload(self, script: Script) -> None:
         """Use another script from the next request on.
 
         Active sequences, counts, caches and limits remain. Rules are identified by name or, without a name,
@@ -153,13 +154,13 @@ class Simulator:
             PatternError: a pattern is not valid; the old script stays in use.
         """
         with self._lock:
-            self._play(scenario)
-            self._meter.reload(scenario)
+            self._load_script(script)
+            self._meter.apply_limits(script)
 
     def inject(self, failure: Fault) -> None:
         """Inject a fault into the next requests, before the faults of the script."""
         with self._lock:
-            self._injected.append(InjectedFault(f"injected[{len(self._injected)}]", failure))
+            self._injected_faults.append(InjectedFault(f"injected[{len(self._injected_faults)}]", failure))
 
     def advance(self, seconds: float) -> float:
         """Advance the virtual clock and return the new time, in seconds since 1970.
@@ -168,7 +169,7 @@ class Simulator:
             InvalidArgumentError: the step is negative, or ends beyond the year 8999.
             FailedPreconditionError: the script uses the machine's clock.
         """
-        with self.step():
+        with self.transaction():
             return self._clock.advance(seconds)
 
     def has_active_sequence(self, conversation: str = DEFAULT_CONVERSATION, key: str = "") -> bool:
@@ -178,21 +179,21 @@ class Simulator:
 
     def reset_turns(self) -> None:
         """End every sequence."""
-        with self.step():
+        with self.transaction():
             self._conversations.reset_turns()
 
-    def reset_counts(self) -> None:
+    def reset_counters(self) -> None:
         """End every sequence, and reset the counts of matches, requests and faults."""
-        with self.step():
-            self._conversations.reset_counts()
-            self._injected.clear()
+        with self.transaction():
+            self._conversations.reset_counters()
+            self._injected_faults.clear()
 
     def reset(self) -> None:
         """Reset everything: conversations, calls, caches, limits, bills, stored objects and the clock."""
-        with self.step():
+        with self.transaction():
             self.captured.clear()
             self._tables.clear()
-            self._injected.clear()
+            self._injected_faults.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -207,7 +208,7 @@ class Simulator:
             self.captured.close()
 
     @contextmanager
-    def step(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """Run a block under the lock, then save all changes."""
         with self._lock:
             yield
@@ -220,7 +221,7 @@ class Simulator:
 
         Args:
             prompt: the user message; earlier messages are not repeated.
-            how: see `How`.
+            how: see `PromptOptions`.
 
         Raises:
             ApiError: the request was rejected, or an error arrived inside the answer.
@@ -247,16 +248,16 @@ class Simulator:
 
     def models(self, api: Api) -> Sequence[SimModel]:
         """Return the known models of an API's provider."""
-        return load_models().of(api)
+        return load_models().models_of(api)
 
     def objects(self, name: str) -> StateTable:
         """Return the table of objects that an API stores under a name."""
         return self._tables[name]
 
-    def remember(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
+    def store_objects(self, objects: Mapping[str, Mapping[str, Any]]) -> None:
         """Store objects of an answer: values by table and key."""
-        with self.step():
-            for name, values in stored.items():
+        with self.transaction():
+            for name, values in objects.items():
                 for key, value in values.items():
                     self._tables[name].put(key, value)
 
@@ -268,50 +269,64 @@ class Simulator:
         The request consumes limits and counts and advances its conversation, whether or not the answer is
         delivered.
         """
-        with self.step():
-            conversation = self._conversations.find(request)
-            number = self._conversations.next_request(conversation)
-            chance = SeededRng(self.scenario.seed, conversation.scope, number)
+        with self.transaction():
+            conversation = self._conversations.conversation_of(request)
+            number = self._conversations.next_request_number(conversation)
+            chance = SeededRng(self.script.seed, conversation.scope, number)
             subject = conversation.subject(request.model)
             try:
                 self._check_key(request)
-                metered = self._meter.begin(request, self.now())
+                metered = self._meter.admit(request, self.now())
             except ApiError as error:
-                manner = DeliverySettings(self.scenario.pace, chance.draw)
+                manner = DeliverySettings(self.script.pace, chance.draw)
                 known = error.kind is not ApiErrorKind.AUTHENTICATION
-                allowance = self._meter.allowance(request, self.now()) if known else None
-                exchange = Exchange(request, chance.id("request"), manner, error=error, allowance=allowance)
+                allowance = self._meter.remaining_limits(request, self.now()) if known else None
+                exchange = Exchange(
+                    request,
+                    chance.id("request"),
+                    manner,
+                    error=error,
+                    rate_allowance=allowance,
+                )
             else:
                 exchange = self._decide(request, conversation, subject, chance, metered)
             self._capture(exchange, subject)
             if self._recorder is not None:
-                self._recorder.observe(exchange)
+                self._recorder.record_exchange(exchange)
             return exchange
 
     def _capture(self, exchange: Exchange, subject: MatchSubject) -> None:
-        reply, error, manner = exchange.reply, exchange.error, exchange.manner
+        reply, error, manner = exchange.reply, exchange.error, exchange.delivery
         came: Outcome
-        empty = reply is not None and exchange.label is None and manner.failure is None
+        empty = reply is not None and exchange.label is None and manner.fault is None
         if empty or isinstance(error, NoMatchingRuleError):
-            came = UnmatchedOutcome(self._closest(subject))
+            came = UnmatchedOutcome(self._near_miss_lines(subject))
         else:
-            came = make_outcome(reply, error, manner.failure, int(manner.delay_ms))
-        self.captured.record(RequestSummary.of(exchange.request, subject), self.now(), exchange.label, came)
+            came = make_outcome(reply, error, manner.fault, int(manner.delay_ms))
+        self.captured.record(
+            RequestSummary.from_request(exchange.request, subject),
+            self.now(),
+            exchange.label,
+            came,
+        )
 
-    def _closest(self, subject: MatchSubject) -> tuple[str, ...]:
+    def _near_miss_lines(self, subject: MatchSubject) -> tuple[str, ...]:
         """Return the rules closest to an unmatched prompt."""
         if self._near_misses is None:
-            self._near_misses = NearMisses(self.scenario.responses)
+            self._near_misses = NearMisses(self.script.responses)
         return tuple(str(near) for near in self._near_misses.closest(subject))
 
-    def refuse(self, api: Api, error: ApiError) -> None:
+    def capture_rejected(self, api: Api, error: ApiError) -> None:
         """Capture a request that could not be parsed; no other state changes."""
         self.captured.record(
-            RequestSummary(api), self.now(), None, FailedOutcome(error.kind.value, error.message)
+            RequestSummary(api),
+            self.now(),
+            None,
+            FailedOutcome(error.kind.value, error.message),
         )
 
     def _check_key(self, request: SimRequest) -> None:
-        keys = self.scenario.keys
+        keys = self.script.keys
         if keys and request.key not in keys:
             raise ApiError(ApiErrorKind.AUTHENTICATION, "Invalid API key")
 
@@ -323,57 +338,61 @@ class Simulator:
         chance: SeededRng,
         metered: AdmittedRequest,
     ) -> Exchange:
-        failure = self._failing.in_general(conversation)
+        failure = self._fault_selector.select_general(conversation)
         # A fault before the model runs leaves the script unchanged.
-        advances = failure is None or KINDS[failure.type].spoils
-        scripted = self._stepping.advance(subject, conversation) if advances else ScriptedReply()
-        own = scripted.failure
-        if failure is None and own and self._failing.occurs(conversation, f"{scripted.label}.failure", own):
+        advances = failure is None or KINDS[failure.type].needs_response
+        scripted = self._script_cursor.match_prompt(subject, conversation) if advances else ScriptedReply()
+        own = scripted.fault
+        if (
+            failure is None
+            and own
+            and self._fault_selector.is_due(conversation, f"{scripted.label}.failure", own)
+        ):
             failure = own
         response = scripted.response or ScriptResponse()
-        pace = response.pace or self.scenario.pace
+        pace = response.pace or self.script.pace
         error = None if failure is None else fault_error(failure, stream=request.stream)
         if failure is None and scripted.label is None and request.api is not Api.IN_PROCESS:
-            error = NoMatchingRuleError(self._closest(subject))
+            error = NoMatchingRuleError(self._near_miss_lines(subject))
         reply = None
         if error is None:
             reply = build_response(
                 request,
                 response,
                 failure,
-                chance=chance,
+                rng=chance,
                 created=self.now(),
-                size=pace.tokens_per_chunk,
-                counted=metered.usage,
+                tokens_per_chunk=pace.tokens_per_chunk,
+                count_usage=metered.usage,
             )
         else:
-            metered.abandoned()
+            metered.on_abandoned()
         if advances:
-            self._stepping.move(conversation, scripted.position, reply, failure)
+            self._script_cursor.store_position(conversation, scripted.position, reply, failure)
         return Exchange(
             request=request,
             id=chance.id("request"),
-            manner=DeliverySettings(pace, chance.draw, response.delay_ms, failure),
+            delivery=DeliverySettings(pace, chance.draw, response.delay_ms, failure),
             label=scripted.label,
             reply=reply,
             error=error,
-            allowance=metered.allowance(self.now()),
-            started=self._moment(metered.started),
-            finished=self._end(metered),
-            abandoned=self._moment(metered.abandoned),
+            rate_allowance=metered.remaining_limits(self.now()),
+            on_started=self._at_moment(metered.on_started),
+            on_finished=self._at_end(metered),
+            on_abandoned=self._at_moment(metered.on_abandoned),
         )
 
-    def _moment(self, told: Callable[[float], None]) -> Callable[[], None]:
+    def _at_moment(self, callback: Callable[[float], None]) -> Callable[[], None]:
         def tell() -> None:
-            with self.step():
-                told(self.now())
+            with self.transaction():
+                callback(self.now())
 
         return tell
 
-    def _end(self, metered: AdmittedRequest) -> Callable[[Sequence[SimBlock]], None]:
+    def _at_end(self, metered: AdmittedRequest) -> Callable[[Sequence[SimBlock]], None]:
         def tell(answer: Sequence[SimBlock]) -> None:
-            with self.step():
-                metered.finished(self.now(), answer)
+            with self.transaction():
+                metered.on_finished(self.now(), answer)
 
         return tell
 

@@ -77,13 +77,13 @@ class StateTable:
         copy._entries = self._entries.copy()
         return copy
 
-    def watch(self, entries: dict[str, Any]) -> None:
+    def load(self, entries: dict[str, Any]) -> None:
         """Load stored entries, oldest first, and track changes from now on."""
         for key, value in entries.items():
             self.put(key, value)
         self._changed = set()
 
-    def changes(self) -> dict[str, Any]:
+    def take_changes(self) -> dict[str, Any]:
         """Return and clear the changes since the last call: values by key, None for removed keys."""
         changed = {key: self._entries.get(key) for key in sorted(self._changed or ())}
         if self._changed:
@@ -102,14 +102,14 @@ class StateTables:
         self._store = store
         self._tables: dict[str, StateTable] = {}
         for name, entries in (store.load() if store else {}).items():
-            self[name].watch(entries)
+            self[name].load(entries)
 
     def __getitem__(self, name: str) -> StateTable:
         table = self._tables.get(name)
         if table is None:
             table = self._tables[name] = StateTable()
             if self._store is not None:
-                table.watch({})
+                table.load({})
         return table
 
     def fork(self) -> StateTables:
@@ -126,7 +126,7 @@ class StateTables:
     def save(self) -> None:
         """Store the changes since the last save, as one transaction."""
         if self._store is not None:
-            self._store.save({name: table.changes() for name, table in self._tables.items()})
+            self._store.save({name: table.take_changes() for name, table in self._tables.items()})
 
     def close(self) -> None:
         """Close the storage."""
@@ -161,12 +161,15 @@ class StateFile:
         self._path = path
         try:
             self._database = sqlite3.connect(
-                path, timeout=_LOCK_TIMEOUT, check_same_thread=False, isolation_level=None
+                path,
+                timeout=_LOCK_TIMEOUT,
+                check_same_thread=False,
+                isolation_level=None,
             )
             (application,) = self._database.execute("PRAGMA application_id").fetchone()
             (count,) = self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             if count and application != _APPLICATION_ID:
-                raise self._unusable("it is a database of another program")
+                raise self._unusable_error("it is a database of another program")
             # Two processes would overwrite each other's state, so the second one fails.
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -175,9 +178,9 @@ class StateFile:
         except sqlite3.Error as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise FailedPreconditionError(
-                    f"the state file {path} is used by another process; choose another file"
+                    f"the state file {path} is used by another process; choose another file",
                 ) from error
-            raise self._unusable(str(error)) from error
+            raise self._unusable_error(str(error)) from error
 
     def load(self) -> dict[str, dict[str, Any]]:
         """Return all tables, each with its entries, oldest first."""
@@ -201,17 +204,18 @@ class StateFile:
             self._database.execute("BEGIN IMMEDIATE")
             with self._database:
                 self._database.executemany(
-                    "DELETE FROM entries WHERE name = ? AND key = ?", [(name, key) for name, key, _ in rows]
+                    "DELETE FROM entries WHERE name = ? AND key = ?",
+                    [(name, key) for name, key, _ in rows],
                 )
                 self._database.executemany("INSERT INTO entries (name, key, value) VALUES (?, ?, ?)", kept)
         except sqlite3.Error as error:
-            raise self._unusable(str(error)) from error
+            raise self._unusable_error(str(error)) from error
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
-    def _unusable(self, why: str) -> FailedPreconditionError:
+    def _unusable_error(self, why: str) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"the state file {self._path} cannot be used: {why}; choose another file or remove it"
+            f"the state file {self._path} cannot be used: {why}; choose another file or remove it",
         )

@@ -196,7 +196,7 @@ class BilledUsage:
     """
 
     fresh: int = 0
-    read: int = 0
+    read_variable: int = 0
     written: Mapping[str, int] = field(default_factory=dict)
     output: int = 0
     reasoning: int = 0
@@ -204,7 +204,7 @@ class BilledUsage:
     @property
     def input(self) -> int:
         """All input tokens."""
-        return self.fresh + self.read + sum(self.written.values())
+        return self.fresh + self.read_variable + sum(self.written.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +257,14 @@ class ToolUsePart:
     signature: str = ""
 
     @property
-    def json(self) -> str:
+    def arguments_json(self) -> str:
         """The JSON text of the arguments."""
         return "".join(self.pieces)
 
     @property
-    def input(self) -> Any:
+    def arguments(self) -> Any:
         """The value of the arguments; the complete part of it if they are truncated."""
-        return from_json(self.json.encode(), partial_mode=True) if self.json else {}
+        return from_json(self.arguments_json.encode(), partial_mode=True) if self.arguments_json else {}
 
 
 ReplyPart = TextPart | ReasoningPart | RefusalPart | ToolUsePart
@@ -292,7 +292,7 @@ class SimReply:
         parts: reasoning first, then prose and tool calls, in order.
         stop: the stop reason.
         usage: the token usage.
-        stop_sequence: the matched stop sequence, with `Stop.STOP_SEQUENCE`.
+        stop_sequence: the matched stop sequence, with `SimStopReason.STOP_SEQUENCE`.
     """
 
     id: str

@@ -88,15 +88,20 @@ class CachingCompiler:
     """
 
     def __init__(
-        self, compiler: PolicyCompilerProtocol, store: PolicyStore, artifacts: ArtifactStore
+        self,
+        compiler: PolicyCompilerProtocol,
+        store: PolicyStore,
+        artifacts: ArtifactStore,
     ) -> None:
         self._compiler = compiler
         self._store = store
         self._artifacts = artifacts
-        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def compile(
-        self, order: CompileOrder, version_of: str | None = None
+        self,
+        order: CompileOrder,
+        version_of: str | None = None,
     ) -> AsyncIterator[CacheableEvent | PendingResponse[CachedResult]]:
         """Compile a policy, or return the cached result of an equal order.
 
@@ -117,22 +122,27 @@ class CachingCompiler:
         if version_of is not None:
             await self._store.latest_hash(version_of)
         input_hash = self._compiler.fingerprint(order)
-        lock = self._under_way.setdefault(input_hash, asyncio.Lock())
+        lock = self._locks.setdefault(input_hash, asyncio.Lock())
         async with lock:
             before = await self._artifacts.get(input_hash)
             if before is not None:
                 compiled = await run_in_thread_if_large(partial(decode_result, before), len(before))
-                yield self._stored(compiled, input_hash, version_of, from_cache=True)
+                yield self._pending_store(compiled, input_hash, version_of, from_cache=True)
                 return
             async with closing(self._compiler.compile(order)) as events:
                 async for event in events:
                     if isinstance(event, PolicyCompiled):
-                        yield self._stored(event, input_hash, version_of, from_cache=False)
+                        yield self._pending_store(event, input_hash, version_of, from_cache=False)
                     else:
                         yield event
 
-    def _stored(
-        self, compiled: PolicyCompiled, input_hash: str, version_of: str | None, *, from_cache: bool
+    def _pending_store(
+        self,
+        compiled: PolicyCompiled,
+        input_hash: str,
+        version_of: str | None,
+        *,
+        from_cache: bool,
     ) -> PendingResponse[CachedResult]:
         async def stored(connection: AsyncConnection) -> CachedResult:
             policy = await self._store.save(compiled, input_hash, connection, version_of=version_of)
@@ -162,19 +172,19 @@ class ArtifactStore:
 
     Args:
         database: the database with the table.
-        configured: the configured provider; entries of other providers are separate.
+        provider: the configured provider; entries of other providers are separate.
         now: returns the time in seconds since 1970.
     """
 
-    def __init__(self, database: Database, configured: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, provider: str, now: Callable[[], float] = time.time) -> None:
         self._database = database
-        self._configured = configured
+        self._provider = provider
         self._now = now
 
     async def get(self, key: str) -> bytes | None:
         """Return the content of a key; None if it is missing or evicted."""
         query = select(_columns.content).where(_columns.key == self._digest(key))
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             content: bytes | None = await connection.scalar(query)
         return content
 
@@ -190,11 +200,11 @@ class ArtifactStore:
         async with self._database.write() if connection is None else nullcontext(connection) as within:
             await within.execute(delete(_artifacts).where(_columns.key == digest))
             await within.execute(
-                insert(_artifacts).values(key=digest, content=content, create_time=self._now())
+                insert(_artifacts).values(key=digest, content=content, create_time=self._now()),
             )
             times = select(_columns.create_time).order_by(_columns.create_time.desc())
             first_too_many = times.offset(_MAX_ARTIFACTS).limit(1).scalar_subquery()
             await within.execute(delete(_artifacts).where(_columns.create_time <= first_too_many))
 
     def _digest(self, key: str) -> str:
-        return sha256(f"{self._configured}\n{key}".encode()).hexdigest()
+        return sha256(f"{self._provider}\n{key}".encode()).hexdigest()

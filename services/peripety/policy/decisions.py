@@ -33,22 +33,24 @@ DecisionOutcome: TypeAlias = DecisionResult | PeripetyError
 
 
 async def decide_batch(
-    policy: Policy, asked: Sequence[ToolRequest | PeripetyError], size: int
+    policy: Policy,
+    requests: Sequence[ToolRequest | PeripetyError],
+    size: int,
 ) -> list[DecisionOutcome]:
     """Return the decision of a policy for each request.
 
     Args:
         policy: the policy.
-        asked: the requests; errors from parsing are returned in their place.
+        requests: the requests; errors from parsing are returned in their place.
         size: the size of the requests in bytes.
     """
-    return await run_in_thread_if_large(partial(_decide_batch, policy, asked), size + len(policy.document))
+    return await run_in_thread_if_large(partial(_decide_batch, policy, requests), size + len(policy.document))
 
 
-def _decide_batch(policy: Policy, asked: Sequence[ToolRequest | PeripetyError]) -> list[DecisionOutcome]:
-    sound = [request for request in asked if isinstance(request, ToolRequest)]
+def _decide_batch(policy: Policy, requests: Sequence[ToolRequest | PeripetyError]) -> list[DecisionOutcome]:
+    sound = [request for request in requests if isinstance(request, ToolRequest)]
     decided = iter(_decide_valid(policy, sound))
-    return [one if isinstance(one, PeripetyError) else next(decided) for one in asked]
+    return [one if isinstance(one, PeripetyError) else next(decided) for one in requests]
 
 
 def _decide_valid(policy: Policy, requests: Sequence[ToolRequest]) -> Sequence[DecisionOutcome]:
@@ -122,14 +124,14 @@ class PolicyResolver:
             SpecError: the document is invalid; see its `findings`.
         """
         if isinstance(source, InlinePolicy):
-            return await self._brought(source.document, f"{field}.document")
+            return await self._compile_inline(source.document, f"{field}.document")
         require_field(source.policy_id, f"{field}.policy_id", "is empty; name a stored policy")
         policy_hash = await self._store.latest_hash(source.policy_id)
-        kept = self._compiled.find(policy_hash)
+        kept = self._compiled.get(policy_hash)
         if kept is not None:
             return kept
         stored = await self._store.get(source.policy_id)
-        return await self._kept(stored.policy_hash, stored.compiled.document)
+        return await self._compile_cached(stored.policy_hash, stored.compiled.document)
 
     async def suite(self, source: PolicySource) -> tuple[TestScenario, ...]:
         """Return the scenarios that are stored with a policy; empty for a document in the request.
@@ -141,14 +143,15 @@ class PolicyResolver:
             return ()
         return (await self._store.get(source.policy_id)).compiled.scenarios
 
-    async def _brought(self, document: bytes, field: str) -> Policy:
+    async def _compile_inline(self, document: bytes, field: str) -> Policy:
         require_field(document, field, "is empty; send one JSON document")
         reason = f"has {len(document)} bytes; at most {MAX_DOCUMENT_BYTES} are accepted, so shorten it"
         require_field(len(document) <= MAX_DOCUMENT_BYTES, field, reason)
         # The cache key is the hash of the raw text, because the canonical form would require parsing.
-        return await self._kept(sha256(document).hexdigest(), document)
+        return await self._compile_cached(sha256(document).hexdigest(), document)
 
-    async def _kept(self, name: str, document: bytes) -> Policy:
-        return self._compiled.find(name) or self._compiled.keep(
-            name, await run_in_thread_if_large(partial(compile_policy, document), len(document))
+    async def _compile_cached(self, name: str, document: bytes) -> Policy:
+        return self._compiled.get(name) or self._compiled.put(
+            name,
+            await run_in_thread_if_large(partial(compile_policy, document), len(document)),
         )

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 def argument_violations(
-    input_schema: Mapping[str, Any] | None, arguments: Mapping[str, Any]
+    input_schema: Mapping[str, Any] | None,
+    arguments: Mapping[str, Any],
 ) -> list[Finding]:
     """Return the schema violations of call arguments, with their paths.
 

@@ -68,25 +68,31 @@ class PolicyServicer(PolicyServiceServicer):
         self._workers = workers
 
     def CompilePolicy(  # noqa: N802 - the contract's name
-        self, request: pb.CompilePolicyRequest, _context: Any
+        self,
+        request: pb.CompilePolicyRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.CompilePolicyResponse]:
         """Write rules and scenarios from a written policy, and store them."""
         compiled = self._compiler.compile(pb_requests.order_from_proto(request), request.policy_id or None)
-        return self._record.answers(request, compiled, responses.event_to_proto, pb.CompilePolicyResponse)
+        return self._record.stream(request, compiled, responses.event_to_proto, pb.CompilePolicyResponse)
 
     async def VerifyPolicy(  # noqa: N802 - the contract's name
-        self, request: pb.VerifyPolicyRequest, _context: Any
+        self,
+        request: pb.VerifyPolicyRequest,
+        _context: Any,
     ) -> pb.VerifyPolicyResponse:
         """Run scenarios against rules."""
         try:
-            policy, suite = await self._measured(request)
+            policy, suite = await self._resolve_suite(request)
         except SpecError as error:
             return pb.VerifyPolicyResponse(findings=responses.findings_to_proto(error.findings))
         report = await self._workers.run(verify, policy, suite, mutation=request.mutation)
         return pb.VerifyPolicyResponse(verification=responses.verification_to_proto(report))
 
     async def AnalyzePolicy(  # noqa: N802 - the contract's name
-        self, request: pb.AnalyzePolicyRequest, _context: Any
+        self,
+        request: pb.AnalyzePolicyRequest,
+        _context: Any,
     ) -> pb.AnalyzePolicyResponse:
         """Find rules without effect."""
         try:
@@ -96,11 +102,15 @@ class PolicyServicer(PolicyServiceServicer):
         return responses.issues_to_proto(await self._workers.run(find_rule_issues, policy))
 
     async def DiffPolicies(  # noqa: N802 - the contract's name
-        self, request: pb.DiffPoliciesRequest, _context: Any
+        self,
+        request: pb.DiffPoliciesRequest,
+        _context: Any,
     ) -> pb.DiffPoliciesResponse:
         """Find requests that two policies decide differently."""
         require_field(
-            request.max_examples >= 0, ".max_examples", f"must not be negative; 0 means {_DEFAULT_EXAMPLES}"
+            request.max_examples >= 0,
+            ".max_examples",
+            f"must not be negative; 0 means {_DEFAULT_EXAMPLES}",
         )
         most = min(request.max_examples or _DEFAULT_EXAMPLES, _MAX_EXAMPLES)
         policies: list[Policy] = []
@@ -115,16 +125,18 @@ class PolicyServicer(PolicyServiceServicer):
             return pb.DiffPoliciesResponse(findings=responses.findings_to_proto(wrong))
         before, after = policies
         return responses.difference_to_proto(
-            await self._workers.run(find_differences, before, after, max_examples=most)
+            await self._workers.run(find_differences, before, after, max_examples=most),
         )
 
     async def RunMutationTests(  # noqa: N802 - the contract's name
-        self, request: pb.RunMutationTestsRequest, _context: Any
+        self,
+        request: pb.RunMutationTestsRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.RunMutationTestsResponse]:
         """Run mutation tests: change rules in small ways, and count the changes that scenarios detect."""
         response = pb.RunMutationTestsResponse
         try:
-            policy, suite = await self._measured(request)
+            policy, suite = await self._resolve_suite(request)
         except SpecError as error:
             scored = response.Scored(findings=responses.findings_to_proto(error.findings))
             yield response(sequence=1, scored=scored)
@@ -132,7 +144,7 @@ class PolicyServicer(PolicyServiceServicer):
         done: list[Mutant] = []
         sequence = 0
         blocks = await self._workers.run(run_mutants, policy, suite, tuple(request.operators))
-        async with closing(self._workers.each(blocks)) as mutating:
+        async with closing(self._workers.iterate(blocks)) as mutating:
             async for block in mutating:
                 done += block.mutants
                 for mutants in responses.mutants_to_proto(block):
@@ -142,20 +154,22 @@ class PolicyServicer(PolicyServiceServicer):
         yield response(sequence=sequence + 1, scored=scored)
 
     async def GenerateCoverageScenarios(  # noqa: N802 - the contract's name
-        self, request: pb.GenerateCoverageScenariosRequest, _context: Any
+        self,
+        request: pb.GenerateCoverageScenariosRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.GenerateCoverageScenariosResponse]:
         """Generate scenarios for coverage gaps."""
         response = pb.GenerateCoverageScenariosResponse
         require_field(request.max_scenarios >= 0, ".max_scenarios", "must not be negative; 0 means no limit")
         try:
-            policy, suite = await self._measured(request)
+            policy, suite = await self._resolve_suite(request)
         except SpecError as error:
             covered = response.Covered(findings=responses.findings_to_proto(error.findings))
             yield response(sequence=1, covered=covered)
             return
         sequence = 0
         made = generate_for_gaps(policy, suite, request.max_scenarios)
-        async with closing(self._workers.each(made)) as covering:
+        async with closing(self._workers.iterate(made)) as covering:
             async for one in covering:
                 sequence += 1
                 if isinstance(one, CoverageGenerated):
@@ -164,7 +178,9 @@ class PolicyServicer(PolicyServiceServicer):
                     yield response(sequence=sequence, scenario=responses.scenario_to_proto(one))
 
     async def Decide(  # noqa: N802 - the contract's name
-        self, request: pb.DecideRequest, _context: Any
+        self,
+        request: pb.DecideRequest,
+        _context: Any,
     ) -> pb.DecideResponse:
         """Decide one request."""
         policy = await self._sources.policy(pb_requests.policy_source_from_proto(request.policy))
@@ -175,7 +191,9 @@ class PolicyServicer(PolicyServiceServicer):
         return pb.DecideResponse(result=responses.decision_to_proto(outcome))
 
     async def DecideMany(  # noqa: N802 - the contract's name
-        self, requests: AsyncIterator[pb.DecideManyRequest], _context: Any
+        self,
+        requests: AsyncIterator[pb.DecideManyRequest],
+        _context: Any,
     ) -> AsyncIterator[pb.DecideManyResponse]:
         """Decide many requests, message by message, with back-pressure on the client."""
         policy = None
@@ -191,7 +209,9 @@ class PolicyServicer(PolicyServiceServicer):
                 yield response
 
     async def GetPolicy(  # noqa: N802 - the contract's name
-        self, request: pb.GetPolicyRequest, _context: Any
+        self,
+        request: pb.GetPolicyRequest,
+        _context: Any,
     ) -> pb.GetPolicyResponse:
         """Read a stored policy."""
         require_field(request.policy_id, ".policy_id", "is required")
@@ -199,23 +219,28 @@ class PolicyServicer(PolicyServiceServicer):
         return pb.GetPolicyResponse(policy=responses.policy_to_proto(kept))
 
     async def ListPolicies(  # noqa: N802 - the contract's name
-        self, request: pb.ListPoliciesRequest, _context: Any
+        self,
+        request: pb.ListPoliciesRequest,
+        _context: Any,
     ) -> pb.ListPoliciesResponse:
         """List stored policies."""
-        page = await self._store.policies(request.page_size, request.page_token)
+        page = await self._store.list_policies(request.page_size, request.page_token)
         return pb.ListPoliciesResponse(
-            policies=responses.summaries_to_proto(page), next_page_token=page.next_page_token
+            policies=responses.summaries_to_proto(page),
+            next_page_token=page.next_page_token,
         )
 
     async def DeletePolicy(  # noqa: N802 - the contract's name
-        self, request: pb.DeletePolicyRequest, _context: Any
+        self,
+        request: pb.DeletePolicyRequest,
+        _context: Any,
     ) -> pb.DeletePolicyResponse:
         """Delete a stored policy."""
         require_field(request.policy_id, ".policy_id", "is required")
-        await self._record.change_once(request, partial(self._store.delete, request.policy_id))
+        await self._record.execute_once(request, partial(self._store.delete, request.policy_id))
         return pb.DeletePolicyResponse()
 
-    async def _measured(
+    async def _resolve_suite(
         self,
         request: pb.VerifyPolicyRequest | pb.RunMutationTestsRequest | pb.GenerateCoverageScenariosRequest,
     ) -> tuple[Policy, tuple[TestScenario, ...]]:

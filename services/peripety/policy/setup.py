@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 async def register_service(wiring: ServiceContainer) -> None:
     """Find a gateway, provide `StoredPolicies`, and register the service."""
-    gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
-    artifacts = ArtifactStore(await wiring.database(), wiring.config.answerer)
+    gateway = wiring.get_local(ModelGateway) or RemoteModelGateway(wiring.get_channel("gateway"))
+    artifacts = ArtifactStore(await wiring.get_database(), wiring.config.default_model_identity)
     await register_service_with(wiring, PolicyCompiler(gateway, artifacts), artifacts)
 
 
 async def register_service_with(
-    wiring: ServiceContainer, compiler: PolicyCompilerProtocol, artifacts: ArtifactStore
+    wiring: ServiceContainer,
+    compiler: PolicyCompilerProtocol,
+    artifacts: ArtifactStore,
 ) -> None:
     """Provide `StoredPolicies`, and register the service.
 
@@ -39,9 +41,9 @@ async def register_service_with(
         compiler: the policy compiler.
         artifacts: the cache of its results.
     """
-    database = await wiring.database()
+    database = await wiring.get_database()
     store = PolicyStore(database)
-    wiring.provide(StoredPolicies, store)
+    wiring.register(StoredPolicies, store)
     workers = WorkerPool("policies")
     wiring.resources.callback(workers.close)
     servicer = PolicyServicer(
@@ -52,4 +54,4 @@ async def register_service_with(
         workers,
     )
     add_PolicyServiceServicer_to_server(servicer, wiring.server)
-    wiring.register(pb.DESCRIPTOR.services_by_name["PolicyService"].full_name)
+    wiring.add_service_name(pb.DESCRIPTOR.services_by_name["PolicyService"].full_name)

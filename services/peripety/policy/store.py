@@ -38,7 +38,7 @@ _RESULT_ADAPTER.rebuild(
     _types_namespace={
         **vars(types),
         **{kind.__name__: kind for kind in (Mapping, Finding, Coverage, Mutant, MutationScore)},
-    }
+    },
 )
 
 
@@ -62,7 +62,7 @@ _table = versions_table(
     Column("scenarios", Integer, nullable=False),
 )
 _columns = _table.c
-_versions = VersionedStore.of(_table, "policy_id", "policy_hash")
+_versions = VersionedStore.from_table(_table, "policy_id", "policy_hash")
 
 
 class PolicyStore:
@@ -100,7 +100,7 @@ class PolicyStore:
             await _require_latest_hash(version_of, connection)
         policy_hash = sha256(compiled.document).hexdigest()
         policy_id = version_of or derive_id("pol", policy_hash)
-        same = _versions.same(policy_id, policy_hash)
+        same = _versions.is_version(policy_id, policy_hash)
         first_stored = await connection.scalar(select(_columns.create_time).where(*same))
         now = datetime.now(UTC) if first_stored is None else to_datetime(first_stored)
         stored = CompiledPolicy(policy_id, policy_hash, compiled, input_hash, now)
@@ -114,7 +114,7 @@ class PolicyStore:
         Raises:
             NotFoundError: the policy or version does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             row = await _versions.find(select(_table), policy_id, policy_hash, connection)
         if row is None:
             raise _policy_not_found(policy_id, policy_hash)
@@ -130,10 +130,10 @@ class PolicyStore:
         Raises:
             NotFoundError: the policy does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await _require_latest_hash(policy_id, connection)
 
-    async def policies(self, asked_size: int = 0, page_token: str = "") -> Page[PolicySummary]:
+    async def list_policies(self, page_size: int = 0, page_token: str = "") -> Page[PolicySummary]:
         """Return a page of all policies, each in its latest version, newest first.
 
         Raises:
@@ -146,9 +146,9 @@ class PolicyStore:
             _columns.rules,
             _columns.scenarios,
             _columns.create_time,
-        ).where(_versions.latest)
-        async with self._database.read() as connection:
-            page = await _versions.page(query, asked_size, page_token, connection)
+        ).where(_versions.is_latest)
+        async with self._database.read_variable() as connection:
+            page = await _versions.list_page(query, page_size, page_token, connection)
         return Page(tuple(map(_summary_from_row, page.items)), page.next_page_token)
 
     async def delete(self, policy_id: str, connection: AsyncConnection) -> None:
@@ -190,13 +190,21 @@ def _to_row(stored: CompiledPolicy) -> dict[str, Any]:
 def _policy_from_row(row: Any) -> CompiledPolicy:
     compiled = decode_result(row.result)
     return CompiledPolicy(
-        row.policy_id, row.policy_hash, compiled, row.input_hash, to_datetime(row.create_time)
+        row.policy_id,
+        row.policy_hash,
+        compiled,
+        row.input_hash,
+        to_datetime(row.create_time),
     )
 
 
 def _summary_from_row(row: Any) -> PolicySummary:
     return PolicySummary(
-        row.policy_id, row.policy_hash, row.rules, row.scenarios, to_datetime(row.create_time)
+        row.policy_id,
+        row.policy_hash,
+        row.rules,
+        row.scenarios,
+        to_datetime(row.create_time),
     )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from peripety.engine.policies.types import Decision, DecisionResult, ToolRequest
 from peripety.gateway.types.request import Budget
-from peripety.gateway.types.response import UsageTotal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from peripety.core.mutation import Coverage, Mutant, MutationScore
     from peripety.errors import Finding
+    from peripety.gateway.types.response import UsageTotal
 
 
 class Expectation(Enum):

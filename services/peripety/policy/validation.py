@@ -68,7 +68,8 @@ def _limit_violations(order: CompileOrder) -> Iterator[FieldViolation]:
         value = getattr(order.limits, name)
         if value is not None and not least <= value <= most:
             yield FieldViolation(
-                f".options.{_FIELD_NAMES.get(name, name)}", f"must be from {least} to {most}"
+                f".options.{_FIELD_NAMES.get(name, name)}",
+                f"must be from {least} to {most}",
             )
 
 
@@ -81,7 +82,8 @@ def _handwritten_violations(order: CompileOrder, foundation: engine.Policy) -> I
         first = names.setdefault(scenario.description, number)
         if first != number:
             yield FieldViolation(
-                f"{field}.description", f"equals that of scenario {first}; choose a unique one"
+                f"{field}.description",
+                f"equals that of scenario {first}; choose a unique one",
             )
         try:
             decided = foundation.decide(scenario.request)
@@ -111,7 +113,7 @@ def _to_violation(finding: Finding) -> FieldViolation:
     return FieldViolation(f"{place}/{inner}" if inner else place, finding.violation.reason)
 
 
-def _invalid_order(what: str, reason: str, violations: list[FieldViolation]) -> InvalidArgumentError:
+def _invalid_order(subject: str, reason: str, violations: list[FieldViolation]) -> InvalidArgumentError:
     first = violations[0]
-    message = f"{what} invalid: {first.field} {first.reason} ({len(violations)} in all)"
+    message = f"{subject} invalid: {first.field} {first.reason} ({len(violations)} in all)"
     return InvalidArgumentError(message, code=reason, violations=violations)

@@ -41,7 +41,9 @@ KEEPALIVE: tuple[tuple[str, Any], ...] = (
 
 
 def client_options(
-    max_message_bytes: int = DEFAULT_MESSAGE_BYTES, *, retryable: Iterable[str] = ()
+    max_message_bytes: int = DEFAULT_MESSAGE_BYTES,
+    *,
+    retryable: Iterable[str] = (),
 ) -> list[tuple[str, Any]]:
     """Return the channel arguments of every client.
 
@@ -92,7 +94,10 @@ _MARGIN = 0.05
 
 
 def open_channel(
-    address: str, *, max_message_bytes: int = DEFAULT_MESSAGE_BYTES, retryable: Iterable[str] = ()
+    address: str,
+    *,
+    max_message_bytes: int = DEFAULT_MESSAGE_BYTES,
+    retryable: Iterable[str] = (),
 ) -> grpc.aio.Channel:
     """Open a channel to `host:port`; it connects at its first call.
 
@@ -113,7 +118,7 @@ def _call_timeout(timeout: float | None) -> float:
     left -= min(_MARGIN, left / 10)
     if left <= 0:
         raise DeadlineError(
-            "no time is left for the call to the next service; increase the deadline or request less"
+            "no time is left for the call to the next service; increase the deadline or request less",
         )
     return left if timeout is None else min(timeout, left)
 
@@ -156,7 +161,7 @@ class _Call:
             # The reader may have stopped early. On a call that has ended this does nothing.
             self._call.cancel()
 
-    async def read(self) -> Any:
+    async def read_variable(self) -> Any:
         with _translate_errors():
             return await self._call.read()
 
@@ -210,7 +215,10 @@ class _Channel(grpc.aio.Channel):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 

@@ -35,22 +35,22 @@ class ServiceContainer:
         server: the server to register handlers with.
         resources: closed in reverse order after the server has stopped.
         services: full names of the registered services, for health and reflection.
-        stopping: functions called when the server rejects new calls and running ones end.
-        endless: full names of methods, `/package.Service/Method`, without a default deadline.
+        stop_callbacks: functions called when the server rejects new calls and running ones end.
+        methods_without_deadline: full names of methods, `/package.Service/Method`, without a default deadline.
     """
 
     config: Config
     server: grpc.aio.Server
     resources: AsyncExitStack
     services: list[str] = field(default_factory=list)
-    stopping: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    endless: set[str] = field(default_factory=set)
+    stop_callbacks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    methods_without_deadline: set[str] = field(default_factory=set)
     _ports: dict[type[Any], Any] = field(default_factory=dict)
     _channels: dict[str, grpc.aio.Channel] = field(default_factory=dict)
     _database: Database | None = None
-    _redis: RedisServer | None = None
+    _redis_server: RedisServer | None = None
 
-    async def database(self) -> Database:
+    async def get_database(self) -> Database:
         """Return the database of this process, with the tables of every service imported so far."""
         if self._database is None:
             self._database = await Database.open(self.config.database_url.get_secret_value())
@@ -59,22 +59,22 @@ class ServiceContainer:
             await self._database.create_schema()
         return self._database
 
-    def redis(self) -> RedisServer | None:
+    def get_redis(self) -> RedisServer | None:
         """Return the Redis server of this process, or None if it is not configured."""
-        if self._redis is None and self.config.redis_url is not None:
-            self._redis = RedisServer(self.config.redis_url.get_secret_value())
-            self.resources.push_async_callback(self._redis.close)
-        return self._redis
+        if self._redis_server is None and self.config.redis_url is not None:
+            self._redis_server = RedisServer(self.config.redis_url.get_secret_value())
+            self.resources.push_async_callback(self._redis_server.close)
+        return self._redis_server
 
-    def provide(self, port: type[T], implementation: T) -> None:
+    def register(self, port: type[T], implementation: T) -> None:
         """Register `implementation` for the services bound after this one."""
         self._ports[port] = implementation
 
-    def local(self, port: type[T]) -> T | None:
+    def get_local(self, port: type[T]) -> T | None:
         """Return the implementation of `port` registered in this process, or None."""
         return cast("T | None", self._ports.get(port))
 
-    def channel(self, service: str) -> grpc.aio.Channel:
+    def get_channel(self, service: str) -> grpc.aio.Channel:
         """Return the channel to a service of another process; its calls carry deadline and request id.
 
         Args:
@@ -99,11 +99,11 @@ class ServiceContainer:
             self.resources.push_async_callback(self._channels[service].close)
         return self._channels[service]
 
-    def when_stopping(self, stop: Callable[[], Awaitable[None]]) -> None:
+    def on_stopping(self, stop: Callable[[], Awaitable[None]]) -> None:
         """Register work that outlives its call to be stopped when the server starts to stop."""
-        self.stopping.append(stop)
+        self.stop_callbacks.append(stop)
         self.resources.push_async_callback(stop)
 
-    def register(self, full_service_name: str) -> None:
+    def add_service_name(self, full_service_name: str) -> None:
         """Announce a service, by its full protobuf name, to health checks and reflection."""
         self.services.append(full_service_name)

@@ -140,7 +140,8 @@ _KINDS = {status.value[0]: kind for status, kind in ERRORS.items()}
 def item_error_to_proto(error: PeripetyError) -> common.ItemError:
     """Convert an error to a message."""
     status = next(
-        (status for status, kind in ERRORS.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL
+        (status for status, kind in ERRORS.items() if isinstance(error, kind)),
+        grpc.StatusCode.INTERNAL,
     )
     written = common.ItemError(
         code=status.value[0],
@@ -241,7 +242,8 @@ def _to_status_message(error: PeripetyError) -> status_pb2.Status:
     for key, value in list(error.details.items())[:_DETAIL_ENTRIES]:
         info.metadata[_truncate(key, _DETAIL_BYTES)] = _truncate(value, _DETAIL_BYTES)
     status = status_pb2.Status(
-        code=STATUS[error.kind].value[0], message=_truncate(error.message, _MESSAGE_BYTES)
+        code=STATUS[error.kind].value[0],
+        message=_truncate(error.message, _MESSAGE_BYTES),
     )
     if error.retry_after is not None:
         _add_detail(status, error_details_pb2.RetryInfo(retry_delay=_to_duration(error.retry_after)))

@@ -67,9 +67,9 @@ class GateWithRepair:
         """Run the gate; if only the budget is missed, repair and run it again on fresh runs.
 
         Yields:
-            Progress of the gate as a fraction of its work, and `NumbersMoved` after a repair.
+            Progress of the gate as a fraction of its work, and `NumbersAdjusted` after a repair.
         """
-        async with closing(self._judged(0, "simulating runs without a model", 0.0)) as steps:
+        async with closing(self._evaluate(0, "simulating runs without a model", 0.0)) as steps:
             async for step in steps:
                 yield step
         first = self.verdict
@@ -78,19 +78,19 @@ class GateWithRepair:
         yield Progress(ProgressStage.REPAIRING, f"{first.miss.value}: looking for the smallest change", 0.4)
         found = await repair(self.program, first.miss, self._options, self._workers)
         if found.program is None:
-            self._add(_out_of_reach_finding(found))
+            self._add_finding(_out_of_reach_finding(found))
             return
         self.program, self.edits = found.program, found.edits
         yield NumbersAdjusted(self.edits, first.report)
         async with closing(
-            self._judged(FIRST_FRESH_RUN, "confirming the change on fresh runs", 0.7)
+            self._evaluate(FIRST_FRESH_RUN, "confirming the change on fresh runs", 0.7),
         ) as steps:
             async for step in steps:
                 yield step
-        if not self.verdict.accepted:
-            self._add(_not_confirmed_finding())
+        if not self.verdict.is_accepted:
+            self._add_finding(_not_confirmed_finding())
 
-    async def _judged(self, first_run: int, purpose: str, since: float) -> AsyncIterator[Progress]:
+    async def _evaluate(self, first_run: int, purpose: str, since: float) -> AsyncIterator[Progress]:
         steps = evaluate(self.program, self._options, self._workers, first_run=first_run)
         yield Progress(ProgressStage.DRY_RUNNING, purpose, since)
         async with closing(steps):
@@ -101,7 +101,7 @@ class GateWithRepair:
                     share = step.runs / self._options.max_runs
                     yield Progress(ProgressStage.DRY_RUNNING, describe_rate(step), since + 0.3 * share)
 
-    def _add(self, finding: Finding) -> None:
+    def _add_finding(self, finding: Finding) -> None:
         self._verdict = replace(self.verdict, findings=(*self.verdict.findings, finding))
 
 
@@ -135,7 +135,7 @@ class ScenarioRegistrar:
         self._programs = programs
         self._registry = registry
 
-    async def compile(
+    async def register(
         self,
         document: bytes,
         options: DryRunOptions,
@@ -152,7 +152,7 @@ class ScenarioRegistrar:
             version_of: the stored scenario that gets the document as its latest version.
 
         Yields:
-            Progress, `NumbersMoved` after a repair, and `Compiled` or `NotCompiled` as the last event.
+            Progress, `NumbersAdjusted` after a repair, and `Compiled` or `RegistrationFailed` as the last event.
 
         Raises:
             InvalidArgumentError: the document is empty or too large, or an option is out of range.
@@ -162,7 +162,7 @@ class ScenarioRegistrar:
         validate_document_size(document)
         validate_options(options)
         if version_of is not None:
-            await self._registry.compiled(version_of)
+            await self._registry.get_scenario(version_of)
         yield Progress(ProgressStage.VALIDATING, "checking the document", 0.0)
         findings = await self._workers.run(engine.validate, document)
         if filter_errors(findings):
@@ -175,8 +175,12 @@ class ScenarioRegistrar:
             async for event in events:
                 yield event
 
-    async def recompile(
-        self, scenario_id: str, options: DryRunOptions, *, auto_repair: bool = True
+    async def register_again(
+        self,
+        scenario_id: str,
+        options: DryRunOptions,
+        *,
+        auto_repair: bool = True,
     ) -> AsyncIterator[RegistrationEvent]:
         """Validate and register the latest version of a stored scenario again.
 
@@ -185,8 +189,8 @@ class ScenarioRegistrar:
             NotFoundError: the scenario does not exist.
         """
         validate_options(options)
-        scenario = await self._registry.compiled(scenario_id)
-        program = await self._programs.of(scenario.spec_hash, scenario.document)
+        scenario = await self._registry.get_scenario(scenario_id)
+        program = await self._programs.load(scenario.spec_hash, scenario.document)
         # Canonical form may contain numbers that strict validation rejects, so only the rules are validated.
         findings = await self._workers.run(validate_parsed, program.spec)
         accepting = self._accept(
@@ -221,15 +225,20 @@ class ScenarioRegistrar:
             async for step in steps:
                 yield _scale_progress(step)
         verdict = trial.verdict
-        if not verdict.accepted:
+        if not verdict.is_accepted:
             yield RegistrationFailed(verdict.findings, verdict.report)
             return
         yield Progress(ProgressStage.STORING, "storing the scenario", 0.95)
         remaining = (*findings, *verdict.findings)
         record = await self._registry.save(
-            trial.program, verdict.report, trial.edits, remaining, version_of=version_of, follows=follows
+            trial.program,
+            verdict.report,
+            trial.edits,
+            remaining,
+            version_of=version_of,
+            follows=follows,
         )
-        self._programs.keep(trial.program)
+        self._programs.put(trial.program)
         yield ScenarioRegistered(record)
 
 

@@ -85,7 +85,7 @@ async def put_certificate(scenario_id: str, certificate: Certificate, connection
             certificate_hash=name,
             document=document,
             create_time=time.time(),
-        )
+        ),
     )
     return name
 
@@ -111,16 +111,18 @@ async def get_certificate(name: str, connection: AsyncConnection) -> Certificate
 async def get_latest_document(scenario_id: str, spec_hash: str, connection: AsyncConnection) -> bytes | None:
     """Return the document of the latest certificate of a version; None without one."""
     query = select(_certificate_columns.document).where(
-        _certificate_columns.scenario_id == scenario_id, _certificate_columns.spec_hash == spec_hash
+        _certificate_columns.scenario_id == scenario_id,
+        _certificate_columns.spec_hash == spec_hash,
     )
     document: bytes | None = await connection.scalar(
-        query.order_by(_certificate_columns.position.desc()).limit(1)
+        query.order_by(_certificate_columns.position.desc()).limit(1),
     )
     return document
 
 
 def latest_hash_query(
-    scenario_id: ColumnElement[str] | str, spec_hash: ColumnElement[str] | str
+    scenario_id: ColumnElement[str] | str,
+    spec_hash: ColumnElement[str] | str,
 ) -> ScalarSelect[str]:
     """Return a subquery for the hash of the latest certificate of a version; null without one."""
     return (
@@ -151,24 +153,24 @@ class ProgramCache:
     """
 
     def __init__(self, most: int = _DEFAULT_CAPACITY) -> None:
-        self._kept: LruCache[Program] = LruCache(most)
+        self._programs: LruCache[Program] = LruCache(most)
 
-    def kept(self, spec_hash: str) -> Program | None:
+    def get(self, spec_hash: str) -> Program | None:
         """Return the cached program of a version; None on a miss."""
-        return self._kept.find(spec_hash)
+        return self._programs.get(spec_hash)
 
-    async def of(self, spec_hash: str, document: bytes) -> Program:
+    async def load(self, spec_hash: str, document: bytes) -> Program:
         """Return the program of a version; compile it on a miss.
 
         Args:
             spec_hash: the hash of the version.
             document: the stored document: valid and canonical.
         """
-        return self.kept(spec_hash) or self.keep(await asyncio.to_thread(engine.compile_trusted, document))
+        return self.get(spec_hash) or self.put(await asyncio.to_thread(engine.compile_trusted, document))
 
-    def keep(self, program: Program) -> Program:
+    def put(self, program: Program) -> Program:
         """Store a program that was compiled elsewhere; return the cached one, which may be an earlier one."""
-        return self._kept.keep(program.spec_hash, program)
+        return self._programs.put(program.spec_hash, program)
 
 
 _table = versions_table(
@@ -183,9 +185,9 @@ _table = versions_table(
     Column("findings", Text, nullable=False),
 )
 _scenario_columns = _table.c
-_versions = VersionedStore.of(_table, "scenario_id", "spec_hash")
+_versions = VersionedStore.from_table(_table, "scenario_id", "spec_hash")
 _certificate = latest_hash_query(_scenario_columns.scenario_id, _scenario_columns.spec_hash).label(
-    "certificate_hash"
+    "certificate_hash",
 )
 
 
@@ -231,7 +233,7 @@ class ScenarioRegistry:
             NotFoundError: the scenario `version_of` does not exist, or was deleted meanwhile.
         """
         scenario_id = version_of or derive_id("scn", program.spec_hash)
-        same = _versions.same(scenario_id, program.spec_hash)
+        same = _versions.is_version(scenario_id, program.spec_hash)
         async with self._database.write() if connection is None else nullcontext(connection) as within:
             if version_of is not None:
                 await _require_latest(version_of, follows, within)
@@ -266,31 +268,34 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: the scenario or version does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             row = await _versions.find(_select_versions(), scenario_id, spec_hash, connection)
         if row is None:
             raise _not_found_error(scenario_id, spec_hash)
         return _row_to_record(row)
 
-    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
+    async def get_scenario(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
         """Return the version to play, by default the latest."""
         return (await self.get(scenario_id, spec_hash)).scenario
 
-    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+    async def get_certificate_document(self, scenario_id: str, spec_hash: str) -> bytes | None:
         """Return the document of the latest certificate of a version; None without one."""
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await get_latest_document(scenario_id, spec_hash, connection)
 
-    async def scenarios(self, asked_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
+    async def list_scenarios(self, page_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
         """Return a page of all scenarios, each in its latest version.
 
         Raises:
             InvalidArgumentError: the size is negative, or the token is invalid.
         """
-        return await self._page(_versions.latest, asked_size, page_token)
+        return await self._page(_versions.is_latest, page_size, page_token)
 
-    async def versions(
-        self, scenario_id: str, asked_size: int = 0, page_token: str = ""
+    async def list_versions(
+        self,
+        scenario_id: str,
+        page_size: int = 0,
+        page_token: str = "",
     ) -> Page[ScenarioSummary]:
         """Return a page of the versions of a scenario.
 
@@ -298,7 +303,7 @@ class ScenarioRegistry:
             InvalidArgumentError: the size is negative, or the token is invalid.
             NotFoundError: the scenario does not exist.
         """
-        page = await self._page(_scenario_columns.scenario_id == scenario_id, asked_size, page_token)
+        page = await self._page(_scenario_columns.scenario_id == scenario_id, page_size, page_token)
         if not page.items and not page_token:
             raise _not_found_error(scenario_id)
         return page
@@ -318,29 +323,32 @@ class ScenarioRegistry:
             raise _not_found_error(scenario_id)
         await delete_certificates(scenario_id, connection)
 
-    async def certify(self, scenario_id: str, certificate: Certificate) -> None:
+    async def add_certificate(self, scenario_id: str, certificate: Certificate) -> None:
         """Store a certificate as the latest one of its version.
 
         Raises:
             NotFoundError: the scenario or version does not exist.
         """
-        same = _versions.same(scenario_id, certificate.spec_hash)
+        same = _versions.is_version(scenario_id, certificate.spec_hash)
         async with self._database.write() as connection:
             if await connection.scalar(select(_scenario_columns.position).where(*same)) is None:
                 raise _not_found_error(scenario_id, certificate.spec_hash)
             await put_certificate(scenario_id, certificate, connection)
 
-    async def certificate(self, certificate_hash: str) -> Certificate:
+    async def get_certificate(self, certificate_hash: str) -> Certificate:
         """Return a certificate that is stored with a scenario.
 
         Raises:
             NotFoundError: the certificate does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await get_certificate(certificate_hash, connection)
 
     async def _page(
-        self, which: ColumnElement[bool], asked_size: int, page_token: str
+        self,
+        which: ColumnElement[bool],
+        page_size: int,
+        page_token: str,
     ) -> Page[ScenarioSummary]:
         query = select(
             _scenario_columns.position,
@@ -351,8 +359,8 @@ class ScenarioRegistry:
             _scenario_columns.create_time,
             _certificate,
         ).where(which)
-        async with self._database.read() as connection:
-            page = await _versions.page(query, asked_size, page_token, connection)
+        async with self._database.read_variable() as connection:
+            page = await _versions.list_page(query, page_size, page_token, connection)
         return Page(tuple(map(_row_to_summary, page.items)), page.next_page_token)
 
 
@@ -408,7 +416,7 @@ def _row_to_record(row: Any) -> ScenarioRecord:
     ]
     return ScenarioRecord(
         scenario,
-        DryRunReport.of(json.loads(row.dry_run)),
+        DryRunReport.from_json(json.loads(row.dry_run)),
         tuple(NumberEdit(**edit) for edit in json.loads(row.edits)),
         tuple(Finding(**finding) for finding in findings),
         row.certificate_hash,

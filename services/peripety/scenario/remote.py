@@ -25,12 +25,12 @@ class RemoteScenarioSource:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = ScenarioServiceStub(channel)
 
-    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
+    async def get_scenario(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
         """Return a stored scenario, in its latest version by default."""
         request = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash or "")
         return responses.scenario_from_proto((await self._stub.GetScenario(request)).scenario)
 
-    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+    async def get_certificate_document(self, scenario_id: str, spec_hash: str) -> bytes | None:
         """Return the document of the latest certificate of a version; None without one."""
         try:
             scenario = pb.GetScenarioRequest(scenario_id=scenario_id, spec_hash=spec_hash)

@@ -44,7 +44,7 @@ class ScenarioServicer(ScenarioServiceServicer):
 
     Args:
         generator: writes specifications.
-        compiler: registers them.
+        registrar: registers them.
         amender: amends registered scenarios.
         balancer: balances specifications.
         certifier: certifies scenarios.
@@ -58,7 +58,7 @@ class ScenarioServicer(ScenarioServiceServicer):
     def __init__(
         self,
         generator: SpecGenerator,
-        compiler: ScenarioRegistrar,
+        registrar: ScenarioRegistrar,
         amender: Amender,
         balancer: Balancer,
         certifier: Certifier,
@@ -70,51 +70,70 @@ class ScenarioServicer(ScenarioServiceServicer):
     ) -> None:
         self._threads = threads
         self._generator = generator
-        self._compiler = compiler
+        self._registrar = registrar
         self._amender = amender
         self._balancer = balancer
         self._certifier = certifier
         self._inspector = inspector
         self._registry = registry
         self._programs = programs
-        self._record = ResponseRecorder(requests, _LAST)
+        self._recorder = ResponseRecorder(requests, _LAST)
 
     def GenerateScenario(  # noqa: N802 - the contract's name
-        self, request: pb.GenerateScenarioRequest, _context: Any
+        self,
+        request: pb.GenerateScenarioRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.GenerateScenarioResponse]:
         """Write a specification from a description."""
         written = self._generator.generate(pb_requests.order_from_proto(request))
-        return self._record.answers(
-            request, written, responses.generation_event_to_proto, pb.GenerateScenarioResponse
+        return self._recorder.stream(
+            request,
+            written,
+            responses.generation_event_to_proto,
+            pb.GenerateScenarioResponse,
         )
 
     def CompileScenario(  # noqa: N802 - the contract's name
-        self, request: pb.CompileScenarioRequest, _context: Any
+        self,
+        request: pb.CompileScenarioRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.CompileScenarioResponse]:
         """Validate, dry-run, repair and store a specification."""
-        compiled = self._compiling(request)
-        return self._record.answers(
-            request, compiled, responses.registration_event_to_proto, pb.CompileScenarioResponse
+        compiled = self._register_source(request)
+        return self._recorder.stream(
+            request,
+            compiled,
+            responses.registration_event_to_proto,
+            pb.CompileScenarioResponse,
         )
 
     def AmendScenario(  # noqa: N802 - the contract's name
-        self, request: pb.AmendScenarioRequest, _context: Any
+        self,
+        request: pb.AmendScenarioRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.AmendScenarioResponse]:
         """Amend a stored scenario by a text."""
         amended = self._amender.amend(pb_requests.amendment_from_proto(request))
-        return self._record.answers(request, amended, _amend_response, pb.AmendScenarioResponse)
+        return self._recorder.stream(request, amended, _amend_response, pb.AmendScenarioResponse)
 
     def BalanceScenario(  # noqa: N802 - the contract's name
-        self, request: pb.BalanceScenarioRequest, _context: Any
+        self,
+        request: pb.BalanceScenarioRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.BalanceScenarioResponse]:
         """Move the numbers of a specification until the fail rate of a persona is in the target."""
         balanced = self._balancer.balance(pb_requests.balance_order_from_proto(request))
-        return self._record.answers(
-            request, balanced, responses.balance_event_to_proto, pb.BalanceScenarioResponse
+        return self._recorder.stream(
+            request,
+            balanced,
+            responses.balance_event_to_proto,
+            pb.BalanceScenarioResponse,
         )
 
     async def ValidateScenarios(  # noqa: N802 - the contract's name
-        self, requests: AsyncIterator[pb.ValidateScenariosRequest], _context: Any
+        self,
+        requests: AsyncIterator[pb.ValidateScenariosRequest],
+        _context: Any,
     ) -> AsyncIterator[pb.ValidateScenariosResponse]:
         """Validate many specifications, in any order."""
         first = await anext(aiter(requests), None)
@@ -125,7 +144,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         validate_certificate_options(options.certificate, ".certificate")
         sequence = 0
         async with closing(
-            validate_stream(_iter_documents(first, requests), options, self._threads)
+            validate_stream(_iter_documents(first, requests), options, self._threads),
         ) as found:
             async for some in found:
                 for response in pb_requests.verdicts_to_proto(some):
@@ -133,7 +152,9 @@ class ScenarioServicer(ScenarioServiceServicer):
                     yield response
 
     async def GetScenario(  # noqa: N802 - the contract's name
-        self, request: pb.GetScenarioRequest, _context: Any
+        self,
+        request: pb.GetScenarioRequest,
+        _context: Any,
     ) -> pb.GetScenarioResponse:
         """Return a stored scenario."""
         require_field(request.scenario_id, ".scenario_id", "is required")
@@ -141,34 +162,44 @@ class ScenarioServicer(ScenarioServiceServicer):
         return pb.GetScenarioResponse(scenario=responses.scenario_to_proto(record))
 
     async def ListScenarios(  # noqa: N802 - the contract's name
-        self, request: pb.ListScenariosRequest, _context: Any
+        self,
+        request: pb.ListScenariosRequest,
+        _context: Any,
     ) -> pb.ListScenariosResponse:
         """List stored scenarios."""
-        page = await self._registry.scenarios(request.page_size, request.page_token)
+        page = await self._registry.list_scenarios(request.page_size, request.page_token)
         return pb.ListScenariosResponse(
-            scenarios=responses.summaries_to_proto(page), next_page_token=page.next_page_token
+            scenarios=responses.summaries_to_proto(page),
+            next_page_token=page.next_page_token,
         )
 
     async def ListScenarioVersions(  # noqa: N802 - the contract's name
-        self, request: pb.ListScenarioVersionsRequest, _context: Any
+        self,
+        request: pb.ListScenarioVersionsRequest,
+        _context: Any,
     ) -> pb.ListScenarioVersionsResponse:
         """List the versions of a stored scenario."""
         require_field(request.scenario_id, ".scenario_id", "is required")
-        page = await self._registry.versions(request.scenario_id, request.page_size, request.page_token)
+        page = await self._registry.list_versions(request.scenario_id, request.page_size, request.page_token)
         return pb.ListScenarioVersionsResponse(
-            versions=responses.summaries_to_proto(page), next_page_token=page.next_page_token
+            versions=responses.summaries_to_proto(page),
+            next_page_token=page.next_page_token,
         )
 
     async def DeleteScenario(  # noqa: N802 - the contract's name
-        self, request: pb.DeleteScenarioRequest, _context: Any
+        self,
+        request: pb.DeleteScenarioRequest,
+        _context: Any,
     ) -> pb.DeleteScenarioResponse:
         """Delete a stored scenario."""
         require_field(request.scenario_id, ".scenario_id", "is required")
-        await self._record.change_once(request, partial(self._registry.delete, request.scenario_id))
+        await self._recorder.execute_once(request, partial(self._registry.delete, request.scenario_id))
         return pb.DeleteScenarioResponse()
 
     async def InspectScenario(  # noqa: N802 - the contract's name
-        self, request: pb.InspectScenarioRequest, _context: Any
+        self,
+        request: pb.InspectScenarioRequest,
+        _context: Any,
     ) -> pb.InspectScenarioResponse:
         """Return the rule graph of a specification."""
         options = pb_requests.inspection_options_from_proto(request)
@@ -180,48 +211,59 @@ class ScenarioServicer(ScenarioServiceServicer):
         return inspection_to_proto(await self._inspector.inspect_stored(request.scenario_id, options))
 
     async def GetScenarioTools(  # noqa: N802 - the contract's name
-        self, request: pb.GetScenarioToolsRequest, _context: Any
+        self,
+        request: pb.GetScenarioToolsRequest,
+        _context: Any,
     ) -> pb.GetScenarioToolsResponse:
         """Return the actions of a stored scenario as tools."""
         require_field(request.scenario_id, ".scenario_id", "is required")
         provider = pb_requests.provider_from_proto(request.provider)
-        scenario = await self._registry.compiled(request.scenario_id, request.spec_hash or None)
-        program = await self._programs.of(scenario.spec_hash, scenario.document)
+        scenario = await self._registry.get_scenario(request.scenario_id, request.spec_hash or None)
+        program = await self._programs.load(scenario.spec_hash, scenario.document)
         offered = scenario_tools(program.spec, on_the_wire=provider is not None)
         if provider is not None:
             require_supported(offered, provider)
         return responses.tools_to_proto(offered, program.spec_hash)
 
     def CertifyScenario(  # noqa: N802 - the contract's name
-        self, request: pb.CertifyScenarioRequest, _context: Any
+        self,
+        request: pb.CertifyScenarioRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.CertifyScenarioResponse]:
         """Measure the fairness of a specification."""
-        certified = self._certifying(request)
-        return self._record.answers(
-            request, certified, pb_requests.certify_event_to_proto, pb.CertifyScenarioResponse
+        certified = self._certify_source(request)
+        return self._recorder.stream(
+            request,
+            certified,
+            pb_requests.certify_event_to_proto,
+            pb.CertifyScenarioResponse,
         )
 
     async def GetCertificate(  # noqa: N802 - the contract's name
-        self, request: pb.GetCertificateRequest, _context: Any
+        self,
+        request: pb.GetCertificateRequest,
+        _context: Any,
     ) -> pb.GetCertificateResponse:
         """Return the certificate of a stored scenario."""
         require_field(request.certificate_hash, ".certificate_hash", "is required")
-        kept = await self._registry.certificate(request.certificate_hash)
+        kept = await self._registry.get_certificate(request.certificate_hash)
         return pb.GetCertificateResponse(certificate=pb_requests.certificate_to_proto(kept))
 
     async def CheckCertificate(  # noqa: N802 - the contract's name
-        self, request: pb.CheckCertificateRequest, _context: Any
+        self,
+        request: pb.CheckCertificateRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.CheckCertificateResponse]:
         """Recompute a certificate and compare."""
         require_field(request.document, ".document", "is required")
         sequence = 0
-        async with closing(self._certifier.check(request.document, request.spec)) as compared:
+        async with closing(self._certifier.verify(request.document, request.spec)) as compared:
             async for event in compared:
                 response = pb_requests.check_event_to_proto(event)
                 response.sequence = sequence = sequence + 1
                 yield response
 
-    def _certifying(self, request: pb.CertifyScenarioRequest) -> AsyncIterator[CertifyEvent]:
+    def _certify_source(self, request: pb.CertifyScenarioRequest) -> AsyncIterator[CertifyEvent]:
         options = pb_requests.certificate_options_from_proto(request.options)
         source = request.WhichOneof("source")
         require_field(source, ".source", _SOURCE)
@@ -230,35 +272,41 @@ class ScenarioServicer(ScenarioServiceServicer):
         require_field(request.scenario_id, ".scenario_id", "is empty; name a stored scenario")
         return self._certifier.certify_stored(request.scenario_id, options)
 
-    def _compiling(self, request: pb.CompileScenarioRequest) -> AsyncIterator[RegistrationEvent]:
+    def _register_source(self, request: pb.CompileScenarioRequest) -> AsyncIterator[RegistrationEvent]:
         options = pb_requests.dry_run_options_from_proto(request.dry_run)
         auto_repair = request.auto_repair if request.HasField("auto_repair") else True
         source = request.WhichOneof("source")
         require_field(source, ".source", _SOURCE)
         if source == "spec":
             version_of = request.version_of or None
-            return self._compiler.compile(
-                request.spec, options, auto_repair=auto_repair, version_of=version_of
+            return self._registrar.register(
+                request.spec,
+                options,
+                auto_repair=auto_repair,
+                version_of=version_of,
             )
         require_field(request.scenario_id, ".scenario_id", "is empty; name a stored scenario")
         require_field(
-            not request.version_of, ".version_of", "goes with spec; a stored scenario stays what it is"
+            not request.version_of,
+            ".version_of",
+            "goes with spec; a stored scenario stays what it is",
         )
-        return self._compiler.recompile(request.scenario_id, options, auto_repair=auto_repair)
+        return self._registrar.register_again(request.scenario_id, options, auto_repair=auto_repair)
 
 
 def _amend_response(
     event: AmendEvent | PendingResponse[AmendmentCompleted],
 ) -> pb.AmendScenarioResponse | PendingResponse[pb.AmendScenarioResponse]:
     return (
-        event.told(responses.amendment_event_to_proto)
+        event.map(responses.amendment_event_to_proto)
         if isinstance(event, PendingResponse)
         else responses.amendment_event_to_proto(event)
     )
 
 
 async def _iter_documents(
-    first: pb.ValidateScenariosRequest, others: AsyncIterator[pb.ValidateScenariosRequest]
+    first: pb.ValidateScenariosRequest,
+    others: AsyncIterator[pb.ValidateScenariosRequest],
 ) -> AsyncIterator[list[Document[str]]]:
     """Yield the specifications of each message."""
     yield _documents_in_message(first)

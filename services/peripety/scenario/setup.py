@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 async def register_service(wiring: ServiceContainer) -> None:
     """Register `ScenarioSource`, `Programs` and the gRPC service; the gateway must be available."""
-    gateway = wiring.local(ModelGateway)
+    gateway = wiring.get_local(ModelGateway)
     if gateway is None:
-        gateway = RemoteModelGateway(wiring.channel("gateway"))
-    database = await wiring.database()
+        gateway = RemoteModelGateway(wiring.get_channel("gateway"))
+    database = await wiring.get_database()
     registry = ScenarioRegistry(database)
-    wiring.provide(ScenarioSource, registry)
+    wiring.register(ScenarioSource, registry)
     programs = ProgramCache()
-    wiring.provide(ProgramCache, programs)
+    wiring.register(ProgramCache, programs)
     workers = WorkerPool()
     wiring.resources.callback(workers.close)
     threads = FairThreadPool()
@@ -44,7 +44,7 @@ async def register_service(wiring: ServiceContainer) -> None:
         DraftCache(
             ScenarioGenerator(gateway, wiring.config.model_provider, workers),
             database,
-            wiring.config.answerer,
+            wiring.config.default_model_identity,
         ),
         ScenarioRegistrar(registry, programs, workers),
         Amender(gateway, wiring.config.model_provider, registry, programs, workers),
@@ -57,4 +57,4 @@ async def register_service(wiring: ServiceContainer) -> None:
         threads,
     )
     add_ScenarioServiceServicer_to_server(servicer, wiring.server)
-    wiring.register(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)
+    wiring.add_service_name(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)

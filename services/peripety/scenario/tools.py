@@ -55,35 +55,35 @@ class PublicScenario:
         self._visibility = engine.Visibility(spec)
         self._viewer = viewer
 
-    def part_of(self, action: Mapping[str, Any]) -> PublicAction:
+    def filter_action(self, action: Mapping[str, Any]) -> PublicAction:
         """Return the public part of an action of the scenario."""
         conditions = _split_conjunction(action["preconditions"])
-        seen = [one for one in conditions if self._sees_all(find_read_paths(one))]
+        seen = [one for one in conditions if self._can_see_all(find_read_paths(one))]
         derives = {
-            name: logic if self._sees_all(find_read_paths(logic)) else {"var": f"derives.{name}"}
+            name: logic if self._can_see_all(find_read_paths(logic)) else {"var": f"derives.{name}"}
             for name, logic in (action.get("derives") or {}).items()
         }
         return PublicAction(
             preconditions=_join_conjunction(seen),
             has_secret_preconditions=len(seen) < len(conditions),
-            effects=tuple(self.effects(action["effects"])),
+            effects=tuple(self.filter_effects(action["effects"])),
             derives=derives,
         )
 
-    def effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    def filter_effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """Yield the effects that write only public state."""
         for one in effects:
             if one["op"] == "schedule":
-                later = list(self.effects(one["effects"]))
+                later = list(self.filter_effects(one["effects"]))
                 if later:
                     yield {**one, "effects": later}
-            elif "path" not in one or self._sees_all(
-                _iter_written_paths(engine.parse_path(one["path"]), one.get("value"))
+            elif "path" not in one or self._can_see_all(
+                _iter_written_paths(engine.parse_path(one["path"]), one.get("value")),
             ):
                 yield one
 
-    def _sees_all(self, paths: Iterable[Path]) -> bool:
-        audiences = map(self._visibility.audience, paths)
+    def _can_see_all(self, paths: Iterable[Path]) -> bool:
+        audiences = map(self._visibility.find_audience, paths)
         return all(audience is None or self._viewer in audience for audience in audiences)
 
 
@@ -171,13 +171,15 @@ def _with_wire_names(offered: ScenarioTool) -> ScenarioTool:
 
 
 def _action_tool(action: Mapping[str, Any], public: PublicScenario, hurts: Mapping[str, int]) -> ScenarioTool:
-    description = " ".join(_action_sentences(action, public.part_of(action), hurts))
+    description = " ".join(_action_sentences(action, public.filter_action(action), hurts))
     tool = Tool(_ACTION.format(action["id"]), _clip(description), _params_schema(action["params"]))
     return ScenarioTool(tool, action["id"])
 
 
 def _action_sentences(
-    action: Mapping[str, Any], public: PublicAction, hurts: Mapping[str, int]
+    action: Mapping[str, Any],
+    public: PublicAction,
+    hurts: Mapping[str, int],
 ) -> Iterator[str]:
     """Yield the description of an action for a model: its purpose, preconditions, price and effects."""
     name, description = action.get("name") or action["id"], action.get("description") or ""

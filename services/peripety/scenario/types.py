@@ -306,7 +306,7 @@ class ScenarioSummary:
 class ScenarioSource(Protocol):
     """Source of scenarios for sessions."""
 
-    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
+    async def get_scenario(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
         """Return a stored scenario, in its latest version by default.
 
         Raises:
@@ -314,7 +314,7 @@ class ScenarioSource(Protocol):
         """
         ...
 
-    async def certificate_of(self, scenario_id: str, spec_hash: str) -> bytes | None:
+    async def get_certificate_document(self, scenario_id: str, spec_hash: str) -> bytes | None:
         """Return the document of the latest certificate of a version; None without one."""
         ...
 
@@ -344,7 +344,7 @@ class AmendmentOrder:
     Attributes:
         scenario_id: the scenario; its latest version is amended.
         instruction: the change, in any language.
-        expected: hash of the version that the change is based on; None for the latest.
+        expected_hash: hash of the version that the change is based on; None for the latest.
         model: as in `GenerateRequest.model`.
         level: the level that the result must pass, at least a dry-run; None for the level of the present
             version.
@@ -353,7 +353,7 @@ class AmendmentOrder:
 
     scenario_id: str
     instruction: str
-    expected: str | None = None
+    expected_hash: str | None = None
     model: str | None = None
     level: ValidationLevel | None = None
     limits: GenerationLimits = field(default_factory=GenerationLimits)

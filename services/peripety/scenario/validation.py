@@ -106,7 +106,9 @@ def validate_options(options: DryRunOptions) -> None:
     _validate_seed(options.seed, ".dry_run.seed")
     enough = BLOCK <= options.max_runs <= _MAX_RUNS
     require_field(
-        enough, ".dry_run.max_runs", f"must be from {BLOCK} to {_MAX_RUNS}, or 0 for the usual number"
+        enough,
+        ".dry_run.max_runs",
+        f"must be from {BLOCK} to {_MAX_RUNS}, or 0 for the usual number",
     )
     _validate_horizon(options.horizon, ".dry_run.horizon")
 
@@ -144,7 +146,7 @@ def _validate_seed(seed: int | None, field: str) -> None:
 
 def collect_proof_findings(program: Program) -> tuple[Finding, ...]:
     """Return the findings from proofs over all runs, up to the scenario's own horizon."""
-    return proofs_to_findings(program.proofs())
+    return proofs_to_findings(program.prove())
 
 
 def proofs_to_findings(proofs: Iterable[Proof]) -> tuple[Finding, ...]:

@@ -46,7 +46,9 @@ class HealthServicer(health.aio.HealthServicer):
     """Standard health service; the response metadata contain the version and the engine core."""
 
     async def Check(  # noqa: N802 - the name is the protocol's
-        self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext[Any, Any]
+        self,
+        request: health_pb2.HealthCheckRequest,
+        context: grpc.aio.ServicerContext[Any, Any],
     ) -> health_pb2.HealthCheckResponse:
         """Return the state of one service, or of the whole server for the empty name."""
         await context.send_initial_metadata(((CORE_KEY, engine.BACKEND), (VERSION_KEY, __version__)))
@@ -87,14 +89,18 @@ class ServerApp:
     """
 
     def __init__(
-        self, wiring: ServiceContainer, interceptor: CallInterceptor, health: HealthServicer, address: str
+        self,
+        wiring: ServiceContainer,
+        interceptor: CallInterceptor,
+        health: HealthServicer,
+        address: str,
     ) -> None:
         self._server = wiring.server
-        self._stopping = wiring.stopping
+        self._stopping = wiring.stop_callbacks
         self._drain_seconds = wiring.config.drain_seconds
         self._interceptor = interceptor
         self._health = health
-        self._stops: list[asyncio.Task[None]] = []
+        self._drain_tasks: list[asyncio.Task[None]] = []
         self.address = address
         self.port = split_address(address)[1]
         self.services = tuple(wiring.services)
@@ -120,19 +126,21 @@ class ServerApp:
         seconds = self._drain_seconds if grace is None else grace
         _log.info("stopping", extra={"grace_seconds": seconds})
         await self._health.enter_graceful_shutdown()
-        self._interceptor.turn_away()
+        self._interceptor.reject_new_calls()
         # gRPC cancels calls that arrive while it stops, without a status that makes the client try elsewhere.
         await asyncio.sleep(min(seconds, _LATE_CALL_SECONDS))
         await asyncio.gather(self._server.stop(seconds), *(stop() for stop in self._stopping))
 
     def _on_signal(self) -> None:
-        grace = 0.0 if self._stops else None
-        self._stops.append(asyncio.ensure_future(self.drain(grace)))
+        grace = 0.0 if self._drain_tasks else None
+        self._drain_tasks.append(asyncio.ensure_future(self.drain(grace)))
 
 
 @asynccontextmanager
 async def serve(
-    config: Config, services: Collection[str] = SERVICES, address: str | None = None
+    config: Config,
+    services: Collection[str] = SERVICES,
+    address: str | None = None,
 ) -> AsyncIterator[ServerApp]:
     """Serve the named services until the block ends.
 
@@ -180,7 +188,9 @@ async def _script_server(config: Config, services: Collection[str]) -> AsyncIter
 
 @asynccontextmanager
 async def serve_registered(
-    config: Config, binds: Iterable[RegisterService], address: str | None = None
+    config: Config,
+    registrations: Iterable[RegisterService],
+    address: str | None = None,
 ) -> AsyncIterator[ServerApp]:
     """Serve the services that the bind functions register; `serve` without the lookup by name."""
     address = address or config.listen
@@ -195,8 +205,8 @@ async def serve_registered(
     )
     async with AsyncExitStack() as resources:
         try:
-            wiring = ServiceContainer(config, server, resources, endless=endless)
-            for bind in binds:
+            wiring = ServiceContainer(config, server, resources, methods_without_deadline=endless)
+            for bind in registrations:
                 await bind(wiring)
             health = HealthServicer()
             await health.add_to(server, wiring.services)

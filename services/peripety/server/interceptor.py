@@ -74,15 +74,15 @@ class _Method:
         behavior: Callable[..., Any] = h.unary_unary or h.unary_stream or h.stream_unary or h.stream_stream
         return behavior
 
-    def request(self, raw: Any) -> Any:
+    def decode_request(self, raw: Any) -> Any:
         """Return the decoded request, or the stream of decoded requests."""
-        return self._decoded(raw) if self.handler.request_streaming else self._decode(raw)
+        return self._decode_stream(raw) if self.handler.request_streaming else self._decode_message(raw)
 
-    async def _decoded(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async def _decode_stream(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         async for raw in stream:
-            yield self._decode(raw)
+            yield self._decode_message(raw)
 
-    def _decode(self, raw: bytes) -> Any:
+    def _decode_message(self, raw: bytes) -> Any:
         try:
             return (
                 _normalized(self.handler.request_deserializer(raw))
@@ -95,7 +95,7 @@ class _Method:
                 code="UNDECODABLE_REQUEST",
             ) from None
 
-    def encode(self, max_bytes: int, message: Any) -> bytes:
+    def encode_response(self, max_bytes: int, message: Any) -> bytes:
         """Return the bytes of a response, or raise an error if it exceeds the size limit.
 
         A handler may return bytes: a message for many clients is then encoded once.
@@ -136,9 +136,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     def __init__(self, config: Config, endless: Container[str] = ()) -> None:
         self._config = config
         self._endless = endless
-        self._under_way = 0
+        self._active_calls = 0
         self._is_stopping = False
-        self._watches: set[asyncio.Timeout] = set()
+        self._infrastructure_timeouts: set[asyncio.Timeout] = set()
         self._wrapped: dict[str, _Handler] = {}
 
     async def intercept_service(
@@ -155,23 +155,23 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             self._wrapped[name] = self._wrap(_Method(name, handler))
         return self._wrapped[name]
 
-    def turn_away(self) -> None:
+    def reject_new_calls(self) -> None:
         """Reject new calls, and end health and reflection streams, which would delay the shutdown."""
         self._is_stopping = True
         now = asyncio.get_running_loop().time()
-        for watch in self._watches:
+        for watch in self._infrastructure_timeouts:
             watch.reschedule(now)
 
     def _wrap(self, method: _Method) -> _Handler:
-        encode = partial(method.encode, self._config.max_message_bytes)
+        encode = partial(method.encode_response, self._config.max_message_bytes)
 
         async def reply(raw: Any, call: _Call) -> bytes:
-            async with self._around(method, call):
-                return encode(await method.behavior(method.request(raw), call))
+            async with self._call_scope(method, call):
+                return encode(await method.behavior(method.decode_request(raw), call))
 
         async def stream(raw: Any, call: _Call) -> None:
-            async with self._around(method, call):
-                replies = method.behavior(method.request(raw), call)
+            async with self._call_scope(method, call):
+                replies = method.behavior(method.decode_request(raw), call)
                 await (replies if inspect.isawaitable(replies) else _write_responses(call, replies))
 
         streams = (method.handler.request_streaming, method.handler.response_streaming)
@@ -180,13 +180,13 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return wrapped
 
     @asynccontextmanager
-    async def _around(self, method: _Method, call: _Call) -> AsyncIterator[None]:
+    async def _call_scope(self, method: _Method, call: _Call) -> AsyncIterator[None]:
         request_id = _request_id(call)
         call.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
         call_context.begin_call(request_id=request_id, timeout=call.time_remaining())
         started, code = time.perf_counter(), None
         try:
-            async with self._watched() if method.is_infrastructure else self._admitted(method):
+            async with self._infrastructure_scope() if method.is_infrastructure else self._admission(method):
                 yield
             code = grpc.StatusCode.OK
         except grpc.aio.BaseError:
@@ -201,17 +201,17 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             _log_call(method, code or _interruption_code(call), started)
 
     @asynccontextmanager
-    async def _admitted(self, method: _Method) -> AsyncIterator[None]:
+    async def _admission(self, method: _Method) -> AsyncIterator[None]:
         """Admit a call if a slot is free, and set a default deadline if the caller set none."""
         if self._is_stopping:
             raise _stopping_error()
-        if self._under_way >= self._config.max_concurrent_calls:
+        if self._active_calls >= self._config.max_concurrent_calls:
             raise ResourceExhaustedError(
-                f"server has {self._under_way} concurrent calls, its limit; retry after a second",
+                f"server has {self._active_calls} concurrent calls, its limit; retry after a second",
                 code="TOO_MANY_CALLS",
                 retry_after=1.0,
             )
-        self._under_way += 1
+        self._active_calls += 1
         try:
             # A deadline of the caller is enforced by the gRPC library, which cancels the call.
             missing = call_context.call_deadline() is None and method.name not in self._endless
@@ -222,21 +222,21 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             ):
                 yield
         finally:
-            self._under_way -= 1
+            self._active_calls -= 1
 
     @asynccontextmanager
-    async def _watched(self) -> AsyncIterator[None]:
+    async def _infrastructure_scope(self) -> AsyncIterator[None]:
         watch = asyncio.timeout(None)
         try:
             async with watch:
-                self._watches.add(watch)
+                self._infrastructure_timeouts.add(watch)
                 yield
         except TimeoutError:
             if not watch.expired():
                 raise
             raise _stopping_error() from None
         finally:
-            self._watches.discard(watch)
+            self._infrastructure_timeouts.discard(watch)
 
 
 async def _write_responses(call: _Call, replies: AsyncGenerator[Any, None]) -> None:

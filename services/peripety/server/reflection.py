@@ -105,5 +105,5 @@ def enable_reflection(service_names: Iterable[str], server: grpc.aio.Server) -> 
         [
             grpc.method_handlers_generic_handler(name, {"ServerReflectionInfo": method})
             for name in SERVICE_NAMES
-        ]
+        ],
     )

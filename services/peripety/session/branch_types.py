@@ -29,7 +29,7 @@ class ForkRequest:
     seed: int | None = None
     pov: str | None = None
 
-    def named(self) -> SessionRequestKey:
+    def request_key(self) -> SessionRequestKey:
         """Return the idempotency key and digest of the request."""
         return SessionRequestKey(self.request_id, request_digest_of(asdict(self)))
 
@@ -52,7 +52,7 @@ class RewindRequest:
     expected_turn: int
     pov: str | None = None
 
-    def named(self) -> SessionRequestKey:
+    def request_key(self) -> SessionRequestKey:
         """Return the idempotency key and digest of the request."""
         return SessionRequestKey(self.request_id, request_digest_of(asdict(self)))
 

@@ -58,7 +58,10 @@ _DIFFERENCE_BYTES = 32
 
 
 async def compare(
-    store: SessionStore, rulesets: RulesetCache, room: MessageLimit, request: CompareRequest
+    store: SessionStore,
+    rulesets: RulesetCache,
+    message_limit: MessageLimit,
+    request: CompareRequest,
 ) -> BranchComparison:
     """Return a page of the comparison of two sessions.
 
@@ -67,14 +70,15 @@ async def compare(
         NotFoundError: a session or entity does not exist.
     """
     size, token = resolve_page_size(request.page_size), decode_page_token(request.page_token)
-    here = await store.session(request.session_id)
-    there = await store.session(request.other_session_id)
+    here = await store.get_session(request.session_id)
+    there = await store.get_session(request.other_session_id)
     if here.spec_hash != there.spec_hash:
         raise field_error(
-            ".other_session_id", "plays another scenario version; compare sessions of the same version"
+            ".other_session_id",
+            "plays another scenario version; compare sessions of the same version",
         )
-    ruleset = await rulesets.of(here.spec_hash)
-    view = ruleset.viewers.view(request.pov)
+    ruleset = await rulesets.get(here.spec_hash)
+    view = ruleset.projector.for_viewer(request.pov)
     common = await store.common_turn(here.session_id, there.session_id)
     differing: tuple[StateDifference, ...] = ()
     if token is None:
@@ -90,27 +94,34 @@ async def compare(
             after + 1,
         )
     ]
-    fitting = await asyncio.to_thread(_count_fitting, room, differing, turns[:size])
+    fitting = await asyncio.to_thread(_count_fitting, message_limit, differing, turns[:size])
     page = make_page(turns, fitting, lambda turn: PagePosition(turn.turn))
     return BranchComparison(common, differing, page.items, page.next_page_token)
 
 
 async def _project_turns(
-    store: SessionStore, ruleset: Ruleset, view: ViewerProjection, session: Session, after: int, limit: int
+    store: SessionStore,
+    ruleset: Ruleset,
+    view: ViewerProjection,
+    session: Session,
+    after: int,
+    limit: int,
 ) -> list[TurnView]:
     return [
         TurnView(turn, tuple(project_turn(session, ruleset.spec, view, turn)))
-        for turn in await store.turns(session.session_id, after, limit)
+        for turn in await store.list_turns(session.session_id, after, limit)
     ]
 
 
 def _count_fitting(
-    room: MessageLimit, differing: tuple[StateDifference, ...], turns: list[DivergentTurn]
+    message_limit: MessageLimit,
+    differing: tuple[StateDifference, ...],
+    turns: list[DivergentTurn],
 ) -> int:
     """Return the number of turns that fit in one message after the differences."""
     taken = sum(_DIFFERENCE_BYTES + sum(map(len, _encoded_values(difference))) for difference in differing)
     groups = [[turn for turn in (pair.here, pair.there) if turn is not None] for pair in turns]
-    return room.fitting(groups, taken)
+    return message_limit.count_fitting(groups, taken)
 
 
 def _encoded_values(difference: StateDifference) -> Iterator[bytes]:
@@ -121,10 +132,13 @@ def _encoded_values(difference: StateDifference) -> Iterator[bytes]:
 
 
 def _state_differences(
-    ruleset: Ruleset, view: ViewerProjection, here: Session, there: Session
+    ruleset: Ruleset,
+    view: ViewerProjection,
+    here: Session,
+    there: Session,
 ) -> tuple[StateDifference, ...]:
     one, other = (
-        view.state(ruleset.program.load_state(session.snapshot).tree()) for session in (here, there)
+        view.project_state(ruleset.program.load_state(session.snapshot).tree()) for session in (here, there)
     )
     return tuple(diff_trees(one, other))
 
@@ -154,14 +168,15 @@ async def state_at(store: SessionStore, rulesets: RulesetCache, session_id: str,
         NotFoundError: the session does not exist or has no such turn (`UNKNOWN_TURN`).
         InternalError: the replayed turns differ from the recorded ones.
     """
-    past = await store.past(session_id, turn)
+    past = await store.load_replay_start(session_id, turn)
     if past is None:
         raise NotFoundError(
-            f".turn: the session has not reached turn {turn}; use an earlier one", code="UNKNOWN_TURN"
+            f".turn: the session has not reached turn {turn}; use an earlier one",
+            code="UNKNOWN_TURN",
         )
     if past.session.turn == turn:
         return past.session
-    ruleset = await rulesets.of(past.session.spec_hash)
+    ruleset = await rulesets.get(past.session.spec_hash)
     return await asyncio.to_thread(_replay, ruleset.program, past)
 
 
@@ -169,7 +184,7 @@ def _replay(program: Program, past: ReplayStart) -> Session:
     snapshot, memories = past.snapshot, past.memories
     if snapshot is None:
         snapshot = program.new_state(past.session.first_seed).to_json()
-    for number, (record, changes) in enumerate(past.played, past.start + 1):
+    for number, (record, changes) in enumerate(past.records, past.start + 1):
         played = replay_turn(program, snapshot, engine.loads(record))
         if played.record != record:
             raise InternalError(f"replay of turn {number} of a session differs from its record")
@@ -218,13 +233,13 @@ class BranchManager:
     Args:
         store: stores the sessions.
         rulesets: the programs of their scenarios.
-        room: size limit of a page of turns.
+        message_limit: size limit of a page of turns.
     """
 
-    def __init__(self, store: SessionStore, rulesets: RulesetCache, room: MessageLimit) -> None:
+    def __init__(self, store: SessionStore, rulesets: RulesetCache, message_limit: MessageLimit) -> None:
         self._store = store
         self._rulesets = rulesets
-        self._room = room
+        self._message_limit = message_limit
 
     async def fork(self, request: ForkRequest) -> SessionView:
         """Create a session that shares the first turns of another; idempotent by request id.
@@ -236,16 +251,16 @@ class BranchManager:
             ConflictError: the turn was rewound meanwhile.
         """
         check_fork(request)
-        named = request.named()
-        session, made = await self._store.made_from(named, request.session_id)
+        named = request.request_key()
+        session, made = await self._store.find_fork_or_parent(named, request.session_id)
         if not made:
-            ruleset = await self._rulesets.of(session.spec_hash)
-            ruleset.viewers.view(request.pov)
+            ruleset = await self._rulesets.get(session.spec_hash)
+            ruleset.projector.for_viewer(request.pov)
             if request.turn is not None and request.turn != session.turn:
                 session = await state_at(self._store, self._rulesets, request.session_id, request.turn)
             fork = _make_fork(ruleset.program, session, request.seed)
             session = await self._store.fork(fork, request.session_id, named)
-        return await self._seen(session, request.pov)
+        return await self._project(session, request.pov)
 
     async def rewind(self, request: RewindRequest) -> SessionView:
         """Undo the last turns of a session; idempotent by request id.
@@ -257,11 +272,11 @@ class BranchManager:
             ConflictError: `STALE_TURN`: the session is not at the expected turn.
         """
         check_rewind(request)
-        named = request.named()
-        now = await self._store.session(request.session_id)
-        (await self._rulesets.of(now.spec_hash)).viewers.view(request.pov)
-        if await self._store.rewound_by(request.session_id, named):
-            now = await self._store.session(request.session_id)  # a concurrent retry may have won
+        named = request.request_key()
+        now = await self._store.get_session(request.session_id)
+        (await self._rulesets.get(now.spec_hash)).projector.for_viewer(request.pov)
+        if await self._store.is_rewound_by_request(request.session_id, named):
+            now = await self._store.get_session(request.session_id)  # a concurrent retry may have won
         else:
             if now.turn != request.expected_turn:
                 raise ConflictError(
@@ -270,9 +285,9 @@ class BranchManager:
                     code="STALE_TURN",
                     details={"turn": str(now.turn), "expected_turn": str(request.expected_turn)},
                 )
-            then = await self._before(now, request.turn)
+            then = await self._state_before(now, request.turn)
             now = await self._store.rewind(now, _make_rewound(now, then), named)
-        return await self._seen(now, request.pov)
+        return await self._project(now, request.pov)
 
     async def compare(self, request: CompareRequest) -> BranchComparison:
         """Compare two sessions: their last common turn, and the differences since.
@@ -282,9 +297,9 @@ class BranchManager:
             NotFoundError: a session or entity does not exist.
         """
         check_comparison(request)
-        return await compare(self._store, self._rulesets, self._room, request)
+        return await compare(self._store, self._rulesets, self._message_limit, request)
 
-    async def _before(self, now: Session, turn: int) -> Session:
+    async def _state_before(self, now: Session, turn: int) -> Session:
         """Return a session as it was at an earlier turn."""
         try:
             return await state_at(self._store, self._rulesets, now.session_id, turn)
@@ -292,13 +307,15 @@ class BranchManager:
             if error.code != "UNKNOWN_TURN":
                 raise
             raise ConflictError(
-                "session was rewound by another request; read it again and retry", code="STALE_TURN"
+                "session was rewound by another request; read it again and retry",
+                code="STALE_TURN",
             ) from None
 
-    async def _seen(self, session: Session, pov: str | None) -> SessionView:
-        ruleset = await self._rulesets.of(session.spec_hash)
+    async def _project(self, session: Session, pov: str | None) -> SessionView:
+        ruleset = await self._rulesets.get(session.spec_hash)
         return await run_in_thread_if_large(
-            lambda: project_session(session, ruleset, pov), len(session.snapshot)
+            lambda: project_session(session, ruleset, pov),
+            len(session.snapshot),
         )
 
 
@@ -313,7 +330,7 @@ def _make_fork(program: Program, parent: Session, seed: int | None) -> Session:
         usage=UsageTotal(),
         created=now,
         updated=now,
-        due=parent.next_due(now),
+        due=parent.next_deadline(now),
     )
     if seed is None or seed == parent.seed:
         return fork
@@ -338,7 +355,7 @@ def _make_rewound(now: Session, then: Session) -> Session:
         then,
         last_sequence=now.last_sequence + 1,
         updated=moment,
-        due=then.next_due(moment),
+        due=then.next_deadline(moment),
         line_id=str(uuid.uuid4()),
         usage=now.usage,
         parent=parent,

@@ -216,22 +216,24 @@ def _decode_usage(value: Mapping[str, Any]) -> UsageTotal:
 
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     "actions": _tuple_of(lambda value: PlayerAction(**value)),
-    "changes": _tuple_of(Change.of),
+    "changes": _tuple_of(Change.from_json),
     "conduct": lambda value: NarratorStats(**value),
     "errors": _tuple_of(lambda value: RuleError(**value)),
     "legal_actions": tuple,
     "log": _tuple_of(lambda value: LogLine(**value)),
     "reasons": _tuple_of(lambda value: RuleError(**value)),
     "resolution": Resolution,
-    "roll": RollResult.of,
+    "roll": RollResult.from_json,
     "memories": _tuple_of(lambda value: NarratorMemory(**value)),
     "narrator": lambda value: NarratorOptions(
-        **value | {name: Budget(**value[name]) for name in ("turn_budget", "session_budget") if value[name]}
+        **value | {name: Budget(**value[name]) for name in ("turn_budget", "session_budget") if value[name]},
     ),
     "parent": lambda value: ForkOrigin(**value),
     "status": lambda value: Status(**value),
     "table": lambda value: SeatConfig(
-        tuple(Seat(**seat) for seat in value["seats"]), TurnOrder(value["order"]), value["seconds"]
+        tuple(Seat(**seat) for seat in value["seats"]),
+        TurnOrder(value["order"]),
+        value["seconds"],
     ),
     "usage": _decode_usage,
 }

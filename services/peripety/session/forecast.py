@@ -52,14 +52,14 @@ class OutcomeForecast:
     Attributes:
         turn: the turn whose state the simulations start from.
         runs: number of simulations so far.
-        ends: all end conditions, losses first, in the order of the scenario.
+        endings: all end conditions, losses first, in the order of the scenario.
         survived: rate of runs that reached the horizon.
         final: True if all simulations are done.
     """
 
     turn: int
     runs: int
-    ends: tuple[EndingProbability, ...]
+    endings: tuple[EndingProbability, ...]
     survived: Rate
     final: bool
 
@@ -78,7 +78,7 @@ class OutcomeForecaster:
         self._rulesets = rulesets
         self._workers = workers
 
-    async def odds(self, request: ForecastRequest) -> AsyncIterator[OutcomeForecast]:
+    async def forecast(self, request: ForecastRequest) -> AsyncIterator[OutcomeForecast]:
         """Simulate runs and yield the forecast after each batch; the last one covers all runs.
 
         The forecast uses the complete state, including what no entity may see. The session is unchanged.
@@ -90,8 +90,8 @@ class OutcomeForecaster:
             ResourceExhaustedError: the simulations take longer than the time that is left.
         """
         check_forecast_request(request)
-        session = await self._store.session(request.session_id)
-        ruleset = await self._rulesets.of(session.spec_hash)
+        session = await self._store.get_session(request.session_id)
+        ruleset = await self._rulesets.get(session.spec_hash)
         check_ongoing(session)
         check_known_actions(request.actions, ruleset.spec)
         future = await asyncio.to_thread(_initial_state, session, ruleset, request)
@@ -101,7 +101,7 @@ class OutcomeForecaster:
             horizon=request.horizon or _remaining_turns(session, ruleset.spec),
         )
         runs = request.runs or _DEFAULT_RUNS
-        async with closing(SimulationRunner(future, options, self._workers).playing(0, runs)) as reports:
+        async with closing(SimulationRunner(future, options, self._workers).stream(0, runs)) as reports:
             async for report in reports:
                 yield _to_forecast(session.turn, report, ruleset.spec, final=report.runs == runs)
 
@@ -130,7 +130,7 @@ class _SimulatedState:
         """Simulate runs; only the endings are counted."""
         if seed is None or horizon is None or detail or watch:
             raise ValueError("futures have a seed and a horizon, and no detail")
-        return self._program.futures(
+        return self._program.simulate_from(
             self._state,
             runs=runs,
             persona=persona,
@@ -145,11 +145,11 @@ class _SimulatedState:
 def _initial_state(session: Session, ruleset: Ruleset, request: ForecastRequest) -> _SimulatedState:
     """Return the current state after the actions with which every simulation begins."""
     seed = session.seed if session.reseeded else None
-    board = TurnTransaction(ruleset.program, session.snapshot, reseeded=seed)
+    board = TurnTransaction(ruleset.program, session.snapshot, new_seed=seed)
     for call in request.actions:
         board.act(call)
-    if board.acts and not any(act.accepted for act in board.acts):
-        reasons = ruleset.viewers.view(None).failures(board.acts[0].reasons)
+    if board.action_results and not any(act.accepted for act in board.action_results):
+        reasons = ruleset.projector.for_viewer(None).project_failures(board.action_results[0].reasons)
         raise FailedPreconditionError(
             f".actions: none of them is legal now: {reasons[0].message}; try others, or none",
             code="ACTIONS_REJECTED",
@@ -175,11 +175,11 @@ def _to_forecast(turn: int, report: DryRunReport, spec: Mapping[str, Any], *, fi
     return OutcomeForecast(
         turn=turn,
         runs=report.runs,
-        ends=tuple(
-            EndingProbability(condition["id"], kind, Rate.of(counts[condition["id"]], report.runs))
+        endings=tuple(
+            EndingProbability(condition["id"], kind, Rate.from_count(counts[condition["id"]], report.runs))
             for kind, key, counts in counted
             for condition in spec.get(key, ())
         ),
-        survived=Rate.of(report.survived, report.runs),
+        survived=Rate.from_count(report.survived, report.runs),
         final=final,
     )

@@ -32,7 +32,7 @@ def add_memories(
     memories: Iterable[NarratorMemory],
     updates: Iterable[Mapping[str, Any]],
     turn: int,
-    cast: Collection[str],
+    entity_ids: Collection[str],
     audience: str | None = None,
 ) -> tuple[NarratorMemory, ...]:
     """Return the memories after a turn, oldest first.
@@ -44,15 +44,20 @@ def add_memories(
         memories: the memories before the turn, oldest first.
         updates: `hidden_memory_updates` of a valid Outcome; updates for unknown entities are ignored.
         turn: the turn.
-        cast: ids of the scenario's entities.
+        entity_ids: ids of the scenario's entities.
         audience: the entity that the turn was narrated for; None for everyone.
     """
     written = [
         NarratorMemory(
-            turn, update["scope"], update["target_id"], update["content"], update["visibility"], audience
+            turn,
+            update["scope"],
+            update["target_id"],
+            update["content"],
+            update["visibility"],
+            audience,
         )
         for update in updates
-        if update["target_id"] in cast
+        if update["target_id"] in entity_ids
     ]
     return _evict_oldest(_drop_duplicates([*memories, *written]))
 
@@ -107,7 +112,8 @@ def _evict_oldest(memories: Sequence[NarratorMemory]) -> tuple[NarratorMemory, .
 
 
 def diff_memories(
-    before: Sequence[NarratorMemory], now: Sequence[NarratorMemory]
+    before: Sequence[NarratorMemory],
+    now: Sequence[NarratorMemory],
 ) -> tuple[UnchangedMemories | NarratorMemory, ...] | None:
     """Return the diff of two lists of memories, unchanged ones as slices; None if nothing changed."""
     if tuple(before) == tuple(now):
@@ -127,7 +133,8 @@ def diff_memories(
 
 
 def apply_diff(
-    before: Sequence[NarratorMemory], changes: Iterable[UnchangedMemories | NarratorMemory] | None
+    before: Sequence[NarratorMemory],
+    changes: Iterable[UnchangedMemories | NarratorMemory] | None,
 ) -> tuple[NarratorMemory, ...]:
     """Apply a diff to a list of memories."""
     if changes is None:

@@ -35,7 +35,9 @@ def make_canary(seed: int, place: str) -> str:
 
 
 def insert_canaries(
-    spec: Mapping[str, Any], pov: str | None, seed: int
+    spec: Mapping[str, Any],
+    pov: str | None,
+    seed: int,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Insert canaries into the hidden state and into the private state of some other entities.
 
@@ -75,67 +77,69 @@ class TurnMetrics:
         resolution: origin of the narration; None if the turn was not committed.
         conduct: statistics of the narrator.
         degraded: reason of the fallback narration; empty if the narrator succeeded.
-        unfounded: numbers in the prose that do not occur in the narrator's input.
-        leaked: True if restricted information was revealed.
-        used: usage of language models.
+        unsupported_numbers: numbers in the prose that do not occur in the narrator's input.
+        has_leak: True if restricted information was revealed.
+        usage: usage of language models.
         seconds: time from the request to its end.
-        first_prose: time from the request to the first prose; None without prose.
+        seconds_to_prose: time from the request to the first prose; None without prose.
     """
 
     resolution: Resolution | None
     conduct: NarratorStats = field(default_factory=NarratorStats)
     degraded: str = ""
-    unfounded: tuple[str, ...] = ()
-    leaked: bool = False
-    used: UsageTotal = field(default_factory=UsageTotal)
+    unsupported_numbers: tuple[str, ...] = ()
+    has_leak: bool = False
+    usage: UsageTotal = field(default_factory=UsageTotal)
     seconds: float = 0.0
-    first_prose: float | None = None
+    seconds_to_prose: float | None = None
 
     @property
     def is_clean(self) -> bool:
         """True if the turn has no error of any kind."""
         counted = asdict(self.conduct)
         refused = sum(count for name, count in counted.items() if name not in {"tool_rounds", "tool_calls"})
-        return self.resolution is Resolution.NARRATED and not (refused or self.unfounded or self.leaked)
+        return self.resolution is Resolution.NARRATED and not (
+            refused or self.unsupported_numbers or self.has_leak
+        )
 
 
 class NarratorMetrics:
     """Metrics of all turns of a narrator.
 
     Attributes:
-        rounds: the turns, as they ended.
+        turns: the turns, as they ended.
     """
 
     def __init__(self) -> None:
-        self.rounds: list[TurnMetrics] = []
+        self.turns: list[TurnMetrics] = []
 
     def add(self, played: TurnMetrics) -> None:
         """Add a turn."""
-        self.rounds.append(played)
+        self.turns.append(played)
 
     @property
     def is_safe(self) -> bool:
         """True if every turn was committed and nothing was leaked."""
-        return not any(played.resolution is None or played.leaked for played in self.rounds)
+        return not any(played.resolution is None or played.has_leak for played in self.turns)
 
-    def figures(self) -> dict[str, Any]:
+    def to_figures(self) -> dict[str, Any]:
         """Return every figure by name; docs/narrators.md defines them."""
-        conduct = self._conduct
-        used = sum((played.used for played in self.rounds), UsageTotal())
+        conduct = self._total_stats
+        used = sum((played.usage for played in self.turns), UsageTotal())
         return {
-            "rounds": len(self.rounds),
-            "clean_rounds": sum(played.is_clean for played in self.rounds),
+            "rounds": len(self.turns),
+            "clean_rounds": sum(played.is_clean for played in self.turns),
             "event_condition_errors": conduct["rejected_actions"],
             "variable_update_errors": conduct["refused_changes"],
             "malformed_answers": conduct["refused_answers"] - conduct["withheld_secrets"],
             "refused_calls": conduct["refused_calls"],
             "withheld_secrets": conduct["withheld_secrets"],
-            "leaks": sum(played.leaked for played in self.rounds),
-            "unfounded_numbers": sum(len(played.unfounded) for played in self.rounds),
-            "repaired": self._told(Resolution.REPAIRED),
-            "server_resolved": self._told(Resolution.SERVER_RESOLVED),
-            "dead_turns": self._told(None),
-            "degraded": dict(Counter(played.degraded for played in self.rounds if played.degraded)),
+            "leaks": sum(played.has_leak for played in self.turns),
+            "unfounded_numbers": sum(len(played.unsupported_numbers) for played in self.turns),
+            "repaired": self._count_resolution(Resolution.REPAIRED),
+            "server_resolved": self._count_resolution(Resolution.SERVER_RESOLVED),
+            "dead_turns": self._count_resolution(None),
+            "degraded": dict(Counter(played.degraded for played in self.turns if played.degraded)),
             "tool_rounds": conduct["tool_rounds"],
             "tool_calls": conduct["tool_calls"],
             "model_calls": used.calls,
@@ -143,32 +147,32 @@ class NarratorMetrics:
             "cached_tokens": used.usage.cache_read_tokens,
             "output_tokens": used.usage.output_tokens,
             "cost_pico_dollars": used.cost,
-            "seconds_p50": _percentile([played.seconds for played in self.rounds], 50),
-            "seconds_p95": _percentile([played.seconds for played in self.rounds], 95),
-            "first_prose_p50": _percentile(self._first_prose, 50),
-            "first_prose_p95": _percentile(self._first_prose, 95),
+            "seconds_p50": _percentile([played.seconds for played in self.turns], 50),
+            "seconds_p95": _percentile([played.seconds for played in self.turns], 95),
+            "first_prose_p50": _percentile(self._prose_latencies, 50),
+            "first_prose_p95": _percentile(self._prose_latencies, 95),
         }
 
-    def _told(self, resolution: Resolution | None) -> int:
-        return sum(played.resolution is resolution for played in self.rounds)
+    def _count_resolution(self, resolution: Resolution | None) -> int:
+        return sum(played.resolution is resolution for played in self.turns)
 
     @property
-    def _first_prose(self) -> list[float]:
-        return [played.first_prose for played in self.rounds if played.first_prose is not None]
+    def _prose_latencies(self) -> list[float]:
+        return [played.seconds_to_prose for played in self.turns if played.seconds_to_prose is not None]
 
     @property
-    def _conduct(self) -> dict[str, int]:
+    def _total_stats(self) -> dict[str, int]:
         names = [each.name for each in fields(NarratorStats)]
-        return {name: sum(getattr(played.conduct, name) for played in self.rounds) for name in names}
+        return {name: sum(getattr(played.conduct, name) for played in self.turns) for name in names}
 
 
-def find_unsupported_numbers(prose: str, told: Collection[float]) -> tuple[str, ...]:
+def find_unsupported_numbers(prose: str, known: Collection[float]) -> tuple[str, ...]:
     """Return the numbers of a text that match none of the known numbers, even after rounding."""
     return tuple(
         text
         for text, first in _find_numbers(prose)
         if not any(
-            _matches_rounded(number, known) for number in _possible_values(text, first) for known in told
+            _matches_rounded(number, known) for number in _possible_values(text, first) for known in known
         )
     )
 

@@ -30,54 +30,71 @@ class SessionServicer(SessionServiceServicer):
 
     Args:
         sessions: the sessions.
-        odds: the forecaster.
+        forecaster: the forecaster.
     """
 
-    def __init__(self, sessions: SessionManager, odds: OutcomeForecaster) -> None:
+    def __init__(self, sessions: SessionManager, forecaster: OutcomeForecaster) -> None:
         self._sessions = sessions
-        self._odds = odds
+        self._forecaster = forecaster
 
     async def CreateSession(  # noqa: N802 - the contract's name
-        self, request: pb.CreateSessionRequest, _context: Any
+        self,
+        request: pb.CreateSessionRequest,
+        _context: Any,
     ) -> pb.CreateSessionResponse:
         """Create a session of a compiled scenario."""
         seen = await self._sessions.create(pb_requests.new_session_from_proto(request))
         return pb.CreateSessionResponse(session=responses.session_to_proto(seen))
 
     async def GetSession(  # noqa: N802 - the contract's name
-        self, request: pb.GetSessionRequest, _context: Any
+        self,
+        request: pb.GetSessionRequest,
+        _context: Any,
     ) -> pb.GetSessionResponse:
         """Return a session as seen by one entity."""
         seen = await self._sessions.get(request.session_id, request.pov_entity_id or None)
         return pb.GetSessionResponse(session=responses.session_to_proto(seen))
 
     async def ListSessions(  # noqa: N802 - the contract's name
-        self, request: pb.ListSessionsRequest, _context: Any
+        self,
+        request: pb.ListSessionsRequest,
+        _context: Any,
     ) -> pb.ListSessionsResponse:
         """List sessions, newest first."""
-        page = await self._sessions.list(request.scenario_id or None, request.page_size, request.page_token)
+        page = await self._sessions.list_sessions(
+            request.scenario_id or None,
+            request.page_size,
+            request.page_token,
+        )
         return pb.ListSessionsResponse(
-            sessions=map(responses.session_summary_to_proto, page.items), next_page_token=page.next_page_token
+            sessions=map(responses.session_summary_to_proto, page.items),
+            next_page_token=page.next_page_token,
         )
 
     async def DeleteSession(  # noqa: N802 - the contract's name
-        self, request: pb.DeleteSessionRequest, _context: Any
+        self,
+        request: pb.DeleteSessionRequest,
+        _context: Any,
     ) -> pb.DeleteSessionResponse:
         """Delete a session with its turns."""
         await self._sessions.delete(request.session_id, request.request_id)
         return pb.DeleteSessionResponse()
 
     async def TakeTurn(  # noqa: N802 - the contract's name
-        self, request: pb.TakeTurnRequest, _context: Any
+        self,
+        request: pb.TakeTurnRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.TakeTurnResponse]:
         """Play a turn and stream its events."""
         turn = pb_requests.turn_request_from_proto(request)
-        async with closing(self._sessions.take_turn(turn)) as events:
+        async with closing(self._sessions.play_turn(turn)) as events:
             async for seen in events:
                 yield pb.TakeTurnResponse(event=responses.turn_event_to_proto(seen))
 
     async def ResumeTurn(  # noqa: N802 - the contract's name
-        self, request: pb.ResumeTurnRequest, _context: Any
+        self,
+        request: pb.ResumeTurnRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ResumeTurnResponse]:
         """Stream the recorded events of a committed turn after a given one."""
         which = request.WhichOneof("which")
@@ -93,24 +110,32 @@ class SessionServicer(SessionServiceServicer):
             yield pb.ResumeTurnResponse(event=responses.turn_event_to_proto(seen))
 
     async def ForecastOutcomes(  # noqa: N802 - the contract's name
-        self, request: pb.ForecastOutcomesRequest, _context: Any
+        self,
+        request: pb.ForecastOutcomesRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ForecastOutcomesResponse]:
         """Simulate runs of a session, and stream the probability of each ending."""
         sequence = 0
-        async with closing(self._odds.odds(pb_requests.forecast_request_from_proto(request))) as told_odds:
+        async with closing(
+            self._forecaster.forecast(pb_requests.forecast_request_from_proto(request)),
+        ) as told_odds:
             async for odds in told_odds:
                 sequence += 1
                 yield responses.forecast_to_proto(sequence, odds)
 
     async def SubmitActions(  # noqa: N802 - the contract's name
-        self, request: pb.SubmitActionsRequest, _context: Any
+        self,
+        request: pb.SubmitActionsRequest,
+        _context: Any,
     ) -> pb.SubmitActionsResponse:
         """Submit the actions of one seat in a session whose seats act at the same time."""
         waiting = await self._sessions.submit(pb_requests.submission_from_proto(request))
         return pb.SubmitActionsResponse(waiting_seat_ids=waiting)
 
     async def WatchSession(  # type: ignore[override]  # noqa: N802 - the contract's name; bytes, encoded once
-        self, request: pb.WatchSessionRequest, _context: Any
+        self,
+        request: pb.WatchSessionRequest,
+        _context: Any,
     ) -> AsyncIterator[bytes]:
         """Watch a session."""
         async with closing(self._sessions.watch(pb_requests.watch_request_from_proto(request))) as events:
@@ -118,39 +143,53 @@ class SessionServicer(SessionServiceServicer):
                 yield encode_watch_event(event)
 
     async def ListTurns(  # noqa: N802 - the contract's name
-        self, request: pb.ListTurnsRequest, _context: Any
+        self,
+        request: pb.ListTurnsRequest,
+        _context: Any,
     ) -> pb.ListTurnsResponse:
         """List the committed turns of a session, oldest first."""
-        page = await self._sessions.turns(
-            request.session_id, request.pov_entity_id or None, request.page_size, request.page_token
+        page = await self._sessions.list_turns(
+            request.session_id,
+            request.pov_entity_id or None,
+            request.page_size,
+            request.page_token,
         )
         return pb.ListTurnsResponse(
-            turns=map(responses.turn_to_proto, page.items), next_page_token=page.next_page_token
+            turns=map(responses.turn_to_proto, page.items),
+            next_page_token=page.next_page_token,
         )
 
     async def ForkSession(  # noqa: N802 - the contract's name
-        self, request: pb.ForkSessionRequest, _context: Any
+        self,
+        request: pb.ForkSessionRequest,
+        _context: Any,
     ) -> pb.ForkSessionResponse:
         """Create a session that shares the first turns of another."""
         seen = await self._sessions.fork(pb_requests.fork_request_from_proto(request))
         return pb.ForkSessionResponse(session=responses.session_to_proto(seen))
 
     async def RewindSession(  # noqa: N802 - the contract's name
-        self, request: pb.RewindSessionRequest, _context: Any
+        self,
+        request: pb.RewindSessionRequest,
+        _context: Any,
     ) -> pb.RewindSessionResponse:
         """Undo the last turns of a session."""
         seen = await self._sessions.rewind(pb_requests.rewind_request_from_proto(request))
         return pb.RewindSessionResponse(session=responses.session_to_proto(seen))
 
     async def CompareBranches(  # noqa: N802 - the contract's name
-        self, request: pb.CompareBranchesRequest, _context: Any
+        self,
+        request: pb.CompareBranchesRequest,
+        _context: Any,
     ) -> pb.CompareBranchesResponse:
         """Compare two sessions: their last common turn, and the differences since."""
         compared = await self._sessions.compare(pb_requests.compare_request_from_proto(request))
         return responses.comparison_to_proto(compared)
 
     async def ReplaySession(  # noqa: N802 - the contract's name
-        self, request: pb.ReplaySessionRequest, _context: Any
+        self,
+        request: pb.ReplaySessionRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ReplaySessionResponse]:
         """Replay every turn of a session and compare it with its record."""
         sequence = 0
@@ -161,7 +200,9 @@ class SessionServicer(SessionServiceServicer):
                 yield replay_event_to_proto(sequence, turn)
 
     async def ExportSession(  # noqa: N802 - the contract's name
-        self, request: pb.ExportSessionRequest, _context: Any
+        self,
+        request: pb.ExportSessionRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ExportSessionResponse]:
         """Export a session as a bundle that can be verified independently."""
         sequence = 0
@@ -171,9 +212,11 @@ class SessionServicer(SessionServiceServicer):
                 yield pb.ExportSessionResponse(sequence=sequence, chunk=piece)
 
     async def ImportSession(  # noqa: N802 - the contract's name
-        self, requests: AsyncIterator[pb.ImportSessionRequest], _context: Any
+        self,
+        requests: AsyncIterator[pb.ImportSessionRequest],
+        _context: Any,
     ) -> pb.ImportSessionResponse:
         """Verify a bundle and store its session."""
         request_id, pieces = await bundle_chunks_from_proto(requests)
-        seen = await self._sessions.take_in(request_id, pieces)
+        seen = await self._sessions.import_bundle(request_id, pieces)
         return pb.ImportSessionResponse(session=responses.session_to_proto(seen))

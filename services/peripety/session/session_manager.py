@@ -53,14 +53,14 @@ if TYPE_CHECKING:
     from peripety.session.watch.topic import WatchEvent, WatchRequest
 
 
-def create_session(program: engine.Program, new: NewSession) -> Session:
+def create_session(program: engine.Program, request: NewSession) -> Session:
     """Return a new session before its first turn; it is not stored."""
-    seed = program.spec["seed"] if new.seed is None else new.seed
+    seed = program.spec["seed"] if request.seed is None else request.seed
     state = program.new_state(seed)
     now = now_micros()
     session = Session(
         session_id=str(uuid.uuid4()),
-        scenario_id=new.scenario_id,
+        scenario_id=request.scenario_id,
         spec_hash=program.spec_hash,
         seed=seed,
         first_seed=seed,
@@ -75,10 +75,10 @@ def create_session(program: engine.Program, new: NewSession) -> Session:
         created=now,
         updated=now,
         line_id=str(uuid.uuid4()),
-        narrator=new.narrator,
-        table=new.table,
+        narrator=request.narrator,
+        table=request.table,
     )
-    return replace(session, due=session.next_due(now))
+    return replace(session, due=session.next_deadline(now))
 
 
 class SessionManager:
@@ -89,7 +89,7 @@ class SessionManager:
         scenarios: source of their scenarios.
         rulesets: the programs of their scenarios.
         narrator: narrates their turns.
-        room: size limit of a turn and of a page of turns.
+        message_limit: size limit of a turn and of a page of turns.
         watchers: maximum number of concurrent watchers.
     """
 
@@ -99,20 +99,20 @@ class SessionManager:
         scenarios: ScenarioSource,
         rulesets: RulesetCache,
         narrator: Narrator,
-        room: MessageLimit,
+        message_limit: MessageLimit,
         watchers: int = 128,
     ) -> None:
         self._store = store
         self._scenarios = scenarios
         self._rulesets = rulesets
-        self._hub = SessionBroadcaster(store, followers=watchers)
-        self._turns = TurnRunner(store, rulesets, narrator, room, self._hub)
-        self._watching = WatchStreams(store, rulesets, self._hub)
-        self._rounds = RoundScheduler(store, rulesets, self._turns, self._hub)
-        self._branches = BranchManager(store, rulesets, room)
+        self._broadcaster = SessionBroadcaster(store, max_watchers=watchers)
+        self._turn_runner = TurnRunner(store, rulesets, narrator, message_limit, self._broadcaster)
+        self._watch_streams = WatchStreams(store, rulesets, self._broadcaster)
+        self._round_scheduler = RoundScheduler(store, rulesets, self._turn_runner, self._broadcaster)
+        self._branches = BranchManager(store, rulesets, message_limit)
         self._exporter = SessionExporter(store, rulesets, scenarios)
-        self._importer = SessionImporter(store, room)
-        self._room = room
+        self._importer = SessionImporter(store, message_limit)
+        self._message_limit = message_limit
 
     async def create(self, new: NewSession) -> SessionView:
         """Create a session of a compiled scenario; idempotent by request id.
@@ -123,16 +123,19 @@ class SessionManager:
             AlreadyExistsError: the request id was used for a different request.
         """
         check_new_session(new)
-        made = await self._store.made_by(new.named())
+        made = await self._store.find_by_request_id(new.request_key())
         if made is not None:
-            return await self._seen(made, new.pov)
-        scenario = await self._scenarios.compiled(new.scenario_id, new.spec_hash)
-        ruleset = await self._rulesets.of(scenario.spec_hash, scenario.document)
-        ruleset.viewers.view(new.pov)
+            return await self._project(made, new.pov)
+        scenario = await self._scenarios.get_scenario(new.scenario_id, new.spec_hash)
+        ruleset = await self._rulesets.get(scenario.spec_hash, scenario.document)
+        ruleset.projector.for_viewer(new.pov)
         if new.table is not None:
             check_playable_seats(new.table, ruleset.spec)
         session = await asyncio.to_thread(create_session, ruleset.program, new)
-        return await self._seen(await self._store.add(session, scenario.document, new.named()), new.pov)
+        return await self._project(
+            await self._store.add(session, scenario.document, new.request_key()),
+            new.pov,
+        )
 
     async def get(self, session_id: str, pov: str | None) -> SessionView:
         """Return a session as seen by an entity.
@@ -143,18 +146,24 @@ class SessionManager:
         """
         session, ruleset = await self._session(session_id)
         return await run_in_thread_if_large(
-            lambda: project_session(session, ruleset, pov), len(session.snapshot)
+            lambda: project_session(session, ruleset, pov),
+            len(session.snapshot),
         )
 
-    async def list(self, scenario_id: str | None, asked_size: int, token: str) -> Page[SessionSummary]:
+    async def list_sessions(
+        self,
+        scenario_id: str | None,
+        requested_size: int,
+        token: str,
+    ) -> Page[SessionSummary]:
         """List sessions, newest first, optionally only those of one scenario.
 
         Raises:
             InvalidArgumentError: the page size or token is invalid.
         """
-        size = resolve_page_size(asked_size)
-        position = decode_page_token(token, named=True)
-        found = await self._store.sessions(scenario_id, position, size + 1)
+        size = resolve_page_size(requested_size)
+        position = decode_page_token(token, has_name=True)
+        found = await self._store.list_sessions(scenario_id, position, size + 1)
         return make_page(found, size, lambda session: PagePosition(session.created, session.session_id))
 
     async def delete(self, session_id: str, request_id: str) -> None:
@@ -166,11 +175,11 @@ class SessionManager:
         """
         check_deletion(session_id, request_id)
         await self._store.delete(session_id, request_id)
-        self._hub.deleted(session_id)
+        self._broadcaster.publish_deletion(session_id)
 
-    def take_turn(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
+    def play_turn(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
         """Play a turn, or replay it if its request has played it already."""
-        return self._turns.take(request)
+        return self._turn_runner.run(request)
 
     async def resume(
         self,
@@ -194,8 +203,8 @@ class SessionManager:
             NotFoundError: the session, turn or entity does not exist.
         """
         session, ruleset = await self._session(session_id)
-        view = ruleset.viewers.view(pov)
-        turn = await self._store.turn(session_id, which)
+        view = ruleset.projector.for_viewer(pov)
+        turn = await self._store.find_turn(session_id, which)
         if turn is None:
             raise NotFoundError(
                 "turn is not committed; send it again with its request id, or use a committed turn",
@@ -207,22 +216,31 @@ class SessionManager:
             seen for seen in project_turn(session, ruleset.spec, view, turn) if seen.sequence > after
         )
 
-    async def turns(self, session_id: str, pov: str | None, asked_size: int, token: str) -> Page[TurnView]:
+    async def list_turns(
+        self,
+        session_id: str,
+        pov: str | None,
+        requested_size: int,
+        token: str,
+    ) -> Page[TurnView]:
         """List committed turns, oldest first.
 
         Raises:
             NotFoundError: the session or entity does not exist.
             InvalidArgumentError: the page size or token is invalid.
         """
-        size = resolve_page_size(asked_size)
+        size = resolve_page_size(requested_size)
         after = decode_page_token(token) or PagePosition(0)
         session, ruleset = await self._session(session_id)
-        view = ruleset.viewers.view(pov)
+        view = ruleset.projector.for_viewer(pov)
         found = [
             TurnView(turn, tuple(project_turn(session, ruleset.spec, view, turn)))
-            for turn in await self._store.turns(session_id, after.number, size + 1)
+            for turn in await self._store.list_turns(session_id, after.number, size + 1)
         ]
-        fitting = await asyncio.to_thread(self._room.fitting, [(seen,) for seen in found[:size]])
+        fitting = await asyncio.to_thread(
+            self._message_limit.count_fitting,
+            [(seen,) for seen in found[:size]],
+        )
         return make_page(found, fitting, lambda seen: PagePosition(seen.turn.turn))
 
     async def fork(self, request: ForkRequest) -> SessionView:
@@ -232,7 +250,7 @@ class SessionManager:
     async def rewind(self, request: RewindRequest) -> SessionView:
         """Undo the last turns of a session."""
         seen = await self._branches.rewind(request)
-        self._hub.look()
+        self._broadcaster.poll_now()
         return seen
 
     async def compare(self, request: CompareRequest) -> BranchComparison:
@@ -241,23 +259,26 @@ class SessionManager:
 
     def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
         """Watch a session until it ends."""
-        return self._watching.watch(request)
+        return self._watch_streams.open(request)
 
     async def submit(self, submission: SubmitActionsRequest) -> tuple[str, ...]:
         """Submit the actions of a seat."""
-        return await self._rounds.submit(submission)
+        return await self._round_scheduler.submit(submission)
 
-    def look_out(self) -> None:
+    def start_polling(self) -> None:
         """Start polling for turns that are due."""
-        self._rounds.look_out()
+        self._round_scheduler.start_polling()
 
     async def aclose(self) -> None:
         """Shut down: close all watch streams and stop the seat-timeout scheduler."""
-        await self._hub.aclose()
-        await self._rounds.aclose()
+        await self._broadcaster.aclose()
+        await self._round_scheduler.aclose()
 
     def replay(
-        self, session_id: str, first_turn: int, last_turn: int
+        self,
+        session_id: str,
+        first_turn: int,
+        last_turn: int,
     ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
         """Replay a session and compare it with its record."""
         return self._exporter.replay(session_id, first_turn, last_turn)
@@ -266,19 +287,20 @@ class SessionManager:
         """Export a session as a bundle."""
         return self._exporter.export(session_id, last_turn)
 
-    async def take_in(self, request_id: str, pieces: AsyncIterator[bytes]) -> SessionView:
+    async def import_bundle(self, request_id: str, chunks: AsyncIterator[bytes]) -> SessionView:
         """Import the session of a bundle and return its public view."""
-        return await self._seen(await self._importer.take_in(request_id, pieces), None)
+        return await self._project(await self._importer.import_bundle(request_id, chunks), None)
 
     async def _session(self, session_id: str) -> tuple[Session, Ruleset]:
         check_session_id(session_id)
-        session = await self._store.session(session_id)
-        return session, await self._rulesets.of(session.spec_hash)
+        session = await self._store.get_session(session_id)
+        return session, await self._rulesets.get(session.spec_hash)
 
-    async def _seen(self, session: Session, pov: str | None) -> SessionView:
-        ruleset = await self._rulesets.of(session.spec_hash)
+    async def _project(self, session: Session, pov: str | None) -> SessionView:
+        ruleset = await self._rulesets.get(session.spec_hash)
         return await run_in_thread_if_large(
-            lambda: project_session(session, ruleset, pov), len(session.snapshot)
+            lambda: project_session(session, ruleset, pov),
+            len(session.snapshot),
         )
 
 

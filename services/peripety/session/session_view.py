@@ -53,7 +53,7 @@ def project_session(session: Session, ruleset: Ruleset, pov: str | None) -> Sess
         NotFoundError: the entity does not exist.
         InvalidArgumentError: the entity is not playable.
     """
-    view = ruleset.viewers.view(pov)
+    view = ruleset.projector.for_viewer(pov)
     program = ruleset.program
     state = program.load_state(session.snapshot)
     goes_on = session.status.kind == "ongoing"
@@ -61,7 +61,7 @@ def project_session(session: Session, ruleset: Ruleset, pov: str | None) -> Sess
         session=session,
         spec=ruleset.spec,
         viewer=pov,
-        state=engine.canonicalize(view.state(state.tree())),
+        state=engine.canonicalize(view.project_state(state.tree())),
         legal_actions=program.legal_actions(state) if goes_on else (),
     )
 
@@ -83,24 +83,24 @@ class RecentTurnCache:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._kept: OrderedDict[str, tuple[int, tuple[CommittedTurn, ...]]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[int, tuple[CommittedTurn, ...]]] = OrderedDict()
 
-    async def of(self, session: Session) -> tuple[CommittedTurn, ...]:
+    async def get(self, session: Session) -> tuple[CommittedTurn, ...]:
         """Return the last turns of a session, oldest first, as many as a narrator may use."""
-        sequence, turns = self._kept.get(session.session_id, (0, ()))
+        sequence, turns = self._entries.get(session.session_id, (0, ()))
         if sequence == session.last_sequence:
             return turns
         first = session.turn - HISTORY_TURNS
-        return tuple(await self._store.turns(session.session_id, first, HISTORY_TURNS))
+        return tuple(await self._store.list_turns(session.session_id, first, HISTORY_TURNS))
 
-    def keep(self, session: Session, turns: Sequence[CommittedTurn]) -> None:
+    def put(self, session: Session, turns: Sequence[CommittedTurn]) -> None:
         """Cache the last turns of a session that was just committed."""
         last = tuple(turns[-HISTORY_TURNS:])
-        self._kept.pop(session.session_id, None)
+        self._entries.pop(session.session_id, None)
         if sum(len(turn.record) for turn in last) <= _MAX_BYTES:
-            self._kept[session.session_id] = session.last_sequence, last
-        if len(self._kept) > _MAX_SESSIONS:
-            self._kept.popitem(last=False)
+            self._entries[session.session_id] = session.last_sequence, last
+        if len(self._entries) > _MAX_SESSIONS:
+            self._entries.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Ruleset:
     """One version of a scenario: its program and its views."""
 
     program: Program
-    viewers: Projector
+    projector: Projector
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -127,19 +127,19 @@ class RulesetCache:
     def __init__(self, document: Callable[[str], Awaitable[bytes]], programs: ProgramCache) -> None:
         self._document = document
         self._programs = programs
-        self._viewers: WeakKeyDictionary[Program, Projector] = WeakKeyDictionary()
+        self._projectors: WeakKeyDictionary[Program, Projector] = WeakKeyDictionary()
 
-    async def of(self, spec_hash: str, document: bytes | None = None) -> Ruleset:
+    async def get(self, spec_hash: str, document: bytes | None = None) -> Ruleset:
         """Return the ruleset of a version.
 
         Args:
             spec_hash: hash of the version.
             document: its specification, if already loaded.
         """
-        program = self._programs.kept(spec_hash)
+        program = self._programs.get(spec_hash)
         if program is None:
-            program = await self._programs.of(spec_hash, document or await self._document(spec_hash))
-        viewers = self._viewers.get(program)
+            program = await self._programs.load(spec_hash, document or await self._document(spec_hash))
+        viewers = self._projectors.get(program)
         if viewers is None:
-            viewers = self._viewers[program] = Projector(program.spec)
+            viewers = self._projectors[program] = Projector(program.spec)
         return Ruleset(program, viewers)

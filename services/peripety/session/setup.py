@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 async def register_service(wiring: ServiceContainer) -> None:
     """Connect to the gateway and the scenario service, local or remote, and register the session service."""
-    gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
-    scenarios = wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
-    store = SessionStore(await wiring.database())
-    rulesets = RulesetCache(store.document, wiring.local(ProgramCache) or ProgramCache())
+    gateway = wiring.get_local(ModelGateway) or RemoteModelGateway(wiring.get_channel("gateway"))
+    scenarios = wiring.get_local(ScenarioSource) or RemoteScenarioSource(wiring.get_channel("scenarios"))
+    store = SessionStore(await wiring.get_database())
+    rulesets = RulesetCache(store.get_document, wiring.get_local(ProgramCache) or ProgramCache())
     config = wiring.config
     sessions = SessionManager(
         store,
         scenarios,
         rulesets,
-        Narrator(gateway, configured=config.model_provider),
+        Narrator(gateway, default_provider=config.model_provider),
         message_limit(config.max_message_bytes),
         # A watcher occupies a call slot for long; turns must find a free one.
         watchers=max(1, config.max_concurrent_calls // 2),
     )
-    wiring.when_stopping(sessions.aclose)
-    sessions.look_out()
+    wiring.on_stopping(sessions.aclose)
+    sessions.start_polling()
     workers = WorkerPool("futures")
     wiring.resources.callback(workers.close)
     servicer = SessionServicer(sessions, OutcomeForecaster(store, rulesets, workers))
     add_SessionServiceServicer_to_server(servicer, wiring.server)
     service = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
-    wiring.endless.add(f"/{service}/WatchSession")
-    wiring.register(service)
+    wiring.methods_without_deadline.add(f"/{service}/WatchSession")
+    wiring.add_service_name(service)

@@ -36,57 +36,57 @@ class SpeculativeTurn:
     """A turn in progress, plus the events already sent to the client.
 
     Args:
-        board: the turn in progress, after the actions chosen by the player.
+        transaction: the turn in progress, after the actions chosen by the player.
     """
 
-    def __init__(self, board: TurnTransaction) -> None:
-        self._board = board
-        self._told: tuple[Event, ...] = ()
-        self._foreseen: TurnResult | None = None
-        self._promised: WorldResolved | None = None
-        self._played: TurnResult | None = None
+    def __init__(self, transaction: TurnTransaction) -> None:
+        self._transaction = transaction
+        self._sent: tuple[Event, ...] = ()
+        self._preview: TurnResult | None = None
+        self._pinned_outcome: WorldResolved | None = None
+        self._result: TurnResult | None = None
 
     @property
-    def board(self) -> TurnTransaction:
+    def transaction(self) -> TurnTransaction:
         """The turn before the narrator's own changes."""
-        return self._board
+        return self._transaction
 
     @property
-    def played(self) -> TurnResult | None:
+    def result(self) -> TurnResult | None:
         """The turn as last closed; None before."""
-        return self._played
+        return self._result
 
     def act(self, call: PlayerAction) -> tuple[Event, ...]:
         """Try an action and mark its events as sent."""
-        self._foreseen = None
-        return self._now_told(self._board.act(call))
+        self._preview = None
+        return self._mark_sent(self._transaction.act(call))
 
     def roll(self, die: DieRollRequest) -> Rolled:
         """Roll a die and mark the event as sent."""
-        self._foreseen = None
-        rolled = self._board.roll(die)
-        self._now_told((rolled,))
+        self._preview = None
+        rolled = self._transaction.roll(die)
+        self._mark_sent((rolled,))
         return rolled
 
-    def opening(self) -> tuple[Event, ...]:
+    def send_opening_events(self) -> tuple[Event, ...]:
         """Return the events of the actions chosen by the player, and mark them as sent."""
-        return self._now_told(self._board.events)
+        return self._mark_sent(self._transaction.events)
 
-    def foresee(self) -> TurnResult:
+    def preview(self) -> TurnResult:
         """Return the result of the turn if the narrator changes nothing.
 
         Raises:
             ResourceExhaustedError: the state or the turn would exceed its limits.
         """
-        if self._foreseen is None:
-            self._foreseen = self._board.fork().close()
-        return self._foreseen
+        if self._preview is None:
+            self._preview = self._transaction.fork().finish()
+        return self._preview
 
-    def promise(self, world: WorldResolved) -> None:
+    def pin_outcome(self, world: WorldResolved) -> None:
         """Pin the result of the turn, because the narrator has seen it; its changes must not alter it."""
-        self._promised = world
+        self._pinned_outcome = world
 
-    def objections(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
+    def check_changes(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
         """Return the reasons why the narrator's changes are rejected; nothing is applied.
 
         Raises:
@@ -95,17 +95,19 @@ class SpeculativeTurn:
         """
         if not changes:
             return ()
-        board = self._board.fork()
-        reasons = board.narrate(changes)
+        board = self._transaction.fork()
+        reasons = board.apply_narrator_changes(changes)
         if reasons:
             return reasons
-        world, promised = board.close().world, self._promised
+        world, promised = board.finish().world, self._pinned_outcome
         kept = promised is None or (promised.event_id, promised.status) == (world.event_id, world.status)
         message = "the changes would alter the decided end of the turn; leave them out"
         return () if kept else (RuleError("TURN_DECIDED", "/state_changes", message),)
 
-    def close(
-        self, changes: Sequence[Mapping[str, Any]] = (), dice: Sequence[DieRollRequest] = ()
+    def finish(
+        self,
+        changes: Sequence[Mapping[str, Any]] = (),
+        dice: Sequence[DieRollRequest] = (),
     ) -> tuple[Event, ...] | TurnRestarted:
         """End the turn with the narrator's own changes and dice; those of earlier calls are discarded.
 
@@ -116,20 +118,24 @@ class SpeculativeTurn:
             InvalidArgumentError: a change or a die is invalid.
             ResourceExhaustedError: the state or the turn would exceed its limits.
         """
-        self._played = self._closed(changes, dice) if changes or dice else self.foresee()
-        told, self._told = self._told, self._played.events
-        same = _is_same_events(self._told[: len(told)], told)
-        return self._told[len(told) :] if same else TurnRestarted(self._told)
+        self._result = self._apply_and_finish(changes, dice) if changes or dice else self.preview()
+        told, self._sent = self._sent, self._result.events
+        same = _is_same_events(self._sent[: len(told)], told)
+        return self._sent[len(told) :] if same else TurnRestarted(self._sent)
 
-    def _closed(self, changes: Sequence[Mapping[str, Any]], dice: Sequence[DieRollRequest]) -> TurnResult:
-        board = self._board.fork()
+    def _apply_and_finish(
+        self,
+        changes: Sequence[Mapping[str, Any]],
+        dice: Sequence[DieRollRequest],
+    ) -> TurnResult:
+        board = self._transaction.fork()
         for die in dice:
             board.roll(die)
-        board.narrate(changes)
-        return board.close()
+        board.apply_narrator_changes(changes)
+        return board.finish()
 
-    def _now_told(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        self._told = (*self._told, *events)
+    def _mark_sent(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        self._sent = (*self._sent, *events)
         return events
 
 
@@ -142,7 +148,10 @@ def _is_same_events(events: Sequence[Event], others: Sequence[Event]) -> bool:
 
 
 def begin_turn(
-    board: TurnTransaction, actions: Sequence[PlayerAction], *, mistakes_cost_nothing: bool = True
+    transaction: TurnTransaction,
+    actions: Sequence[PlayerAction],
+    *,
+    abandon_if_all_rejected: bool = True,
 ) -> tuple[SpeculativeTurn | None, tuple[Event, ...]]:
     """Execute the chosen actions; return the stage for the rest of the turn, and the events to send.
 
@@ -151,23 +160,27 @@ def begin_turn(
     accepted ones are reported.
 
     Args:
-        board: a fresh turn.
+        transaction: a fresh turn.
         actions: actions to try, in order; their ids exist in the scenario.
-        mistakes_cost_nothing: abandon the turn if all actions are rejected.
+        abandon_if_all_rejected: abandon the turn if all actions are rejected.
 
     Raises:
         InvalidArgumentError: a parameter is not a valid engine value.
     """
-    stage = SpeculativeTurn(board)
+    stage = SpeculativeTurn(transaction)
     try:
         for action in actions:
-            board.act(action)
-        if mistakes_cost_nothing and actions and not any(act.accepted for act in board.acts):
-            return None, (*board.events, _all_rejected_failure(board.acts))
-        stage.foresee()
+            transaction.act(action)
+        if (
+            abandon_if_all_rejected
+            and actions
+            and not any(act.accepted for act in transaction.action_results)
+        ):
+            return None, (*transaction.events, _all_rejected_failure(transaction.action_results))
+        stage.preview()
     except ResourceExhaustedError as error:
-        return None, (*board.events, _limit_failure(error))
-    return stage, stage.opening()
+        return None, (*transaction.events, _limit_failure(error))
+    return stage, stage.send_opening_events()
 
 
 def _all_rejected_failure(acts: Sequence[ActResult]) -> RuleFailed:

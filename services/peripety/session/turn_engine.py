@@ -56,15 +56,15 @@ class TurnResult:
     @property
     def changes(self) -> tuple[Change, ...]:
         """All changes, in order."""
-        return tuple(change for part in self._parts for change in part.changes)
+        return tuple(change for part in self._change_events for change in part.changes)
 
     @property
     def log(self) -> tuple[LogLine, ...]:
         """All log lines, in order."""
-        return tuple(line for part in self._parts for line in part.log)
+        return tuple(line for part in self._change_events for line in part.log)
 
     @property
-    def _parts(self) -> tuple[ActionResolved | WorldResolved, ...]:
+    def _change_events(self) -> tuple[ActionResolved | WorldResolved, ...]:
         return (*self.actions, self.world)
 
 
@@ -76,22 +76,27 @@ class TurnTransaction:
     Args:
         program: the scenario.
         snapshot: the state before the turn; its run has not ended.
-        reseeded: the seed if this is the first turn under it; it becomes part of the record.
+        new_seed: the seed if this is the first turn under it; it becomes part of the record.
         actor: the default acting entity; None if there is one player.
     """
 
     def __init__(
-        self, program: Program, snapshot: bytes, *, reseeded: int | None = None, actor: str | None = None
+        self,
+        program: Program,
+        snapshot: bytes,
+        *,
+        new_seed: int | None = None,
+        actor: str | None = None,
     ) -> None:
         self._program = program
         self._actor = actor
         self._state = program.load_state(snapshot)
-        self._reseeded = reseeded
+        self._new_seed = new_seed
         self._calls: tuple[PlayerAction, ...] = ()
-        self._acts: tuple[ActResult, ...] = ()
+        self._action_results: tuple[ActResult, ...] = ()
         self._dice: tuple[DieRollRequest, ...] = ()
-        self._changes: tuple[Mapping[str, Any], ...] = ()
-        self._narrated: ActResult | None = None
+        self._narrator_changes: tuple[Mapping[str, Any], ...] = ()
+        self._narrator_result: ActResult | None = None
         self._events: tuple[Event, ...] = ()
 
     @property
@@ -100,9 +105,9 @@ class TurnTransaction:
         return self._events
 
     @property
-    def acts(self) -> tuple[ActResult, ...]:
+    def action_results(self) -> tuple[ActResult, ...]:
         """The engine's results of the actions so far, in order."""
-        return self._acts
+        return self._action_results
 
     @property
     def state(self) -> State:
@@ -130,15 +135,21 @@ class TurnTransaction:
         call = replace(call, entity_id=call.entity_id or self._actor)
         act = self._program.act(self._state, call.action_id, call.params)
         resolved = ActionResolved(
-            call.action_id, call.params, act.accepted, act.reasons, act.changes, act.log, call.entity_id
+            call.action_id,
+            call.params,
+            act.accepted,
+            act.reasons,
+            act.changes,
+            act.log,
+            call.entity_id,
         )
         failed = (
             RuleFailed(error.code, error.rule, error.message, turn_abandoned=False)
             for error in act.errors
             if error not in act.reasons
         )
-        self._calls, self._acts = (*self._calls, call), (*self._acts, act)
-        return self._happened(resolved, *failed)
+        self._calls, self._action_results = (*self._calls, call), (*self._action_results, act)
+        return self._append_events(resolved, *failed)
 
     def roll(self, die: DieRollRequest) -> Rolled:
         """Roll a die.
@@ -149,10 +160,10 @@ class TurnTransaction:
         """
         rolled = Rolled(self._program.roll(self._state, die.kind, die.target, difficulty=die.difficulty))
         self._dice = (*self._dice, die)
-        self._happened(rolled)
+        self._append_events(rolled)
         return rolled
 
-    def narrate(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
+    def apply_narrator_changes(self, changes: Sequence[Mapping[str, Any]]) -> tuple[RuleError, ...]:
         """Apply the narrator's own changes, once per turn, all or none.
 
         Returns:
@@ -169,10 +180,10 @@ class TurnTransaction:
         state = self._state.fork()
         narrated = self._program.narrate(state, changes)
         if narrated.accepted:
-            self._state, self._changes, self._narrated = state, tuple(changes), narrated
+            self._state, self._narrator_changes, self._narrator_result = state, tuple(changes), narrated
         return narrated.reasons
 
-    def close(self) -> TurnResult:
+    def finish(self) -> TurnResult:
         """Apply the world's step, which ends the turn; the board cannot be used afterwards.
 
         Raises:
@@ -180,13 +191,21 @@ class TurnTransaction:
         """
         step = self._program.step(self._state)
         state_hash = self._state.hash()
-        parts = (*self._acts, *(() if self._narrated is None else (self._narrated,)), step)
+        parts = (
+            *self._action_results,
+            *(() if self._narrator_result is None else (self._narrator_result,)),
+            step,
+        )
         record = {
             "turn": step.turn,
             "actions": [_call_to_record(call) for call in self._calls],
-            **({} if self._reseeded is None else {"seed": self._reseeded}),
+            **({} if self._new_seed is None else {"seed": self._new_seed}),
             **({"rolls": [encode_value(die) for die in self._dice]} if self._dice else {}),
-            **({"narrated": [dict(change) for change in self._changes]} if self._changes else {}),
+            **(
+                {"narrated": [dict(change) for change in self._narrator_changes]}
+                if self._narrator_changes
+                else {}
+            ),
             "changes": [encode_value(change) for part in parts for change in part.changes],
             "draws": [encode_value(draw) for draw in step.draws],
             "log": [encode_value(line) for part in parts for line in part.log],
@@ -195,7 +214,7 @@ class TurnTransaction:
             "status": encode_value(step.status),
             "state_hash": state_hash,
         }
-        world = _world_event(self._narrated, step)
+        world = _world_event(self._narrator_result, step)
         goes_on = step.status.kind == "ongoing"
         return TurnResult(
             events=(*self._events, world),
@@ -207,7 +226,7 @@ class TurnTransaction:
             legal_actions=self.legal_actions if goes_on else (),
         )
 
-    def _happened(self, *events: Event) -> tuple[Event, ...]:
+    def _append_events(self, *events: Event) -> tuple[Event, ...]:
         self._events = (*self._events, *events)
         return events
 
@@ -224,13 +243,13 @@ def replay_turn(program: Program, snapshot: bytes, record: Mapping[str, Any]) ->
         PeripetyError: the turn cannot have been played like that.
     """
     seed = record.get("seed")
-    board = TurnTransaction(program, snapshot if seed is None else with_seed(snapshot, seed), reseeded=seed)
+    board = TurnTransaction(program, snapshot if seed is None else with_seed(snapshot, seed), new_seed=seed)
     for call in record["actions"]:
         board.act(PlayerAction(call["id"], call["params"], call.get("entity_id")))
     for die in record.get("rolls", ()):
         board.roll(DieRollRequest(**die))
-    board.narrate(record.get("narrated", ()))
-    return board.close()
+    board.apply_narrator_changes(record.get("narrated", ()))
+    return board.finish()
 
 
 def with_seed(snapshot: bytes, seed: int) -> bytes:

@@ -97,8 +97,8 @@ class TurnRunner:
         store: stores the sessions.
         rulesets: the programs of their scenarios.
         narrator: narrates the turns.
-        room: size limit of a turn.
-        hub: notifies watchers.
+        message_limit: size limit of a turn.
+        broadcaster: notifies watchers.
     """
 
     def __init__(
@@ -106,18 +106,18 @@ class TurnRunner:
         store: SessionStore,
         rulesets: RulesetCache,
         narrator: Narrator,
-        room: MessageLimit,
-        hub: SessionBroadcaster,
+        message_limit: MessageLimit,
+        broadcaster: SessionBroadcaster,
     ) -> None:
         self._store = store
-        self._recent = RecentTurnCache(store)
-        self._hub = hub
+        self._recent_turns = RecentTurnCache(store)
+        self._broadcaster = broadcaster
         self._rulesets = rulesets
         self._narrator = narrator
-        self._room = room
+        self._message_limit = message_limit
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def take(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
+    async def run(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
         """Play a turn and stream its events, or replay it if its request has played it already.
 
         Turns of one session wait for each other in this process; between processes the database decides.
@@ -130,65 +130,71 @@ class TurnRunner:
             FailedPreconditionError: `RUN_ENDED`, `NOT_YOUR_TURN` or `SIMULTANEOUS_SEATS`.
         """
         check_turn_request(request)
-        async with aclosing(self._take(request, seat_of_request)) as events:
+        async with aclosing(self._run_locked(request, seat_of_request)) as events:
             async for event in events:
                 yield event
 
-    async def take_round(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
+    async def run_simultaneous(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
         """Play a turn in which all seats act together, narrated for everyone.
 
         Rejected actions are only reported, as the seats cannot agree on others.
         """
-        async with aclosing(self._take(request, _seat_of_joint_turn)) as events:
+        async with aclosing(self._run_locked(request, _seat_of_joint_turn)) as events:
             async for event in events:
                 yield event
 
-    async def _take(
-        self, request: TurnRequest, seat_of: Callable[[TurnRequest, Session], Seat | None]
+    async def _run_locked(
+        self,
+        request: TurnRequest,
+        seat_of: Callable[[TurnRequest, Session], Seat | None],
     ) -> AsyncGenerator[TurnEventView, None]:
         async with (
             self._locks.setdefault(request.session_id, asyncio.Lock()),
-            aclosing(self._take_alone(request, seat_of)) as events,
+            aclosing(self._run_exclusive(request, seat_of)) as events,
         ):
             async for event in events:
                 yield event
 
-    async def _take_alone(
-        self, request: TurnRequest, seat_of: Callable[[TurnRequest, Session], Seat | None]
+    async def _run_exclusive(
+        self,
+        request: TurnRequest,
+        seat_of: Callable[[TurnRequest, Session], Seat | None],
     ) -> AsyncGenerator[TurnEventView, None]:
-        session = await self._store.session(request.session_id)
-        ruleset = await self._rulesets.of(session.spec_hash)
+        session = await self._store.get_session(request.session_id)
+        ruleset = await self._rulesets.get(session.spec_hash)
         attempt = TurnAttempt(request, seat_of(request, session), session, ruleset)
-        recorded = await self._recorded(request)
+        recorded = await self._find_recorded(request)
         if recorded is not None:
             for event in attempt.replay(recorded):
                 yield event
             return
         attempt.check()
-        async with self._held(session), aclosing(self._play(attempt)) as events:
-            with self._hub.playing(attempt.live):
+        async with self._extend_lease(session), aclosing(self._play(attempt)) as events:
+            with self._broadcaster.publish_attempt(attempt.live):
                 async for event in events:
                     yield event
 
     @asynccontextmanager
-    async def _held(self, session: Session) -> AsyncIterator[None]:
+    async def _extend_lease(self, session: Session) -> AsyncIterator[None]:
         """Postpone the seat deadline while the turn is played."""
         if session.due is None:
             yield
             return
         later = max(session.due, now_micros() + TURN_LEASE_MICROS)
-        await self._store.seats.move(session, later)
+        await self._store.seats.set_deadline(session, later)
         try:
             yield
         finally:
             # If the turn was committed, this changes nothing. If it fails, the turn is only due later, so the
             # error is suppressed in favour of the turn's own result.
             with suppress(PeripetyError):
-                await shield_until_done(self._store.seats.move(replace(session, due=later), session.due))
+                await shield_until_done(
+                    self._store.seats.set_deadline(replace(session, due=later), session.due),
+                )
 
-    async def _recorded(self, request: TurnRequest) -> CommittedTurn | None:
-        recorded = await self._store.turn(request.session_id, request.request_id)
-        if recorded is not None and recorded.request_digest != request.digest():
+    async def _find_recorded(self, request: TurnRequest) -> CommittedTurn | None:
+        recorded = await self._store.find_turn(request.session_id, request.request_id)
+        if recorded is not None and recorded.request_digest != request.request_digest():
             raise AlreadyExistsError(
                 f".request_id was used for another request, of turn {recorded.turn}; make a new one",
                 code="REQUEST_ID_REUSED",
@@ -196,75 +202,78 @@ class TurnRunner:
         return recorded
 
     async def _play(self, attempt: TurnAttempt) -> AsyncGenerator[TurnEventView, None]:
-        stage, opening = await run_in_thread_if_large(attempt.set_up, len(attempt.session.snapshot))
-        if stage is not None and not await self._may_fit(attempt, stage.foresee()):
+        stage, opening = await run_in_thread_if_large(attempt.begin, len(attempt.session.snapshot))
+        if stage is not None and not await self._fits_estimate(attempt, stage.preview()):
             stage, opening = None, (_TOO_LARGE_FAILURE,)
         for event in attempt.opening(opening):
             yield event
         if stage is None:
             return
         told = None
-        async with aclosing(self._narrator.tell(await self._scene(attempt, stage))) as telling:
+        async with aclosing(self._narrator.narrate(await self._narration_context(attempt, stage))) as telling:
             async for happened in telling:
                 if isinstance(happened, NarrationResult):
                     told = happened
                 else:
-                    for event in attempt.goes_on(happened):
+                    for event in attempt.on_event(happened):
                         yield event
-        if told is None or stage.played is None:
+        if told is None or stage.result is None:
             raise InternalError("a narration ended without a result")
-        async for event in self._end(attempt, stage.played, told):
+        async for event in self._commit_or_abandon(attempt, stage.result, told):
             yield event
 
-    async def _end(
-        self, attempt: TurnAttempt, played: TurnResult, told: NarrationResult
+    async def _commit_or_abandon(
+        self,
+        attempt: TurnAttempt,
+        played: TurnResult,
+        told: NarrationResult,
     ) -> AsyncGenerator[TurnEventView, None]:
         """Commit the turn, unless it is too large."""
-        committed = attempt.committed(played, told)
-        last = attempt.note(committed)
+        committed = attempt.committed_event(played, told)
+        last = attempt.record(committed)
         turn = attempt.turn_to_record(played, told)
-        if not await self._fits(attempt.whole(turn)):
-            yield attempt.abandoning(_TOO_LARGE_FAILURE)
+        if not await self._fits(attempt.unprojected(turn)):
+            yield attempt.abandon(_TOO_LARGE_FAILURE)
             return
         session = attempt.session_after(committed, played, told)
         recorded = await self._commit(attempt.request, session, turn)
         if recorded is turn:
-            self._recent.keep(session, (*attempt.past, turn))
-            self._hub.committed(session, attempt.live, committed)
+            self._recent_turns.put(session, (*attempt.previous_turns, turn))
+            self._broadcaster.publish_commit(session, attempt.live, committed)
         for event in (last,) if recorded is turn else attempt.replay(recorded):
             yield event
 
-    async def _may_fit(self, attempt: TurnAttempt, played: TurnResult) -> bool:
+    async def _fits_estimate(self, attempt: TurnAttempt, played: TurnResult) -> bool:
         """Return True if the turn is likely to fit, so that no narration is wasted."""
-        is_small = len(played.record) < self._room.limit // _SAFE_FRACTION
-        return is_small or await self._fits(attempt.opened(played))
+        is_small = len(played.record) < self._message_limit.max_bytes // _SAFE_FRACTION
+        return is_small or await self._fits(attempt.minimal_turn(played))
 
     async def _fits(self, turn: TurnView) -> bool:
         """Return True if a turn can be sent to a viewer who may see all of it."""
-        return await run_in_thread_if_large(lambda: self._room.holds(turn), len(turn.turn.record))
+        return await run_in_thread_if_large(lambda: self._message_limit.fits(turn), len(turn.turn.record))
 
     async def _commit(self, request: TurnRequest, session: Session, turn: CommittedTurn) -> CommittedTurn:
         """Commit a turn; return the turn as recorded now."""
         try:
-            await self._store.commit(session, turn)
+            await self._store.commit_turn(session, turn)
         except ConflictError:
             # Another process may have played this very request meanwhile; its record is then the result.
-            recorded = await self._recorded(request)
+            recorded = await self._find_recorded(request)
             if recorded is None:
                 raise
             return recorded
         return turn
 
-    async def _scene(self, attempt: TurnAttempt, stage: SpeculativeTurn) -> NarrationContext:
-        attempt.past = await self._recent.of(attempt.session)
+    async def _narration_context(self, attempt: TurnAttempt, stage: SpeculativeTurn) -> NarrationContext:
+        attempt.previous_turns = await self._recent_turns.get(attempt.session)
         return NarrationContext(
             spec=attempt.ruleset.spec,
-            view=attempt.ruleset.viewers.view(attempt.audience),
+            view=attempt.ruleset.projector.for_viewer(attempt.audience),
             turn=attempt.request.expected_turn,
             input=attempt.request.input,
             session=attempt.session,
-            stage=stage,
-            past=attempt.past,
+            speculation=stage,
+            previous_turns=attempt.previous_turns,
         )
 
 
@@ -276,14 +285,14 @@ class TurnAttempt:
         self.seat = seat
         self.session = session
         self.ruleset = ruleset
-        self.view = ruleset.viewers.view(request.pov if seat is None else seat.entity_id)
+        self.view = ruleset.projector.for_viewer(request.pov if seat is None else seat.entity_id)
         self.audience = request.pov if session.table is None else None
         self.live = LiveTurn(session, self.audience, ruleset.spec)
-        self.past: tuple[CommittedTurn, ...] = ()
-        self._accepted = self._acceptance()
+        self.previous_turns: tuple[CommittedTurn, ...] = ()
+        self._accepted = self._accepted_event()
         self._events: list[Event] = []
 
-    def _acceptance(self) -> Accepted:
+    def _accepted_event(self) -> Accepted:
         request = self.request
         attempt_id = new_attempt_id(self.session.last_sequence)
         return Accepted(attempt_id, request.request_id, request.actions, request.input)
@@ -296,66 +305,70 @@ class TurnAttempt:
         check_seat_turn(self.seat, session)
         check_known_actions(request.actions, self.ruleset.spec)
 
-    def set_up(self) -> tuple[SpeculativeTurn | None, tuple[Event, ...]]:
+    def begin(self) -> tuple[SpeculativeTurn | None, tuple[Event, ...]]:
         """Execute the actions of the player."""
         session = self.session
         board = TurnTransaction(
             self.ruleset.program,
             session.snapshot,
-            reseeded=session.seed if session.reseeded else None,
+            new_seed=session.seed if session.reseeded else None,
             actor=None if self.seat is None else self.seat.entity_id,
         )
         # Seats that act together cannot agree on other actions, so rejected ones do not abandon the turn.
         one_player = session.table is None or self.seat is not None
-        return begin_turn(board, self.request.actions, mistakes_cost_nothing=one_player)
+        return begin_turn(board, self.request.actions, abandon_if_all_rejected=one_player)
 
     def opening(self, events: Sequence[Event]) -> Iterator[TurnEventView]:
         """Start the turn and yield the events of its actions."""
-        yield from map(self.note, (self._accepted, *events))
+        yield from map(self.record, (self._accepted, *events))
 
-    def goes_on(self, happened: Event | TurnRestarted) -> Iterator[TurnEventView]:
+    def on_event(self, happened: Event | TurnRestarted) -> Iterator[TurnEventView]:
         """Yield the next event, or restart the turn and yield its new mechanics."""
         if not isinstance(happened, TurnRestarted):
-            yield self.note(happened)
+            yield self.record(happened)
             return
-        self._accepted = self._acceptance()
+        self._accepted = self._accepted_event()
         self._events.clear()
         yield from self.opening(happened.events)
 
-    def opened(self, played: TurnResult) -> TurnView:
+    def minimal_turn(self, played: TurnResult) -> TurnView:
         """Return the turn with an empty narration, to estimate its minimum size."""
         told = NarrationResult("", Resolution.NARRATED, UsageTotal(), "", memories=self.session.memories)
-        committed, turn = self.committed(played, told), self.turn_to_record(played, told)
-        return self.whole(replace(turn, events=(self._accepted, *played.events, committed)))
+        committed, turn = self.committed_event(played, told), self.turn_to_record(played, told)
+        return self.unprojected(replace(turn, events=(self._accepted, *played.events, committed)))
 
-    def whole(self, turn: CommittedTurn) -> TurnView:
+    def unprojected(self, turn: CommittedTurn) -> TurnView:
         """Return the unfiltered view of a turn."""
-        return TurnView(turn, tuple(map(self._seen, turn.events)))
+        return TurnView(turn, tuple(map(self._view, turn.events)))
 
-    def abandoning(self, failure: RuleFailed) -> TurnEventView:
+    def abandon(self, failure: RuleFailed) -> TurnEventView:
         """Replace the last event of a turn that was about to be committed with a failure."""
         self._events.pop()
-        return self.note(failure)
+        return self.record(failure)
 
-    def note(self, event: Event) -> TurnEventView:
+    def record(self, event: Event) -> TurnEventView:
         """Record an event and publish it to watchers; return it as seen by the viewer."""
         self._events.append(event)
         # `Committed` is published after the commit.
         if not isinstance(event, Committed):
-            self.live.tell(event)
-        return self._seen(self.view.event(event, self.audience))
+            self.live.publish(event)
+        return self._view(self.view.project_event(event, self.audience))
 
-    def _seen(self, event: Event | None) -> TurnEventView:
+    def _view(self, event: Event | None) -> TurnEventView:
         sequence = self.session.last_sequence + len(self._events)
         return TurnEventView(
-            self.session.session_id, self.request.expected_turn, sequence, event, self.ruleset.spec
+            self.session.session_id,
+            self.request.expected_turn,
+            sequence,
+            event,
+            self.ruleset.spec,
         )
 
     def replay(self, recorded: CommittedTurn) -> Iterator[TurnEventView]:
         """Yield the recorded turn as seen by the viewer."""
         return project_turn(self.session, self.ruleset.spec, self.view, recorded)
 
-    def committed(self, played: TurnResult, told: NarrationResult) -> Committed:
+    def committed_event(self, played: TurnResult, told: NarrationResult) -> Committed:
         """Return the last event of the turn."""
         return Committed(
             state_hash=played.state_hash,
@@ -368,9 +381,11 @@ class TurnAttempt:
             resolution=told.resolution,
             model=told.model,
             commit_time=now_micros(),
-            conduct=told.conduct,
+            conduct=told.stats,
             next_seat_id=replace(
-                self.session, turn=self.request.expected_turn, status=played.world.status
+                self.session,
+                turn=self.request.expected_turn,
+                status=played.world.status,
             ).next_seat_id,
         )
 
@@ -389,14 +404,14 @@ class TurnAttempt:
             reseeded=False,
             memories=told.memories,
         )
-        return replace(after, due=after.next_due(committed.commit_time))
+        return replace(after, due=after.next_deadline(committed.commit_time))
 
     def turn_to_record(self, played: TurnResult, told: NarrationResult) -> CommittedTurn:
         """Return the turn to commit."""
         return CommittedTurn(
             turn=self.request.expected_turn,
             request_id=self.request.request_id,
-            request_digest=self.request.digest(),
+            request_digest=self.request.request_digest(),
             pov=self.audience,
             record=played.record,
             first_sequence=self.session.last_sequence + 1,

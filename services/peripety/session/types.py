@@ -222,7 +222,7 @@ class NewSession:
     table: SeatConfig | None = None
     narrator: NarratorOptions = field(default_factory=NarratorOptions)
 
-    def named(self) -> SessionRequestKey:
+    def request_key(self) -> SessionRequestKey:
         """Return the idempotency key and digest of the request."""
         return SessionRequestKey(self.request_id, request_digest_of(asdict(self)))
 
@@ -249,7 +249,7 @@ class TurnRequest:
     pov: str | None = None
     seat_id: str | None = None
 
-    def digest(self) -> str:
+    def request_digest(self) -> str:
         """Return a digest that distinguishes the request from another one with the same id."""
         return request_digest_of(asdict(self))
 
@@ -347,7 +347,7 @@ class Session:
         seat = None if table is None else table.next_seat(self.turn)
         return None if seat is None else seat.seat_id
 
-    def next_due(self, now: int) -> int | None:
+    def next_deadline(self, now: int) -> int | None:
         """Return the seat deadline of a turn that begins now, or None for no timeout."""
         seconds = None if self.table is None or self.status.kind != "ongoing" else self.table.seconds
         return None if seconds is None else now + round(seconds * 1_000_000)

@@ -51,7 +51,7 @@ def check_new_session(new: NewSession) -> None:
             *_seed(new.seed),
             *_narrator(new.narrator),
             *_table(new.table),
-        ]
+        ],
     )
 
 
@@ -65,11 +65,12 @@ def check_playable_seats(table: SeatConfig, spec: Mapping[str, Any]) -> None:
     _raise_if_any(
         [
             FieldViolation(
-                f".seat_config.seats[{index}].entity_id", "is not a playable entity of the scenario"
+                f".seat_config.seats[{index}].entity_id",
+                "is not a playable entity of the scenario",
             )
             for index, seat in enumerate(table.seats)
             if seat.entity_id not in playable
-        ]
+        ],
     )
 
 
@@ -86,7 +87,7 @@ def check_turn_request(request: TurnRequest) -> None:
             *_expected_turn(request.expected_turn),
             *_actions(request.actions),
             *_input(request.input),
-        ]
+        ],
     )
 
 
@@ -104,7 +105,7 @@ def check_submission(submission: SubmitActionsRequest) -> None:
             *_required(".seat_id", submission.seat_id),
             *_actions(submission.actions),
             *_input(submission.input),
-        ]
+        ],
     )
 
 
@@ -121,7 +122,7 @@ def check_forecast_request(request: ForecastRequest) -> None:
             *_in_range(".horizon", request.horizon, _MAX_HORIZON),
             *_seed(request.seed),
             *_actions(request.actions),
-        ]
+        ],
     )
 
 
@@ -187,7 +188,7 @@ def check_watch_request(request: WatchRequest) -> None:
             *_not_negative(".after_sequence", request.after),
             *_not_negative(".delay_turns", request.delay_turns),
             *_attempt_id(request.attempt_id),
-        ]
+        ],
     )
 
 
@@ -212,7 +213,7 @@ def check_fork(request: ForkRequest) -> None:
             *_request_id(request.request_id),
             *_not_negative(".turn", request.turn or 0),
             *_seed(request.seed),
-        ]
+        ],
     )
 
 
@@ -231,7 +232,7 @@ def check_rewind(request: RewindRequest) -> None:
         violations.append(FieldViolation(".expected_turn", "is required: the session's turn, at least 1"))
     elif request.turn >= request.expected_turn:
         violations.append(
-            FieldViolation(".turn", "must be less than expected_turn, so that there are turns to rewind")
+            FieldViolation(".turn", "must be less than expected_turn, so that there are turns to rewind"),
         )
     _raise_if_any(violations)
 
@@ -246,7 +247,7 @@ def check_comparison(request: CompareRequest) -> None:
         [
             *_required(".session_id", request.session_id),
             *_required(".other_session_id", request.other_session_id),
-        ]
+        ],
     )
 
 
@@ -277,7 +278,8 @@ def _table(table: SeatConfig | None) -> Iterator[FieldViolation]:
         return
     if not 1 <= len(table.seats) <= _MAX_SEATS:
         yield FieldViolation(
-            ".seat_config.seats", f"has {len(table.seats)} seats; must have from 1 to {_MAX_SEATS}"
+            ".seat_config.seats",
+            f"has {len(table.seats)} seats; must have from 1 to {_MAX_SEATS}",
         )
     least, most = _SEAT_SECONDS
     if table.seconds is not None and not least <= table.seconds <= most:
@@ -288,13 +290,15 @@ def _table(table: SeatConfig | None) -> Iterator[FieldViolation]:
         field = f".seat_config.seats[{index}]"
         if not 1 <= len(seat.seat_id) <= _MAX_SEAT_ID_CHARACTERS:
             yield FieldViolation(
-                f"{field}.seat_id", f"must have from 1 to {_MAX_SEAT_ID_CHARACTERS} characters"
+                f"{field}.seat_id",
+                f"must have from 1 to {_MAX_SEAT_ID_CHARACTERS} characters",
             )
         if seat.seat_id in ids:
             yield FieldViolation(f"{field}.seat_id", "is used for another seat; make seat ids unique")
         if seat.entity_id in entities:
             yield FieldViolation(
-                f"{field}.entity_id", "is already played from another seat; use another entity"
+                f"{field}.entity_id",
+                "is already played from another seat; use another entity",
             )
         ids.add(seat.seat_id)
         entities.add(seat.entity_id)
@@ -313,7 +317,8 @@ def _expected_turn(turn: int) -> Iterator[FieldViolation]:
 def _actions(actions: Sequence[PlayerAction]) -> Iterator[FieldViolation]:
     if len(actions) > _MAX_ACTIONS:
         yield FieldViolation(
-            ".actions", f"has {len(actions)} actions; a turn may have at most {_MAX_ACTIONS}"
+            ".actions",
+            f"has {len(actions)} actions; a turn may have at most {_MAX_ACTIONS}",
         )
     for index, action in enumerate(actions[:_MAX_ACTIONS]):
         for name, value in action.params.items():
@@ -331,9 +336,9 @@ def _narrator(options: NarratorOptions) -> Iterator[FieldViolation]:
         yield FieldViolation(".narrator.session_budget.max_time", "is not supported for sessions; omit it")
 
 
-def _in_range(field: str, value: int, most: int) -> Iterator[FieldViolation]:
-    if not 0 <= value <= most:
-        yield FieldViolation(field, f"is {value}; must be from 1 to {most:,}, or 0 for the default")
+def _in_range(field: str, value: int, maximum: int) -> Iterator[FieldViolation]:
+    if not 0 <= value <= maximum:
+        yield FieldViolation(field, f"is {value}; must be from 1 to {maximum:,}, or 0 for the default")
 
 
 def _input(text: str) -> Iterator[FieldViolation]:

@@ -77,34 +77,43 @@ class MessageLimit:
     """Size limit of turns: every committed turn must fit into a message.
 
     Attributes:
-        limit: maximum size of a message in bytes.
+        max_bytes: maximum size of a message in bytes.
         size_of: returns the size of the largest message with a turn or one of its events.
     """
 
-    limit: int
+    max_bytes: int
     size_of: Callable[[TurnView], int]
 
-    def holds(self, turn: TurnView) -> bool:
+    def fits(self, turn: TurnView) -> bool:
         """Return True if the turn can be sent."""
-        return self.size_of(turn) + _ENVELOPE_BYTES <= self.limit
+        return self.size_of(turn) + _ENVELOPE_BYTES <= self.max_bytes
 
-    def fitting(self, items: Sequence[Sequence[TurnView]], taken: int = 0) -> int:
+    def count_fitting(self, items: Sequence[Sequence[TurnView]], taken: int = 0) -> int:
         """Return how many items of one or two turns fit into a message after `taken` bytes; at least 1."""
         sizes = accumulate(sum(self.size_of(turn) + _ITEM_BYTES for turn in item) for item in items)
-        return max(1, sum(taken + size + _ENVELOPE_BYTES <= self.limit for size in sizes))
+        return max(1, sum(taken + size + _ENVELOPE_BYTES <= self.max_bytes for size in sizes))
 
 
 def project_turn(
-    session: Session, spec: Mapping[str, Any], view: ViewerProjection, turn: CommittedTurn
+    session: Session,
+    spec: Mapping[str, Any],
+    view: ViewerProjection,
+    turn: CommittedTurn,
 ) -> Iterator[TurnEventView]:
     """Yield the recorded events of a turn as seen by one viewer."""
     for sequence, event in enumerate(turn.events, turn.first_sequence):
-        yield TurnEventView(session.session_id, turn.turn, sequence, view.event(event, turn.pov), spec)
+        yield TurnEventView(
+            session.session_id,
+            turn.turn,
+            sequence,
+            view.project_event(event, turn.pov),
+            spec,
+        )
 
 
 # The messages of these errors depend on the request, the scenario or fixed limits, never on the state.
 _SAFE_ERROR_CODES = frozenset(
-    {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"}
+    {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"},
 )
 _HIDDEN_MESSAGE = "the rule could not be executed: {}"
 _Failure = TypeVar("_Failure", RuleError, RuleFailed)
@@ -117,7 +126,7 @@ class Projector:
         self._entities = {entity["id"]: entity for entity in spec.get("entities", ())}
         self._visibility = Visibility(spec)
 
-    def view(self, viewer: str | None) -> ViewerProjection:
+    def for_viewer(self, viewer: str | None) -> ViewerProjection:
         """Return the view of an entity, or the public view for None.
 
         Raises:
@@ -128,11 +137,11 @@ class Projector:
             entity = self._entities.get(viewer)
             if entity is None:
                 raise NotFoundError(
-                    f".pov_entity_id: the scenario has no entity '{viewer[:64]}'; {self._choices()}",
+                    f".pov_entity_id: the scenario has no entity '{viewer[:64]}'; {self._describe_choices()}",
                     code="UNKNOWN_ENTITY",
                 )
             if not entity.get("playable"):
-                reason = f"'{viewer}' is not playable; {self._choices()}"
+                reason = f"'{viewer}' is not playable; {self._describe_choices()}"
                 raise InvalidArgumentError(
                     f".pov_entity_id: {reason}",
                     code="NOT_PLAYABLE",
@@ -140,7 +149,7 @@ class Projector:
                 )
         return ViewerProjection(self._visibility, viewer)
 
-    def _choices(self) -> str:
+    def _describe_choices(self) -> str:
         playable = [name for name, entity in self._entities.items() if entity.get("playable")][:8]
         listed = f"use one of {', '.join(playable)}, or leave" if playable else "leave"
         return f"{listed} the field empty for the public view"
@@ -149,7 +158,7 @@ class Projector:
 class ViewerProjection(View):
     """View of one viewer on the sessions of a scenario."""
 
-    def failures(self, errors: Iterable[_Failure]) -> tuple[_Failure, ...]:
+    def project_failures(self, errors: Iterable[_Failure]) -> tuple[_Failure, ...]:
         """Return failures of rules with codes and paths, but only with messages that anyone may read."""
         return tuple(
             error
@@ -158,13 +167,13 @@ class ViewerProjection(View):
             for error in errors
         )
 
-    def hears(self, audience: str | None) -> bool:
+    def can_read_narration(self, audience: str | None) -> bool:
         """Return True if the viewer may see prose narrated for `audience` (None: for everyone)."""
         return audience is None or audience == self.viewer
 
-    def event(self, event: Event, audience: str | None) -> Event | None:
+    def project_event(self, event: Event, audience: str | None) -> Event | None:
         """Return the visible part of an event of a turn narrated for `audience`, or None."""
-        hears = self.hears(audience)
+        hears = self.can_read_narration(audience)
         seen: Event | None = event
         match event:
             case NarrativeChunk() | NarrativeRetracted() | DialogueSpoken() | Rolled():
@@ -173,13 +182,19 @@ class ViewerProjection(View):
                 seen = replace(event, input=event.input if hears else "")
             case ActionResolved():
                 seen = replace(
-                    event, changes=self.changes(event.changes), reasons=self.failures(event.reasons)
+                    event,
+                    changes=self.project_changes(event.changes),
+                    reasons=self.project_failures(event.reasons),
                 )
             case WorldResolved():
-                seen = replace(event, changes=self.changes(event.changes), errors=self.failures(event.errors))
+                seen = replace(
+                    event,
+                    changes=self.project_changes(event.changes),
+                    errors=self.project_failures(event.errors),
+                )
             case RuleFailed():
-                (seen,) = self.failures([event])
+                (seen,) = self.project_failures([event])
             case Committed():
                 narrative = event.narrative if hears else ""
-                seen = replace(event, changes=self.changes(event.changes), narrative=narrative)
+                seen = replace(event, changes=self.project_changes(event.changes), narrative=narrative)
         return seen

@@ -136,7 +136,7 @@ _NON_TOOL_WORDS = frozenset(
         *("a", "an", "any", "it", "its", "that", "the", "their", "them", "these", "this", "those", "to"),
         *("external", "internet", "libraries", "library", "module", "modules", "network", "other"),
         *("package", "packages", "third-party", "tool", "tools", "you", "your"),
-    }
+    },
 )
 
 
@@ -161,7 +161,7 @@ _SECRET_FILE_PATTERN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _SOURCE_SUFFIXES = frozenset(
-    {".py", ".js", ".ts", ".go", ".rs", ".java", ".c", ".cc", ".cpp", ".h", ".rb", ".r", ".md"}
+    {".py", ".js", ".ts", ".go", ".rs", ".java", ".c", ".cc", ".cpp", ".h", ".rb", ".r", ".md"},
 )
 
 
@@ -187,7 +187,8 @@ _ASSIGNMENT_PATTERN = re.compile(r"^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=", re
 _HEADING_PATTERN = re.compile(r"^#{1,3}[^\S\n]+(\S.*)$", re.MULTILINE)
 _YAML_KEY_PATTERN = re.compile(r"^([A-Za-z_][\w.-]*)\s*:", re.MULTILINE)
 _TABLE_PATTERN = re.compile(
-    r"create\s+table\s+(?:if\s+not\s+exists\s+)?([\w.\"`]+)\s*\(([^;]{0,4000})\)", re.IGNORECASE
+    r"create\s+table\s+(?:if\s+not\s+exists\s+)?([\w.\"`]+)\s*\(([^;]{0,4000})\)",
+    re.IGNORECASE,
 )
 _SECTION_PATTERN = re.compile(r"^\[([^\]\n]+)\]\s*$", re.MULTILINE)
 
@@ -332,7 +333,7 @@ MAX_PREVIEW_BYTES = 2 * 1024
 _MAX_READ_BYTES = 256 * 1024
 _MAX_SCANNED_FILES = 20_000
 _SKIPPED_DIRECTORIES = frozenset(
-    {"node_modules", "__pycache__", "target", "build", "dist", "venv", "site-packages"}
+    {"node_modules", "__pycache__", "target", "build", "dist", "venv", "site-packages"},
 )
 _KNOWN_TOOLS = (
     *("awk", "bash", "bzip2", "cargo", "cc", "cmake", "curl", "docker", "find", "gcc", "git", "go", "grep"),

@@ -60,12 +60,17 @@ class GenerationReruns:
     """
 
     def __init__(self, store: GenerationRunStore, sources: SubjectResolver, worker: Executor) -> None:
-        self._store = store
+        self._store: GenerationRunStore = store
         self._sources = sources
         self._worker = worker
 
-    async def of_tests(
-        self, tests: Sequence[TestCase], source: SubjectSource, *, repetitions: int, mutation: bool
+    async def rerun_tests(
+        self,
+        tests: Sequence[TestCase],
+        source: SubjectSource,
+        *,
+        repetitions: int,
+        mutation: bool,
     ) -> AsyncIterator[TestRan | QualityMeasured]:
         """Run tests in order, and measure them together; the measurement is the last event.
 
@@ -78,12 +83,16 @@ class GenerationReruns:
         Raises:
             PeripetyError: the subject cannot run tests; see `Sources`.
         """
-        kept = await self._sources.kept(source)
-        async for event in self._ran(tests, kept, repetitions=repetitions, mutation=mutation):
+        kept = await self._sources.resolve(source)
+        async for event in self._run_tests(tests, kept, repetitions=repetitions, mutation=mutation):
             yield event
 
-    async def of_run(
-        self, run_id: str, *, repetitions: int, mutation: bool
+    async def rerun_run(
+        self,
+        run_id: str,
+        *,
+        repetitions: int,
+        mutation: bool,
     ) -> AsyncIterator[TestRan | PendingResponse[QualityMeasured]]:
         """Run the tests of a run on its subject; the last event stores the results with the run.
 
@@ -109,26 +118,31 @@ class GenerationReruns:
                 code="NO_SUBJECT",
             )
         verdicts: dict[str, CaseVerdict] = {}
-        tests = [*run.so_far.tests.values()]
-        async for event in self._ran(tests, run.subject, repetitions=repetitions, mutation=mutation):
+        tests = [*run.run_state.tests.values()]
+        async for event in self._run_tests(tests, run.subject, repetitions=repetitions, mutation=mutation):
             if isinstance(event, TestRan):
                 verdicts[event.test_id] = event.verdict
                 yield event
             else:
-                yield PendingResponse(partial(self._keep, run, verdicts, event))
+                yield PendingResponse(partial(self._store_results, run, verdicts, event))
 
-    async def _ran(
-        self, tests: Sequence[TestCase], kept: ResolvedSubject, *, repetitions: int, mutation: bool
+    async def _run_tests(
+        self,
+        tests: Sequence[TestCase],
+        kept: ResolvedSubject,
+        *,
+        repetitions: int,
+        mutation: bool,
     ) -> AsyncIterator[TestRan | QualityMeasured]:
-        subject = await self._sources.subject(kept)
+        subject = await self._sources.load(kept)
         examination = RunEvaluation(subject, self._worker, repetitions=repetitions, mutation=mutation)
         for test in tests:
-            for event in await examination.examined(test):
+            for event in await examination.evaluate(test):
                 if isinstance(event, TestRan):
                     yield event
-        yield await examination.measured()
+        yield await examination.measure()
 
-    async def _keep(
+    async def _store_results(
         self,
         run: RunRecord,
         verdicts: dict[str, CaseVerdict],
@@ -142,7 +156,7 @@ class GenerationReruns:
             }
             counting = sum(verdict.counts for verdict in verdicts.values())
             quality = replace(quality, mutation=before.mutation, counting_tests=counting)
-        await self._store.keep_rerun(run.run_id, RerunResult(verdicts, quality), connection)
+        await self._store.store_rerun(run.run_id, RerunResult(verdicts, quality), connection)
         return measured
 
 
@@ -180,7 +194,7 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
         worker: Executor,
         now: Callable[[], int],
     ) -> None:
-        self._store = store
+        self._store: GenerationRunStore = store
         self._gateway = gateway
         self._sources = sources
         self._worker = worker
@@ -188,7 +202,10 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
         super().__init__(store, RunWorker(store, self._work, now))
 
     async def start(
-        self, order: TestGenOrder, source: SubjectSource | None, request: RequestKey
+        self,
+        order: TestGenOrder,
+        source: SubjectSource | None,
+        request: RequestKey,
     ) -> StartResult[RunRecord]:
         """Start a run; a repeated request returns the same run (idempotency).
 
@@ -201,21 +218,21 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
             AlreadyExistsError: the request id was used for a different request; also for all methods below.
             PeripetyError: the subject cannot run tests; see `Sources`.
         """
-        done = await self._store.started_by(request)
+        done = await self._store.find_by_request_id(request)
         if done is not None:
             return done
         kept = None
         if source is not None:
-            kept = await self._sources.kept(source)
-            await self._sources.subject(kept)  # reports errors of the subject at the start
+            kept = await self._sources.resolve(source)
+            await self._sources.load(kept)  # reports errors of the subject at the start
         now = self._now()
         run_id = str(uuid.uuid5(_RUN_ID_NAMESPACE, request.request_id))
-        return await self._add(RunRecord(run_id, order, kept, now, now), request)
+        return await self._start(RunRecord(run_id, order, kept, now, now), request)
 
     async def list(self, task_id: str, asked_size: int, token: str) -> Page[GenerationRunSummary]:
         """Return a page of runs, newest first, optionally of one task only."""
         size = resolve_page_size(asked_size)
-        found = await self._store.newest(task_id, decode_page_token(token, named=True), size + 1)
+        found = await self._store.list_newest(task_id, decode_page_token(token, has_name=True), size + 1)
         return make_page(found, size, lambda one: PagePosition(one.created, one.run_id))
 
     async def cancel(self, run_id: str, request: RequestKey) -> RunRecord:
@@ -229,13 +246,13 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
         def decide(run: RunRecord) -> RunUpdate[GenerationEvent]:
             if run.state != RUNNING:
                 raise FailedPreconditionError("run has already ended", code="RUN_ENDED")
-            stats = make_stats(run.so_far, run.account, GenerationStop.CANCELLED)
-            return _run_change(run.so_far, [GenerationCompleted(stats)], run.account)
+            stats = make_stats(run.run_state, run.account, GenerationStop.CANCELLED)
+            return _run_change(run.run_state, [GenerationCompleted(stats)], run.account)
 
-        if await self._store.started_by(request) is None:
+        if await self._store.find_by_request_id(request) is None:
             # The worker stops first, so that a test that is just being recorded is included.
             await self._workers.stop(run_id)
-        await self._store.change(run_id, request, decide)
+        await self._store.update(run_id, request, decide)
         await self._workers.stop(run_id)
         return await self._store.get(run_id)
 
@@ -251,17 +268,17 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
                 run.run_id,
                 self._gateway,
                 run.order,
-                None if run.subject is None else await self._sources.subject(run.subject),
+                None if run.subject is None else await self._sources.load(run.subject),
                 self._worker,
                 journal,
                 events=run.events,
                 account=run.account,
             )
         except Exception as error:  # noqa: BLE001 - the border: something is not any more what it was
-            stats = make_stats(run.so_far, run.account, GenerationStop.ERROR)
+            stats = make_stats(run.run_state, run.account, GenerationStop.ERROR)
             await journal.record([GenerationFailed(public_error(error, run.run_id), stats)], run.account)
         else:
-            await runner.go()
+            await runner.run()
 
 
 class _RecorderSink:
@@ -277,16 +294,20 @@ class _RecorderSink:
         self._recorder = recorder
 
     async def record(self, events: Sequence[GenerationEvent], account: BudgetAccount) -> None:
-        """Record events with the budget account; see `Journal`."""
+        """Record events with the budget account; see `EventSink`."""
         await self._recorder.commit(_run_change(self._state, events, account))
 
 
 def _run_change(
-    state: GenerationState, events: Sequence[GenerationEvent], account: BudgetAccount
+    state: GenerationState,
+    events: Sequence[GenerationEvent],
+    account: BudgetAccount,
 ) -> RunUpdate[GenerationEvent]:
     """Return the change of a run by events, and apply the events to its state."""
     for event in events:
         state.apply(event)
     return RunUpdate(
-        events, None if state.ended is None else RUN_ENDED_STATE, derived_columns(state, account)
+        events,
+        None if state.ended is None else RUN_ENDED_STATE,
+        derived_columns(state, account),
     )

@@ -53,7 +53,9 @@ class TestGenServicer(TestGenServiceServicer):
         self._record = ResponseRecorder(requests, {"measured"})
 
     async def GenerateTests(  # noqa: N802 - the contract's name
-        self, request: pb.GenerateTestsRequest, _context: Any
+        self,
+        request: pb.GenerateTestsRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.GenerateTestsResponse]:
         """Start a run and stream its events."""
         source = subject_from_proto(request.subject) if request.HasField("subject") else None
@@ -63,7 +65,9 @@ class TestGenServicer(TestGenServiceServicer):
                 yield pb.GenerateTestsResponse(event=event_to_proto(started.run_id, recorded))
 
     async def ResumeTests(  # noqa: N802 - the contract's name
-        self, request: pb.ResumeTestsRequest, _context: Any
+        self,
+        request: pb.ResumeTestsRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ResumeTestsResponse]:
         """Stream the events of a run after a given sequence number."""
         require_field(request.run_id, ".run_id", "is required")
@@ -72,28 +76,36 @@ class TestGenServicer(TestGenServiceServicer):
                 yield pb.ResumeTestsResponse(event=event_to_proto(request.run_id, recorded))
 
     async def RunTests(  # noqa: N802 - the contract's name
-        self, request: pb.RunTestsRequest, _context: Any
+        self,
+        request: pb.RunTestsRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.RunTestsResponse]:
         """Run tests on a subject, and measure them."""
-        async with closing(self._answers(request)) as responses:
+        async with closing(self._rerun_responses(request)) as responses:
             async for response in responses:
                 yield response
 
     async def GetTestRun(  # noqa: N802 - the contract's name
-        self, request: pb.GetTestRunRequest, _context: Any
+        self,
+        request: pb.GetTestRunRequest,
+        _context: Any,
     ) -> pb.GetTestRunResponse:
         """Read a run with its tests."""
         require_field(request.run_id, ".run_id", "is required")
         return pb.GetTestRunResponse(run=run_to_proto(await self._runs.get(request.run_id)))
 
     async def ListTestRuns(  # noqa: N802 - the contract's name
-        self, request: pb.ListTestRunsRequest, _context: Any
+        self,
+        request: pb.ListTestRunsRequest,
+        _context: Any,
     ) -> pb.ListTestRunsResponse:
         """List runs, newest first."""
         return runs_to_proto(await self._runs.list(request.task_id, request.page_size, request.page_token))
 
     async def CancelTestRun(  # noqa: N802 - the contract's name
-        self, request: pb.CancelTestRunRequest, _context: Any
+        self,
+        request: pb.CancelTestRunRequest,
+        _context: Any,
     ) -> pb.CancelTestRunResponse:
         """Stop a run and retain its tests."""
         require_field(request.run_id, ".run_id", "is required")
@@ -101,7 +113,9 @@ class TestGenServicer(TestGenServiceServicer):
         return pb.CancelTestRunResponse(run=run_to_proto(run))
 
     async def DeleteTestRun(  # noqa: N802 - the contract's name
-        self, request: pb.DeleteTestRunRequest, _context: Any
+        self,
+        request: pb.DeleteTestRunRequest,
+        _context: Any,
     ) -> pb.DeleteTestRunResponse:
         """Delete a run with its tests."""
         require_field(request.run_id, ".run_id", "is required")
@@ -109,7 +123,9 @@ class TestGenServicer(TestGenServiceServicer):
         return pb.DeleteTestRunResponse()
 
     async def ExportTests(  # noqa: N802 - the contract's name
-        self, request: pb.ExportTestsRequest, _context: Any
+        self,
+        request: pb.ExportTestsRequest,
+        _context: Any,
     ) -> AsyncIterator[pb.ExportTestsResponse]:
         """Stream the tests of a run as a file."""
         require_field(request.run_id, ".run_id", "is required")
@@ -120,7 +136,7 @@ class TestGenServicer(TestGenServiceServicer):
         for sequence, chunk in enumerate(parts, start=1):
             yield pb.ExportTestsResponse(sequence=sequence, chunk=chunk)
 
-    def _answers(self, request: pb.RunTestsRequest) -> AsyncIterator[pb.RunTestsResponse]:
+    def _rerun_responses(self, request: pb.RunTestsRequest) -> AsyncIterator[pb.RunTestsResponse]:
         most, repetitions = _MAX_REPETITIONS, request.repetitions or DEFAULT_REPETITIONS
         require_field(0 < repetitions <= most, ".repetitions", f"must be 0, or from 1 to {most}")
         how: dict[str, Any] = {"repetitions": repetitions, "mutation": request.mutation}
@@ -128,14 +144,16 @@ class TestGenServicer(TestGenServiceServicer):
         if request.run_id:
             require_field(not tests, ".tests", "conflict with run_id; leave one of them out")
             require_field(
-                not request.HasField("subject"), ".subject", "conflicts with run_id; leave one of them out"
+                not request.HasField("subject"),
+                ".subject",
+                "conflicts with run_id; leave one of them out",
             )
-            of_run = self._reruns.of_run(request.run_id, **how)
-            return self._record.answers(request, of_run, _rerun_response, pb.RunTestsResponse)
+            of_run = self._reruns.rerun_run(request.run_id, **how)
+            return self._record.stream(request, of_run, _rerun_response, pb.RunTestsResponse)
         require_field(tests, ".tests", "is empty; send tests, or the run_id of a run with tests")
         require_field(request.HasField("subject"), ".subject", "is required without a run")
-        of_tests = self._reruns.of_tests(tests, subject_from_proto(request.subject), **how)
-        return self._record.answers(request, of_tests, rerun_event_to_proto, pb.RunTestsResponse)
+        of_tests = self._reruns.rerun_tests(tests, subject_from_proto(request.subject), **how)
+        return self._record.stream(request, of_tests, rerun_event_to_proto, pb.RunTestsResponse)
 
 
 def _render_file(run: RunRecord, request: pb.ExportTestsRequest) -> Iterator[bytes]:
@@ -146,7 +164,5 @@ def _rerun_response(
     event: TestRan | PendingResponse[QualityMeasured],
 ) -> pb.RunTestsResponse | PendingResponse[pb.RunTestsResponse]:
     return (
-        event.told(rerun_event_to_proto)
-        if isinstance(event, PendingResponse)
-        else rerun_event_to_proto(event)
+        event.map(rerun_event_to_proto) if isinstance(event, PendingResponse) else rerun_event_to_proto(event)
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 async def register_service(wiring: ServiceContainer) -> None:
     """Find a gateway, and register the service."""
-    gateway = wiring.local(ModelGateway) or RemoteModelGateway(wiring.channel("gateway"))
+    gateway = wiring.get_local(ModelGateway) or RemoteModelGateway(wiring.get_channel("gateway"))
     await register_service_with(wiring, gateway)
 
 
@@ -39,18 +39,18 @@ async def register_service_with(wiring: ServiceContainer, gateway: ModelGateway)
     """
 
     def scenarios() -> ScenarioSource:
-        return wiring.local(ScenarioSource) or RemoteScenarioSource(wiring.channel("scenarios"))
+        return wiring.get_local(ScenarioSource) or RemoteScenarioSource(wiring.get_channel("scenarios"))
 
     def policies() -> StoredPolicies:
-        return wiring.local(StoredPolicies) or RemoteStoredPolicies(wiring.channel("policies"))
+        return wiring.get_local(StoredPolicies) or RemoteStoredPolicies(wiring.get_channel("policies"))
 
-    database = await wiring.database()
+    database = await wiring.get_database()
     store = GenerationRunStore(database, now_micros)
     workers = WorkerPool("testgen")
     wiring.resources.callback(workers.close)
     sources = SubjectResolver(scenarios, policies, workers, commands=wiring.config.testgen_commands)
     runs = GenerationRuns(store, gateway, sources, workers, now_micros)
-    wiring.when_stopping(runs.aclose)
+    wiring.on_stopping(runs.aclose)
     servicer = TestGenServicer(runs, GenerationReruns(store, sources, workers), IdempotencyStore(database))
     add_TestGenServiceServicer_to_server(servicer, wiring.server)
-    wiring.register(pb.DESCRIPTOR.services_by_name["TestGenService"].full_name)
+    wiring.add_service_name(pb.DESCRIPTOR.services_by_name["TestGenService"].full_name)

@@ -95,25 +95,25 @@ class RunRecord:
     rerun: RerunResult | None = None
 
     @cached_property
-    def so_far(self) -> GenerationState:
+    def run_state(self) -> GenerationState:
         """The state of the run, folded from its events."""
         return GenerationState.fold(self.events, self.order)
 
     @property
     def stats(self) -> GenerationStats:
         """The final or current statistics, with the latest quality of its tests."""
-        stats = self.so_far.ended or make_stats(self.so_far, self.account)
+        stats = self.run_state.ended or make_stats(self.run_state, self.account)
         return replace(stats, quality=self.quality)
 
     @property
     def verdicts(self) -> Mapping[str, CaseVerdict]:
         """The latest verdicts by test id."""
-        return {**self.so_far.verdicts, **(self.rerun.verdicts if self.rerun else {})}
+        return {**self.run_state.verdicts, **(self.rerun.verdicts if self.rerun else {})}
 
     @property
     def quality(self) -> SuiteQuality | None:
         """The latest measured quality; None without one."""
-        return self.rerun.quality if self.rerun else self.so_far.quality
+        return self.rerun.quality if self.rerun else self.run_state.quality
 
     @property
     def error(self) -> PeripetyError | None:
@@ -192,7 +192,7 @@ def encode_event(event: GenerationEvent) -> tuple[str, str]:
     """Encode an event as its kind and its JSON text."""
     if isinstance(event, GenerationFailed):
         return _FAILED_EVENT, to_json_text(
-            {"error": encode_error(event.error), "stats": _to_json(_STATS_ADAPTER, event.stats)}
+            {"error": encode_error(event.error), "stats": _to_json(_STATS_ADAPTER, event.stats)},
         )
     kind = _EVENT_NAMES[type(event)]
     return kind, to_json_text(_to_json(_EVENT_ADAPTERS[kind], event))
@@ -300,8 +300,11 @@ class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         super().__init__(database, _tables, now)
 
-    async def newest(
-        self, task_id: str, before: tuple[Any, ...] | None, limit: int
+    async def list_newest(
+        self,
+        task_id: str,
+        before: tuple[Any, ...] | None,
+        limit: int,
     ) -> list[GenerationRunSummary]:
         """Return runs, newest first.
 
@@ -313,7 +316,7 @@ class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
         columns = _runs.c
         told = (columns.run_id, columns.task_id, columns.phase, columns.total_tests, columns.stopped_by)
         conditions = (columns.task_id == task_id,) if task_id else ()
-        rows = await self._newest((*told, columns.created, columns.updated), conditions, before, limit)
+        rows = await self._list_newest((*told, columns.created, columns.updated), conditions, before, limit)
         return [
             GenerationRunSummary(
                 row.run_id,
@@ -327,7 +330,7 @@ class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
             for row in rows
         ]
 
-    async def keep_rerun(self, run_id: str, rerun: RerunResult, connection: AsyncConnection) -> None:
+    async def store_rerun(self, run_id: str, rerun: RerunResult, connection: AsyncConnection) -> None:
         """Store the results of a rerun with a run.
 
         Args:
@@ -342,19 +345,19 @@ class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
         if not (await connection.execute(changed)).rowcount:
             raise NotFoundError(f".run_id: run '{run_id[:64]}' does not exist any more", code="UNKNOWN_RUN")
 
-    def _row(self, run: RunRecord) -> dict[str, Any]:
+    def _run_columns(self, run: RunRecord) -> dict[str, Any]:
         return {
             "task_id": run.order.task_id,
             "work_order": encode_order(run.order),
             "subject": encode_subject(run.subject),
-            **derived_columns(run.so_far, run.account),
+            **derived_columns(run.run_state, run.account),
             "phase": None,
         }
 
-    def _written(self, event: GenerationEvent) -> tuple[str, str]:
+    def _encode_event(self, event: GenerationEvent) -> tuple[str, str]:
         return encode_event(event)
 
-    async def _run(self, connection: AsyncConnection, row: Row[Any]) -> RunRecord:
+    async def _run_from_row(self, connection: AsyncConnection, row: Row[Any]) -> RunRecord:
         columns = _events.c
         query = select(columns.kind, columns.body).where(columns.run_id == row.run_id)
         told = (await connection.execute(query.order_by(columns.sequence))).all()
@@ -367,12 +370,13 @@ class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
             updated=row.updated,
             account=decode_account(row.account),
             events=await run_in_thread_if_large(
-                lambda: tuple(decode_event(one.kind, one.body) for one in told), size
+                lambda: tuple(decode_event(one.kind, one.body) for one in told),
+                size,
             ),
             state=row.state,
             last_sequence=row.last_sequence,
             rerun=decode_rerun(row.rerun),
         )
 
-    async def _event(self, _connection: AsyncConnection, row: Row[Any]) -> GenerationEvent:
+    async def _event_from_row(self, _connection: AsyncConnection, row: Row[Any]) -> GenerationEvent:
         return decode_event(row.kind, row.body)

@@ -106,9 +106,9 @@ class SubjectResolver:
         self._policies = policies
         self._worker = worker
         self._commands = commands
-        self._ready: LruCache[Subject] = LruCache(_MAX_LOADED_SUBJECTS)
+        self._loaded: LruCache[Subject] = LruCache(_MAX_LOADED_SUBJECTS)
 
-    async def kept(self, source: SubjectSource) -> ResolvedSubject:
+    async def resolve(self, source: SubjectSource) -> ResolvedSubject:
         """Return the stored form of a subject.
 
         Raises:
@@ -117,13 +117,13 @@ class SubjectResolver:
         """
         match source:
             case StoredScenario(scenario_id):
-                return ScenarioDocument((await self._scenarios().compiled(scenario_id)).document)
+                return ScenarioDocument((await self._scenarios().get_scenario(scenario_id)).document)
             case StoredPolicy(policy_id):
                 return PolicyDocument(await self._policies().document(policy_id))
             case _:
                 return source
 
-    async def subject(self, kept: ResolvedSubject) -> Subject:
+    async def load(self, kept: ResolvedSubject) -> Subject:
         """Return the subject, ready to run tests.
 
         Raises:
@@ -136,7 +136,7 @@ class SubjectResolver:
             self._check_commands()
             return await self._worker.run(_load_command, kept)
         name = f"{type(kept).__name__} {sha256(kept.document).hexdigest()}"
-        return self._ready.find(name) or self._ready.keep(name, await self._worker.run(_load_document, kept))
+        return self._loaded.get(name) or self._loaded.put(name, await self._worker.run(_load_document, kept))
 
     def _check_commands(self) -> None:
         if not self._commands:
@@ -164,5 +164,6 @@ def _load_command(command: CommandSpec) -> Subject:
         )
     except OSError as error:
         raise InvalidArgumentError(
-            f".subject.command.working_directory: cannot be read: {error.strerror}", code="NO_SUCH_DIRECTORY"
+            f".subject.command.working_directory: cannot be read: {error.strerror}",
+            code="NO_SUCH_DIRECTORY",
         ) from None

@@ -357,32 +357,33 @@ _MAX_CATEGORIES = 20
 _MAX_NAME_CHARACTERS = 64
 
 
-def categories_of(context: TaskContext, own: Sequence[Category] = ()) -> tuple[Category, ...]:
+def categories_of(context: TaskContext, custom: Sequence[Category] = ()) -> tuple[Category, ...]:
     """Return the categories of a run, in order.
 
     Args:
         context: the task context.
-        own: custom categories; required for `TaskContext.CUSTOM`, rejected for any other context.
+        custom: custom categories; required for `TaskContext.CUSTOM`, rejected for any other context.
 
     Raises:
         InvalidArgumentError: custom categories are missing, too many, or not allowed by the context; or a
             name is not in lower_snake_case, too long, or repeated.
     """
     if context is not TaskContext.CUSTOM:
-        require_field(not own, ".categories", "are fixed by the context; leave them out, or use custom")
+        require_field(not custom, ".categories", "are fixed by the context; leave them out, or use custom")
         return _CATEGORIES_BY_CONTEXT[context]
     require_field(
-        0 < len(own) <= _MAX_CATEGORIES,
+        0 < len(custom) <= _MAX_CATEGORIES,
         ".categories",
         f"must be 1 to {_MAX_CATEGORIES} where the context is custom",
     )
     names: set[str] = set()
-    for number, category in enumerate(own):
+    for number, category in enumerate(custom):
         place = f".categories[{number}].name"
         if not _NAME_PATTERN.fullmatch(category.name) or len(category.name) > _MAX_NAME_CHARACTERS:
             raise field_error(
-                place, f"must be in lower_snake_case, at most {_MAX_NAME_CHARACTERS} characters"
+                place,
+                f"must be in lower_snake_case, at most {_MAX_NAME_CHARACTERS} characters",
             )
         require_field(category.name not in names, place, "is repeated; choose a unique name")
         names.add(category.name)
-    return tuple(own)
+    return tuple(custom)

@@ -281,7 +281,7 @@ ANSWERS: tuple[Case, ...] = (
     Case(
         "retry",
         ScriptResponse("at last"),
-        Fault("rate_limit", {**KINDS["rate_limit"].defaults, "retry_after": 0.01}, times=2),
+        Fault("rate_limit", {**KINDS["rate_limit"].default_settings, "retry_after": 0.01}, times=2),
         asked={"retries": 2},
         expected=Expected("at last"),
         note="refused twice, with the SDK's own retries turned on",
@@ -302,7 +302,7 @@ def _failing(
     asked: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Case:
-    needs_calls = KINDS[kind].calls
+    needs_calls = KINDS[kind].needs_tool_calls
     calls = (_CALL, _OTHER_CALL) if needs_calls else ()
     expected = Expected(
         "" if needs_calls else _SCRIPTED,
@@ -312,13 +312,13 @@ def _failing(
     return Case(
         name or kind,
         ScriptResponse(expected.text, tool_calls=calls),
-        Fault(kind, {**KINDS[kind].defaults, **settings}),
+        Fault(kind, {**KINDS[kind].default_settings, **settings}),
         asked={"tools": needs_calls, **(asked or {})},
         expected=expected,
         contract=contract,
         sizes=(None, 1),
         races=kind in _RESETS,
-        note=KINDS[kind].about,
+        note=KINDS[kind].description,
     )
 
 

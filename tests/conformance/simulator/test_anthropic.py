@@ -75,7 +75,12 @@ def test_what_is_overloaded_is_asked_three_times(client: anthropic.Anthropic, pa
     ],
 )
 def test_only_what_may_pass_is_tried_again(
-    server: Served, client: anthropic.Anthropic, pauses: list[float], kind: str, raised: str, attempts: int
+    server: Served,
+    client: anthropic.Anthropic,
+    pauses: list[float],
+    kind: str,
+    raised: str,
+    attempts: int,
 ) -> None:
     before = len(server.simulator.captured)
     with pytest.raises(anthropic.APIStatusError) as caught:
@@ -87,7 +92,10 @@ def test_only_what_may_pass_is_tried_again(
 
 @pytest.mark.parametrize(("prompt", "pause"), [("in seconds", 3), ("in milliseconds", 1.25)])
 def test_the_sdk_comes_back_when_it_is_told_to(
-    client: anthropic.Anthropic, pauses: list[float], prompt: str, pause: float
+    client: anthropic.Anthropic,
+    pauses: list[float],
+    prompt: str,
+    pause: float,
 ) -> None:
     assert ask(client, prompt).content[0].text == "At last."
     assert pauses == [pause]
@@ -117,7 +125,8 @@ def test_either_header_brings_the_key_to_the_simulator(server: Served) -> None:
     with served(guarded) as one, anthropic.Anthropic(api_key="right", base_url=one.url) as known:
         assert ask(known, "x").content[0].text == "Come in."
         older = known.with_options(
-            api_key="wrong", default_headers={"x-api-key": "right", "anthropic-version": "2023-06-01"}
+            api_key="wrong",
+            default_headers={"x-api-key": "right", "anthropic-version": "2023-06-01"},
         )
         assert ask(older, "x").content[0].text == "Come in."
         with pytest.raises(anthropic.AuthenticationError):
@@ -132,7 +141,9 @@ def test_what_was_cached_is_read_and_the_whole_input_stays_the_same(client: anth
     assert first.cache_read_input_tokens == second.cache_creation_input_tokens == 0
     assert first.input_tokens == second.input_tokens
     counted = client.messages.count_tokens(
-        model="claude-opus-5-5", system=system, messages=[{"role": "user", "content": "hello"}]
+        model="claude-opus-5-5",
+        system=system,
+        messages=[{"role": "user", "content": "hello"}],
     )
     assert counted.input_tokens == first.input_tokens + 1000
 
@@ -145,7 +156,9 @@ def test_a_fifth_marker_is_refused(client: anthropic.Anthropic) -> None:
 
 @pytest.mark.parametrize("thread", [None, False], ids=["held", "not held"])
 def test_the_sdk_runs_tools_in_a_conversation_that_either_side_holds(
-    server: Served, client: anthropic.Anthropic, thread: Literal[False] | None
+    server: Served,
+    client: anthropic.Anthropic,
+    thread: Literal[False] | None,
 ) -> None:
     before = len(server.simulator.captured)
 

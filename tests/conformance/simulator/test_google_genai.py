@@ -82,7 +82,9 @@ def test_contents_are_stored_used_prolonged_and_deleted(server: Served) -> None:
     assert stored.usage_metadata
     tokens = stored.usage_metadata.total_token_count
     answer = mine.models.generate_content(
-        model=MODEL, contents="hi", config=types.GenerateContentConfig(cached_content=stored.name)
+        model=MODEL,
+        contents="hi",
+        config=types.GenerateContentConfig(cached_content=stored.name),
     )
     assert answer.usage_metadata
     assert answer.usage_metadata.cached_content_token_count == tokens
@@ -169,7 +171,7 @@ def test_keys_share_no_conversation_and_unknown_ones_are_refused(server: Served)
 def test_a_call_that_lost_its_signature_is_refused(server: Served) -> None:
     mine = client(server)
     config = types.GenerateContentConfig(
-        tools=[types.Tool(function_declarations=[types.FunctionDeclaration(name="look")])]
+        tools=[types.Tool(function_declarations=[types.FunctionDeclaration(name="look")])],
     )
     answer = mine.models.generate_content(model=MODEL, contents="call", config=config)
     calls = answer.function_calls or []
@@ -206,7 +208,9 @@ def test_the_sdk_tries_again_only_if_it_is_told_to_and_only_what_may_pass(server
 
 def post(server: Served, path: str, body: Any) -> tuple[str, bytes]:
     request = urllib.request.Request(  # noqa: S310
-        f"{server.url}{path}", json.dumps(body).encode(), {"x-goog-api-key": "one"}
+        f"{server.url}{path}",
+        json.dumps(body).encode(),
+        {"x-goog-api-key": "one"},
     )
     with urllib.request.urlopen(request) as answer:  # noqa: S310
         return answer.headers["content-type"], answer.read()

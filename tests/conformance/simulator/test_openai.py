@@ -91,7 +91,12 @@ def test_what_is_overloaded_is_asked_three_times(client: openai.OpenAI, pauses: 
     ],
 )
 def test_only_what_may_pass_is_tried_again(
-    server: Served, client: openai.OpenAI, pauses: list[float], kind: str, raised: str, attempts: int
+    server: Served,
+    client: openai.OpenAI,
+    pauses: list[float],
+    kind: str,
+    raised: str,
+    attempts: int,
 ) -> None:
     before = len(server.simulator.captured)
     with pytest.raises(openai.APIStatusError) as caught:
@@ -103,7 +108,10 @@ def test_only_what_may_pass_is_tried_again(
 
 @pytest.mark.parametrize(("prompt", "pause"), [("in seconds", 3), ("in milliseconds", 1.25)])
 def test_the_sdk_comes_back_when_it_is_told_to(
-    client: openai.OpenAI, pauses: list[float], prompt: str, pause: float
+    client: openai.OpenAI,
+    pauses: list[float],
+    prompt: str,
+    pause: float,
 ) -> None:
     assert said(ask(client, prompt)) == "At last."
     assert pauses == [pause]
@@ -116,7 +124,8 @@ def test_the_sdk_comes_back_at_a_date(client: openai.OpenAI, pauses: list[float]
 
 
 def test_the_sdk_gives_up_when_it_is_told_to_wait_too_long(
-    client: openai.OpenAI, pauses: list[float]
+    client: openai.OpenAI,
+    pauses: list[float],
 ) -> None:
     with pytest.raises(openai.RateLimitError) as caught:
         ask(client, "much later")
@@ -293,7 +302,10 @@ def test_input_tokens_are_counted_as_they_are_billed(client: openai.OpenAI) -> N
 def test_reasoning_is_counted_and_sent_back_without_being_kept(client: openai.OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "hello"}]
     made = client.responses.create(
-        model=MODEL, input=messages, store=False, include=["reasoning.encrypted_content"]
+        model=MODEL,
+        input=messages,
+        store=False,
+        include=["reasoning.encrypted_content"],
     )
     assert made.usage is not None
     assert made.usage.output_tokens_details.reasoning_tokens > 0

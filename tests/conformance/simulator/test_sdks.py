@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
     pytest.mark.filterwarnings(
-        "ignore:Exception ignored in. <async_generator object Resp:pytest.PytestUnraisableExceptionWarning"
+        "ignore:Exception ignored in. <async_generator object Resp:pytest.PytestUnraisableExceptionWarning",
     ),
 ]
 
@@ -59,7 +59,9 @@ def test_an_answer_that_is_only_late_or_cut_up_is_right(run: Run, name: str, cas
 
 @of(FAILURES, Contract.RAISES)
 def test_a_failure_is_raised_unless_the_sdk_itself_does_not_notice_it(
-    run: Run, name: str, case: Case
+    run: Run,
+    name: str,
+    case: Case,
 ) -> None:
     driver = run.drivers[name]
     seen = [run.observe(driver, case, None, mode) for mode in Mode]
@@ -71,7 +73,7 @@ def test_a_failure_is_raised_unless_the_sdk_itself_does_not_notice_it(
 def test_every_error_is_raised_as_the_exception_it_has_to_be(run: Run, name: str) -> None:
     driver = run.drivers[name]
     errors = [
-        each for each in FAILURES if each.failure and KINDS[each.failure.type].place is FaultStage.ERROR
+        each for each in FAILURES if each.failure and KINDS[each.failure.type].stage is FaultStage.ERROR
     ]
     shown = {
         (each.name, mode): run.observe(driver, each, None, mode).raised for each in errors for mode in Mode

@@ -166,12 +166,19 @@ async def test_each_phase_is_asked_with_everything_before_it_and_the_prefix_stay
         await reply.stream(delta(next(answers)), finish(), DONE)
 
     agent = manifest(
-        phase("a", "first"), phase("b", "second", system="be b"), phase("c", "third"), system="s", **GAUGE
+        phase("a", "first"),
+        phase("b", "second", system="be b"),
+        phase("c", "third"),
+        system="s",
+        **GAUGE,
     )
     async with (
         upstream(answer) as server,
         agents(
-            tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
+            tmp_path,
+            model_provider=ProviderName.GENERIC,
+            openai_api_base=server.base_url,
+            model_name="m",
         ) as (client, _),
     ):
         await client.run(agent)
@@ -229,7 +236,10 @@ async def test_options_of_a_phase_go_before_those_of_the_manifest(tmp_path: Path
     async with (
         upstream(answering("ok")) as server,
         agents(
-            tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
+            tmp_path,
+            model_provider=ProviderName.GENERIC,
+            openai_api_base=server.base_url,
+            model_name="m",
         ) as (client, _),
     ):
         run = (await client.run(agent))[-1].completed
@@ -325,7 +335,10 @@ async def test_after_the_last_round_the_model_has_to_answer(tmp_path: Path) -> N
     async with (
         upstream(answer) as server,
         agents(
-            tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
+            tmp_path,
+            model_provider=ProviderName.GENERIC,
+            openai_api_base=server.base_url,
+            model_name="m",
         ) as (client, _),
     ):
         events = await client.run(agent)
@@ -343,7 +356,10 @@ async def test_a_model_that_calls_tools_without_end_fails_the_phase(tmp_path: Pa
     async with (
         upstream(answer) as server,
         agents(
-            tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
+            tmp_path,
+            model_provider=ProviderName.GENERIC,
+            openai_api_base=server.base_url,
+            model_name="m",
         ) as (client, _),
     ):
         events = await client.run(manifest(phase("a", "x", max_tool_rounds=1), **GAUGE))
@@ -417,7 +433,7 @@ async def test_a_deleted_run_is_gone_with_its_conversation(scripted: tuple[Agent
     conversations = GatewayServiceStub(client.channel)
     with pytest.raises(NotFoundError):
         await conversations.GetConversation(
-            gateway.GetConversationRequest(conversation_id=run.conversation_id)
+            gateway.GetConversationRequest(conversation_id=run.conversation_id),
         )
 
 

@@ -98,10 +98,16 @@ async def test_every_turn_of_a_conversation_with_tools_and_thoughts_is_taken() -
     ],
 )
 async def test_a_structured_answer_is_had_by_the_method_that_the_model_allows(
-    model: str, document: dict[str, Any], response: Any, method: SchemaMethod
+    model: str,
+    document: dict[str, Any],
+    response: Any,
+    method: SchemaMethod,
 ) -> None:
     request = GenerateRequest(
-        "s", (ChatMessage.user("a"),), ResponseSchema("thing", document), f"anthropic/{model}"
+        "s",
+        (ChatMessage.user("a"),),
+        ResponseSchema("thing", document),
+        f"anthropic/{model}",
     )
     with served(scenario(response)) as simulator:
         async with gateway_of(ANTHROPIC, simulator.url) as gateway:
@@ -119,7 +125,11 @@ async def test_a_structured_answer_is_had_by_the_method_that_the_model_allows(
 async def test_a_demanded_tool_is_called_by_a_model_that_would_think_first() -> None:
     choice = ToolChoice(ToolChoiceMode.NAMED, "look")
     request = GenerateRequest(
-        "s", (ChatMessage.user("a"),), model="anthropic/claude-opus-5", tools=(LOOK,), tool_choice=choice
+        "s",
+        (ChatMessage.user("a"),),
+        model="anthropic/claude-opus-5",
+        tools=(LOOK,),
+        tool_choice=choice,
     )
     calling = {"tool_calls": [{"tool": "look", "input": {"at": "x"}}]}
     with served(scenario(calling)) as simulator:
@@ -177,7 +187,7 @@ async def test_tokens_are_counted_or_it_is_said_why_not() -> None:
         try:
             assert (
                 await provider.count_tokens(
-                    call_of(GenerateRequest("s" * 40, (ChatMessage.user("a" * 40),)), NEWEST, "anthropic")
+                    call_of(GenerateRequest("s" * 40, (ChatMessage.user("a" * 40),)), NEWEST, "anthropic"),
                 )
                 == 20
             )

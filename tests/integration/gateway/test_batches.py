@@ -41,11 +41,15 @@ SCHEMA = pb.ResponseSchema(
 
 @asynccontextmanager
 async def served(
-    tmp_path: Path, answer: Callable[[Request, Reply], Awaitable[None]]
+    tmp_path: Path,
+    answer: Callable[[Request, Reply], Awaitable[None]],
 ) -> AsyncIterator[tuple[Upstream, grpc.aio.Channel]]:
     async with asyncio.timeout(20), upstream(answer) as server:
         config = config_for(
-            tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
+            tmp_path,
+            model_provider=ProviderName.GENERIC,
+            openai_api_base=server.base_url,
+            model_name="m",
         )
         async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
             yield server, channel
@@ -76,7 +80,8 @@ def batch(*items: pb.GenerateItem, request_id: str = "") -> pb.GenerateManyReque
 
 
 async def results(
-    channel: grpc.aio.Channel, *requests: pb.GenerateManyRequest
+    channel: grpc.aio.Channel,
+    *requests: pb.GenerateManyRequest,
 ) -> dict[str, pb.GenerateResult]:
     responses = [response async for response in Client(channel).gateway.GenerateMany(iter(requests))]
     assert [response.sequence for response in responses] == list(range(1, len(responses) + 1))
@@ -91,7 +96,7 @@ async def test_each_item_has_its_own_options_and_its_own_result(tmp_path: Path) 
             item("c", "fail"),
         )
         second = pb.GenerateManyRequest(
-            items=[pb.GenerateItem(item_id="d"), item("e", options={"temperature": 9})]
+            items=[pb.GenerateItem(item_id="d"), item("e", options={"temperature": 9})],
         )
         told = await results(channel, first, second)
     assert told["b"].completion.value == b'{"a": "b"}'
@@ -206,7 +211,9 @@ async def test_a_client_that_reads_no_results_is_read_no_further(tmp_path: Path)
 
 @pytest.mark.parametrize(("words", "together"), [(4_000, False), (10, True)])
 async def test_one_prompt_fills_the_cache_for_those_that_begin_alike_if_there_is_enough_to_cache(
-    tmp_path: Path, words: int, together: bool
+    tmp_path: Path,
+    words: int,
+    together: bool,
 ) -> None:
     scenario = ScriptBuilder(pace={"first_token_ms": 60}).default_response("fine").build()
     items = [item(name) for name in "abcd"]

@@ -73,7 +73,9 @@ async def test_an_answer_is_never_said_for_the_model(tmp_path: Path) -> None:
 
 async def test_turns_are_counted_in_conversations_only(tmp_path: Path) -> None:
     request = pb.GenerateRequest(
-        request_id=new_id(), prompt=pb.Prompt(messages=said("a")), expected_turn_count=0
+        request_id=new_id(),
+        prompt=pb.Prompt(messages=said("a")),
+        expected_turn_count=0,
     )
     async with gateway(tmp_path) as stub:
         with pytest.raises(InvalidArgumentError, match=r"expected_turn_count"):
@@ -100,7 +102,7 @@ async def test_a_request_id_in_upper_case_is_the_same_request(tmp_path: Path) ->
         assert len((await stub.ListConversations(pb.ListConversationsRequest())).conversations) == 1
         with pytest.raises(AlreadyExistsError, match="request_id"):
             await stub.CreateConversation(
-                pb.CreateConversationRequest(request_id=request_id.upper(), system="s")
+                pb.CreateConversationRequest(request_id=request_id.upper(), system="s"),
             )
 
 

@@ -68,13 +68,18 @@ class Client:
 
     async def fork(self, conversation: str, count: int | None = None) -> pb.Conversation:
         request = pb.ForkConversationRequest(
-            request_id=new_id(), conversation_id=conversation, turn_count=count
+            request_id=new_id(),
+            conversation_id=conversation,
+            turn_count=count,
         )
         return (await self.gateway.ForkConversation(request)).conversation
 
     async def rewind(self, conversation: str, count: int, expected: int | None = None) -> pb.Conversation:
         request = pb.RewindConversationRequest(
-            request_id=new_id(), conversation_id=conversation, turn_count=count, expected_turn_count=expected
+            request_id=new_id(),
+            conversation_id=conversation,
+            turn_count=count,
+            expected_turn_count=expected,
         )
         return (await self.gateway.RewindConversation(request)).conversation
 
@@ -97,7 +102,8 @@ async def client_of(tmp_path: Path, model: Served, **settings: Any) -> AsyncIter
 
 
 async def test_on_the_second_turn_only_the_new_message_costs_its_full_price(
-    tmp_path: Path, model: Served
+    tmp_path: Path,
+    model: Served,
 ) -> None:
     async with client_of(tmp_path, model) as client:
         one = await client.create(system=SYSTEM)
@@ -117,7 +123,8 @@ async def test_on_the_second_turn_only_the_new_message_costs_its_full_price(
 
 
 async def test_a_conversation_tells_its_turns_and_what_all_of_them_used(
-    tmp_path: Path, model: Served
+    tmp_path: Path,
+    model: Served,
 ) -> None:
     async with client_of(tmp_path, model) as client:
         one = await client.create(
@@ -125,7 +132,7 @@ async def test_a_conversation_tells_its_turns_and_what_all_of_them_used(
             history=pb.HistoryPolicy(max_turns=7),
             budget=common.Budget(max_calls=9),
             tools=[
-                pb.Tool(name="t:1", description="d", input_schema=json.dumps({"type": "object"}).encode())
+                pb.Tool(name="t:1", description="d", input_schema=json.dumps({"type": "object"}).encode()),
             ],
         )
         completions = [await client.say(one.conversation_id, text) for text in "ab"]
@@ -239,7 +246,10 @@ async def test_any_turn_may_ask_another_provider(tmp_path: Path, model: Served) 
     ],
 )
 async def test_what_cannot_be_a_conversation_is_refused_by_its_field(
-    tmp_path: Path, model: Served, fields: dict[str, Any], field: str
+    tmp_path: Path,
+    model: Served,
+    fields: dict[str, Any],
+    field: str,
 ) -> None:
     async with client_of(tmp_path, model) as client:
         with pytest.raises(InvalidArgumentError) as caught:
@@ -261,7 +271,7 @@ async def test_conversations_are_listed_and_deleted(tmp_path: Path, model: Serve
         made = [(await client.create()).conversation_id for _ in range(3)]
         page = await client.gateway.ListConversations(pb.ListConversationsRequest(page_size=2))
         rest = await client.gateway.ListConversations(
-            pb.ListConversationsRequest(page_size=2, page_token=page.next_page_token)
+            pb.ListConversationsRequest(page_size=2, page_token=page.next_page_token),
         )
         listed = [each.conversation_id for each in (*page.conversations, *rest.conversations)]
         assert listed == made[::-1]

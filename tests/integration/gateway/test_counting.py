@@ -77,8 +77,10 @@ async def test_a_conversation_counts_with_all_that_it_sends(tmp_path: Path) -> N
     async with gateway(tmp_path, spoken) as (_, client):
         made = await client.gateway.CreateConversation(
             pb.CreateConversationRequest(
-                request_id=str(uuid.uuid4()), system="You read gauges.", tools=[TOOL]
-            )
+                request_id=str(uuid.uuid4()),
+                system="You read gauges.",
+                tools=[TOOL],
+            ),
         )
         named: dict[str, Any] = {"conversation_id": made.conversation.conversation_id}
         for _ in range(2):
@@ -122,5 +124,5 @@ async def test_what_cannot_be_sent_is_not_counted(tmp_path: Path) -> None:
             await client.gateway.CountTokens(pb.CountTokensRequest(prompt=pb.Prompt(system="s")))
         with pytest.raises(NotFoundError):
             await client.gateway.CountTokens(
-                pb.CountTokensRequest(conversation_id="none", prompt=pb.Prompt(messages=[message("a")]))
+                pb.CountTokensRequest(conversation_id="none", prompt=pb.Prompt(messages=[message("a")])),
             )

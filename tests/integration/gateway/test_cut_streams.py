@@ -139,7 +139,9 @@ def test_an_answer_is_whole_from_one_byte_on_and_known_to_be_cut_off_before(reco
 
 @pytest.mark.parametrize("properly", [True, False], ids=["the body ends", "the connection ends"])
 async def test_a_connection_that_ends_at_any_byte_ends_in_the_answer_or_in_its_error(
-    recorded: Recorded, *, properly: bool
+    recorded: Recorded,
+    *,
+    properly: bool,
 ) -> None:
     sent = b""
 
@@ -171,7 +173,8 @@ async def test_a_connection_that_ends_at_any_byte_ends_in_the_answer_or_in_its_e
 
 
 async def asked(
-    provider: HttpProvider, call: ProviderCall
+    provider: HttpProvider,
+    call: ProviderCall,
 ) -> tuple[list[ProviderEvent], UnavailableError | None]:
     events: list[ProviderEvent] = []
     try:

@@ -51,7 +51,7 @@ TEXT = "one two three four five"
 
 def failing(kind: str, times: int | None = None, pace: Pace | None = None, **settings: Any) -> Script:
     """Fails so often, by the clock on the wall, and answers from then on."""
-    failure = Fault(kind, {**KINDS[kind].defaults, **settings}, times)
+    failure = Fault(kind, {**KINDS[kind].default_settings, **settings}, times)
     rule = ScriptRule(Pattern(), ScriptResponse(TEXT, pace=pace), failure)
     return Script((rule,), clock=ClockMode.REAL, counts=CountScope.SHARED)
 
@@ -136,7 +136,8 @@ async def test_a_provider_that_says_when_to_come_back_is_asked_again_then(kind: 
     ],
 )
 async def test_what_passes_before_the_first_token_is_not_seen_by_the_caller(
-    kind: str, settings: dict[str, Any]
+    kind: str,
+    settings: dict[str, Any],
 ) -> None:
     async with facing(failing(kind, times=2, **settings)) as setting:
         assert await setting.ask() == ""
@@ -172,7 +173,9 @@ async def test_what_does_not_pass_is_asked_once_and_never_opens_the_breaker(kind
     ],
 )
 async def test_after_the_first_token_nothing_is_asked_again(
-    kind: str, settings: dict[str, Any], code: str
+    kind: str,
+    settings: dict[str, Any],
+    code: str,
 ) -> None:
     # What arrives together with its failure is not released.
     async with facing(failing(kind, times=1, pace=Pace(tokens_per_second=25), **settings)) as setting:

@@ -41,7 +41,8 @@ REQUIRED = os.environ.get("PERIPETY_REQUIRE_LLM") == "1"
 
 pytestmark = [
     pytest.mark.skipif(
-        find_spec("xllamacpp") is None and not REQUIRED, reason="the extra 'llm' is not installed"
+        find_spec("xllamacpp") is None and not REQUIRED,
+        reason="the extra 'llm' is not installed",
     ),
     pytest.mark.timeout(300),
 ]
@@ -88,17 +89,22 @@ async def conversing(url: str, data: Path, system: str) -> AsyncIterator[Convers
 
 
 async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(
-    served: tuple[list[str], str], tmp_path: Path
+    served: tuple[list[str], str],
+    tmp_path: Path,
 ) -> None:
     notice, url = served
     assert "Gemma Terms of Use" in "".join(notice)
     async with conversing(url, tmp_path, "Name a thing and an amount of it.") as conversation:
         schema = ResponseSchema("thing", SCHEMA)
         first = await conversation.send(
-            "first", schema=schema, options=GenerationOptions(max_output_tokens=200, seed=1)
+            "first",
+            schema=schema,
+            options=GenerationOptions(max_output_tokens=200, seed=1),
         )
         second = await conversation.send(
-            "second", schema=schema, options=GenerationOptions(max_output_tokens=200, seed=1)
+            "second",
+            schema=schema,
+            options=GenerationOptions(max_output_tokens=200, seed=1),
         )
     assert set(first.value or {}) == set(second.value or {}) == {"name", "amount"}
     assert first.schema_report == SchemaReport(SchemaMethod.GRAMMAR)
@@ -107,13 +113,15 @@ async def test_a_real_model_answers_to_a_schema_and_caches_the_conversation(
 
 
 async def test_every_turn_reads_more_of_a_long_conversation_from_the_cache(
-    served: tuple[list[str], str], tmp_path: Path
+    served: tuple[list[str], str],
+    tmp_path: Path,
 ) -> None:
     asked = [f"Gauge {number} reads {number * number}." for number in range(10)]
     async with conversing(served[1], tmp_path, "Say in a few words what each reading means.") as conversation:
         for text in asked:
             await conversation.send(
-                text, options=GenerationOptions(max_output_tokens=12, temperature=0.0, seed=1)
+                text,
+                options=GenerationOptions(max_output_tokens=12, temperature=0.0, seed=1),
             )
     usage = [turn.completion.usage for turn in conversation.turns]
     read = [each.cache_read_tokens for each in usage]
@@ -124,7 +132,8 @@ async def test_every_turn_reads_more_of_a_long_conversation_from_the_cache(
 
 
 async def test_scenarios_are_written_in_a_conversation_that_is_read_from_the_cache(
-    served: tuple[list[str], str], tmp_path: Path
+    served: tuple[list[str], str],
+    tmp_path: Path,
 ) -> None:
     path = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     tool = AnnotatedTool("alpha", "read", "Reads a file.", path, (("/path", "source_path"),), read_only=True)
@@ -148,7 +157,8 @@ def test_one_conversation_has_the_whole_context_to_itself(served: tuple[list[str
 
 @pytest.mark.timeout(600)
 async def test_a_game_told_by_a_real_model_has_no_dead_turn(
-    served: tuple[list[str], str], tmp_path: Path
+    served: tuple[list[str], str],
+    tmp_path: Path,
 ) -> None:
     settings: dict[str, Any] = {
         "model_provider": "generic",

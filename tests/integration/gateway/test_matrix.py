@@ -78,7 +78,8 @@ ERRORS = {
     "rate_limit": "PROVIDER_RATE_LIMITED",
     "out_of_credits": "PROVIDER_QUOTA_EXHAUSTED",
     **dict.fromkeys(
-        ("overloaded", "unavailable", "server_error", "timeout", "html_error"), "PROVIDER_FAILED"
+        ("overloaded", "unavailable", "server_error", "timeout", "html_error"),
+        "PROVIDER_FAILED",
     ),
     **dict.fromkeys(("error_in_200", "error_in_stream"), "PROVIDER_FAILED"),
     **dict.fromkeys(("network_unreachable", "connection_timeout"), "PROVIDER_UNREACHABLE"),
@@ -134,7 +135,7 @@ def failures(kind: str, task: str) -> list[dict[str, Any] | None]:
     """What spoils the answer to a task, in each of its places; none where it can not."""
     if kind == "none":
         return [None]
-    if KINDS[kind].calls and task != "tools":
+    if KINDS[kind].needs_tool_calls and task != "tools":
         return []
     places = PLACES.get(kind, ({},))
     return [{"type": kind, **QUICK.get(kind, {}), **place} for place in places]
@@ -308,7 +309,9 @@ def arguments(completion: Completion) -> list[Any]:
 @pytest.mark.parametrize("kind", ["none", *KINDS])
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_every_call_ends_in_time_with_the_right_answer_or_the_right_error(
-    server: Served, spoken: Spoken, kind: str
+    server: Served,
+    spoken: Spoken,
+    kind: str,
 ) -> None:
     timeouts = SHORT_TIMEOUTS if kind in SILENT else {}
     async with gateway_of(spoken, server.url, breaker_failures=10**6, **timeouts) as gateway:
@@ -317,5 +320,5 @@ async def test_every_call_ends_in_time_with_the_right_answer_or_the_right_error(
                 check(gateway, spoken, kind, task, place)
                 for task in RESPONSES
                 for place in range(len(failures(kind, task)))
-            )
+            ),
         )

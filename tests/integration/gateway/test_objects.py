@@ -72,7 +72,10 @@ def asking(text: str = "Read the gauges.", schema: Any = None, model: str = "") 
 
 
 async def events_of(
-    tmp_path: Path, spoken: Spoken, scenario: Script, request: pb.GenerateObjectRequest
+    tmp_path: Path,
+    spoken: Spoken,
+    scenario: Script,
+    request: pb.GenerateObjectRequest,
 ) -> list[pb.GenerateObjectResponse]:
     with served(scenario) as server:
         async with channel_to(tmp_path, spoken, server.url) as channel:
@@ -87,7 +90,8 @@ def partials(events: list[pb.GenerateObjectResponse]) -> list[Any]:
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_an_object_grows_and_its_report_says_how_it_was_asked_for(
-    tmp_path: Path, spoken: Spoken
+    tmp_path: Path,
+    spoken: Spoken,
 ) -> None:
     scenario = ScriptBuilder(pace=PACE).default_response({"json": VALUE}).build()
     events = await events_of(tmp_path, spoken, scenario, asking())
@@ -102,7 +106,8 @@ async def test_an_object_grows_and_its_report_says_how_it_was_asked_for(
 
 @pytest.mark.parametrize("answer", [{"json": DEEP}, {"tool_calls": [{"tool": ANSWER_TOOL, "input": DEEP}]}])
 async def test_the_arguments_of_the_answer_tool_are_shown_like_any_answer(
-    tmp_path: Path, answer: dict[str, Any]
+    tmp_path: Path,
+    answer: dict[str, Any],
 ) -> None:
     scenario = ScriptBuilder(pace=PACE).default_response(answer).build()
     request = asking(schema=NESTED, model="anthropic/claude-haiku-4-5")
@@ -119,13 +124,17 @@ async def test_the_arguments_of_the_answer_tool_are_shown_like_any_answer(
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_an_advisory_answer_that_was_cut_off_comes_with_what_was_whole_of_it(
-    tmp_path: Path, spoken: Spoken
+    tmp_path: Path,
+    spoken: Spoken,
 ) -> None:
     cut = {"text": '{"name": "alpha", "gauges": [1, 2, 3', "stop": "length"}
     request = asking()
     request.schema.advisory = True
     events = await events_of(
-        tmp_path, spoken, ScriptBuilder(pace=PACE).default_response(cut).build(), request
+        tmp_path,
+        spoken,
+        ScriptBuilder(pace=PACE).default_response(cut).build(),
+        request,
     )
     completed = events[-1].completed
     assert (completed.calls, completed.repaired, completed.HasField("value")) == (1, False, False)
@@ -174,7 +183,8 @@ async def test_an_answer_that_never_becomes_valid_tells_what_it_cost(tmp_path: P
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_spoilt_answers_become_valid_at_once_or_when_asked_for_again(
-    tmp_path: Path, spoken: Spoken
+    tmp_path: Path,
+    spoken: Spoken,
 ) -> None:
     good = {"name": "alpha", "count": 1, "items": []}
     texts = [text for _, text in corpus(1) if _sendable(text)]

@@ -57,7 +57,8 @@ async def ask(gateway: LocalModelGateway, messages: Sequence[ChatMessage], **opt
 def results(completion: Completion) -> ChatMessage:
     calls = completion.tool_calls
     return ChatMessage(
-        ChatRole.USER, tuple(ToolResult(call.call_id, f"is {place}") for place, call in enumerate(calls))
+        ChatRole.USER,
+        tuple(ToolResult(call.call_id, f"is {place}") for place, call in enumerate(calls)),
     )
 
 
@@ -114,7 +115,7 @@ async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Sp
     for told, outcome in zip(usage, outcomes, strict=True):
         assert isinstance(outcome, AnsweredOutcome)
         billed = outcome.usage
-        assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read)
+        assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read_variable)
         assert told.cache_write_tokens == sum(billed.written.values())
         assert (told.output_tokens, told.reasoning_tokens) == (billed.output, billed.reasoning)
 
@@ -163,7 +164,7 @@ async def test_azure_is_asked_for_a_deployment_in_a_version_that_the_configurati
 ) -> None:
     models = tmp_path / "models.toml"
     models.write_text(
-        '[[model]]\nprovider = "azure"\nname = "mine"\ntraits = {api_version = "2025-04-01-preview"}\n'
+        '[[model]]\nprovider = "azure"\nname = "mine"\ntraits = {api_version = "2025-04-01-preview"}\n',
     )
     lines = []
 

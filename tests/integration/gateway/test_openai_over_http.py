@@ -363,7 +363,10 @@ async def test_a_rate_limit_says_when_to_come_back() -> None:
 async def test_an_error_in_the_middle_of_the_stream_is_an_error() -> None:
     async def answer(_request: Request, reply: Reply) -> None:
         await reply.stream(
-            delta("a"), event({"error": {"message": "out of memory", "code": 500}}), finish(), DONE
+            delta("a"),
+            event({"error": {"message": "out of memory", "code": 500}}),
+            finish(),
+            DONE,
         )
 
     async with upstream(answer) as server:

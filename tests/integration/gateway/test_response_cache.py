@@ -105,7 +105,9 @@ def contents(directory: Path) -> bytes:
 
 
 async def ask(
-    channel: grpc.aio.Channel, text: str, mode: pb.ResponseCacheMode.ValueType = USE
+    channel: grpc.aio.Channel,
+    text: str,
+    mode: pb.ResponseCacheMode.ValueType = USE,
 ) -> list[pb.GenerateResponse]:
     request = pb.GenerateRequest(
         request_id=str(uuid.uuid4()),
@@ -120,7 +122,8 @@ def text(events: list[pb.GenerateResponse]) -> str:
 
 
 async def test_the_second_time_no_model_is_asked_and_the_stream_is_the_same(
-    tmp_path: Path, model: Served
+    tmp_path: Path,
+    model: Served,
 ) -> None:
     async with serving(tmp_path, model) as channel:
         first, second = await ask(channel, "long"), await ask(channel, "long")
@@ -188,7 +191,8 @@ async def test_an_object_is_stored_too(tmp_path: Path, model: Served) -> None:
 
 
 async def test_equal_requests_at_the_same_time_are_one_request_to_the_model(
-    tmp_path: Path, model: Served
+    tmp_path: Path,
+    model: Served,
 ) -> None:
     async with serving(tmp_path, model) as channel:
         answers = await asyncio.gather(*(ask(channel, "slow") for _ in range(8)))
@@ -198,7 +202,9 @@ async def test_equal_requests_at_the_same_time_are_one_request_to_the_model(
 
 
 async def test_a_replica_with_a_database_of_its_own_finds_the_answer_in_redis(
-    tmp_path: Path, model: Served, redis_url: str
+    tmp_path: Path,
+    model: Served,
+    redis_url: str,
 ) -> None:
     told = []
     for name in ("one", "other"):
@@ -220,7 +226,9 @@ async def test_without_its_redis_server_a_gateway_answers_all_the_same(tmp_path:
 
 
 async def test_a_replica_on_the_same_postgresql_database_finds_the_answer_there(
-    tmp_path: Path, model: Served, postgresql: PostgresqlProcess
+    tmp_path: Path,
+    model: Served,
+    postgresql: PostgresqlProcess,
 ) -> None:
     told = []
     with postgresql.database() as url:
@@ -240,11 +248,13 @@ async def test_what_was_cut_short_is_asked_for_again(tmp_path: Path, model: Serv
 
 
 async def test_a_failure_of_the_one_who_asked_first_is_not_that_of_the_others(
-    tmp_path: Path, model: Served
+    tmp_path: Path,
+    model: Served,
 ) -> None:
     async with serving(tmp_path, model) as channel:
         outcomes = await asyncio.gather(
-            *(ask(channel, "refused once") for _ in range(4)), return_exceptions=True
+            *(ask(channel, "refused once") for _ in range(4)),
+            return_exceptions=True,
         )
     told = [text(outcome) for outcome in outcomes if not isinstance(outcome, BaseException)]
     assert told == ["answered then"] * 3
@@ -263,7 +273,9 @@ async def test_a_restart_keeps_answers(tmp_path: Path, model: Served) -> None:
     [{"openai_api_key": "sk-canary-2"}, {"model_name": "n"}, {"model_provider": ProviderName.OPENAI}],
 )
 async def test_another_account_model_or_provider_asks_for_itself(
-    tmp_path: Path, model: Served, settings: dict[str, Any]
+    tmp_path: Path,
+    model: Served,
+    settings: dict[str, Any],
 ) -> None:
     for other in ({}, settings):
         async with serving(tmp_path, model, **other) as channel:
@@ -306,7 +318,9 @@ async def test_a_gateway_of_another_process_uses_stored_answers_too(tmp_path: Pa
 
 
 async def test_neither_prompt_nor_answer_is_logged_and_the_prompt_is_not_stored(
-    tmp_path: Path, model: Served, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    model: Served,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "peripety")
     async with serving(tmp_path, model) as channel:

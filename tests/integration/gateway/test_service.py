@@ -46,19 +46,24 @@ if TYPE_CHECKING:
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 PROMPT = pb.Prompt(
-    system="s", messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="u")])]
+    system="s",
+    messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="u")])],
 )
 QUESTION = GenerateRequest("s", (ChatMessage.user("u"),))
 
 
 @asynccontextmanager
 async def served(
-    tmp_path: Path, answer: Callable[[Request, Reply], Awaitable[None]]
+    tmp_path: Path,
+    answer: Callable[[Request, Reply], Awaitable[None]],
 ) -> AsyncIterator[tuple[Upstream, grpc.aio.Channel]]:
     """The service in front of an upstream that answers like this."""
     async with upstream(answer) as server:
         config = config_for(
-            tmp_path, model_provider=ProviderName.GENERIC, openai_api_base=server.base_url, model_name="m"
+            tmp_path,
+            model_provider=ProviderName.GENERIC,
+            openai_api_base=server.base_url,
+            model_name="m",
         )
         async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
             yield server, channel
@@ -204,9 +209,9 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
                         pb.ChatMessage(
                             role=pb.CHAT_ROLE_USER,
                             parts=[pb.ContentPart(text="a"), pb.ContentPart(tool_result=pb.ToolResult())],
-                        )
-                    ]
-                )
+                        ),
+                    ],
+                ),
             ),
             InvalidArgumentError,
             "messages[0]",
@@ -251,7 +256,10 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
     ],
 )
 async def test_a_bad_request_is_refused_by_the_name_of_its_field(
-    tmp_path: Path, request_: pb.GenerateRequest, kind: type[Exception], field: str
+    tmp_path: Path,
+    request_: pb.GenerateRequest,
+    kind: type[Exception],
+    field: str,
 ) -> None:
     async with served(tmp_path, answering("a")) as (server, channel):
         with pytest.raises(kind) as caught:
@@ -265,7 +273,10 @@ async def test_a_gateway_of_another_process_behaves_like_one_of_this(tmp_path: P
     async with served(tmp_path, answering("{}", '{"a": 1}')) as (_, channel):
         gateway = RemoteModelGateway(channel)
         question = GenerateRequest(
-            "s", QUESTION.messages, ResponseSchema("answer", SCHEMA), max_output_tokens=5
+            "s",
+            QUESTION.messages,
+            ResponseSchema("answer", SCHEMA),
+            max_output_tokens=5,
         )
         events = [event async for event in gateway.stream(question)]
     assert [type(event) for event in events] == [TextDelta, Repairing, TextDelta, Completed]
@@ -286,7 +297,7 @@ async def test_the_callers_check_runs_on_the_callers_side_of_the_wire(tmp_path: 
     async with served(tmp_path, answering('{"a": 1}', '{"a": 2}')) as (server, channel):
         schema_ = ResponseSchema("answer", SCHEMA, accept)
         completion = await RemoteModelGateway(channel).generate(
-            GenerateRequest(None, QUESTION.messages, schema_)
+            GenerateRequest(None, QUESTION.messages, schema_),
         )
     assert (completion.value, completion.repaired, completion.calls) == ({"a": 2}, True, 2)
     assert "TOO_SMALL" in server.requests[1].body["messages"][-1]["content"]
@@ -303,13 +314,18 @@ async def test_the_callers_check_runs_on_the_callers_side_of_the_wire(tmp_path: 
     ],
 )
 async def test_the_repair_that_the_callers_check_asks_for_has_what_is_left_of_the_budget(
-    tmp_path: Path, budget: Budget, requests: int
+    tmp_path: Path,
+    budget: Budget,
+    requests: int,
 ) -> None:
     async def accept(value: Any) -> list[Finding]:
         return [] if value["a"] > 1 else [Finding("TOO_SMALL", "/a", "a must be more than 1")]
 
     question = GenerateRequest(
-        None, QUESTION.messages, ResponseSchema("answer", SCHEMA, accept), budget=budget
+        None,
+        QUESTION.messages,
+        ResponseSchema("answer", SCHEMA, accept),
+        budget=budget,
     )
     async with served(tmp_path, answering('{"a": 1}', '{"a": 2}')) as (server, channel):
         answer = RemoteModelGateway(channel).generate(question)
@@ -342,7 +358,10 @@ async def test_two_repairs_are_never_made_even_across_the_wire(tmp_path: Path) -
     ],
 )
 async def test_the_providers_failures_keep_their_kind_across_the_wire(
-    tmp_path: Path, status: int, kind: type[Exception], code: str
+    tmp_path: Path,
+    status: int,
+    kind: type[Exception],
+    code: str,
 ) -> None:
     async def answer(_request: Request, reply: Reply) -> None:
         await reply.refuse(status, {})

@@ -126,7 +126,7 @@ async def test_costs_are_those_of_the_provider_and_usage_adds_them_up(tmp_path: 
         async with serving(tmp_path, model) as gateway:
             costs.append((await gateway.ask()).cost)
             (row,) = await gateway.usage(
-                group_by=[pb.USAGE_DIMENSION_PROVIDER, pb.USAGE_DIMENSION_MODEL, pb.USAGE_DIMENSION_DAY]
+                group_by=[pb.USAGE_DIMENSION_PROVIDER, pb.USAGE_DIMENSION_MODEL, pb.USAGE_DIMENSION_DAY],
             )
             assert await gateway.usage(model="another", group_by=[pb.USAGE_DIMENSION_MODEL]) == []
         assert sum(cost.pico_units for cost in costs) == await billed(model) > 0
@@ -168,7 +168,8 @@ async def test_the_budget_of_a_day_holds_over_a_restart(tmp_path: Path) -> None:
 
 
 async def test_gateways_that_share_a_redis_server_share_the_budget_of_the_day(
-    tmp_path: Path, redis_url: str
+    tmp_path: Path,
+    redis_url: str,
 ) -> None:
     settings: dict[str, Any] = {"daily_budget": DailyBudget(max_calls=3), "redis_url": redis_url}
     (tmp_path / "b").mkdir()

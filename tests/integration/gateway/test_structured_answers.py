@@ -59,7 +59,9 @@ def _inline(table: dict[str, Any]) -> str:
 
 @asynccontextmanager
 async def gateway(
-    tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
+    tmp_path: Path,
+    first: dict[str, Any],
+    second: dict[str, Any],
 ) -> AsyncIterator[grpc.aio.Channel]:
     with served(scenario(first, second)) as simulator:
         config = config_for(
@@ -108,7 +110,9 @@ async def test_an_answer_that_can_be_read_takes_one_call(tmp_path: Path, text: s
     ],
 )
 async def test_an_answer_that_cannot_is_asked_for_once_more(
-    tmp_path: Path, text: str, codes: list[str]
+    tmp_path: Path,
+    text: str,
+    codes: list[str],
 ) -> None:
     async with gateway(tmp_path, {"text": text}, {"text": GOOD}) as channel:
         completion = await RemoteModelGateway(channel).generate(request())
@@ -162,7 +166,7 @@ async def test_what_the_provider_could_not_be_told_is_reported(tmp_path: Path) -
     message = pb.GenerateObjectRequest(
         request_id=str(uuid.uuid4()),
         prompt=pb.Prompt(
-            messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="give a")])]
+            messages=[pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="give a")])],
         ),
         schema=pb.ResponseSchema(name="answer", document=json.dumps(SCHEMA).encode()),
     )

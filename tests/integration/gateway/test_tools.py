@@ -79,7 +79,8 @@ def results(completion: Completion, text: str, *, is_error: bool = False) -> Cha
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_calls_stream_under_the_names_that_were_offered_and_their_results_lead_on(
-    tmp_path: Path, spoken: Spoken
+    tmp_path: Path,
+    spoken: Spoken,
 ) -> None:
     question = ChatMessage.user("Turn all of them.")
     async with gateway(tmp_path, spoken) as (_, remote):
@@ -88,7 +89,7 @@ async def test_calls_stream_under_the_names_that_were_offered_and_their_results_
         assert isinstance(first, Completed)
         wanted = first.completion
         again = await remote.generate(
-            asking(question, wanted.message, results(wanted, "try the other", is_error=True))
+            asking(question, wanted.message, results(wanted, "try the other", is_error=True)),
         )
         history = (question, wanted.message, results(wanted, "try the other", is_error=True))
         last = await remote.generate(asking(*history, again.message, results(again, "3 gauges")))
@@ -118,7 +119,9 @@ async def test_calls_that_another_provider_made_are_taken(tmp_path: Path, spoken
 @pytest.mark.parametrize("mode", ToolChoiceMode)
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_a_choice_is_put_to_the_provider_or_refused_by_its_name(
-    tmp_path: Path, spoken: Spoken, mode: ToolChoiceMode
+    tmp_path: Path,
+    spoken: Spoken,
+    mode: ToolChoiceMode,
 ) -> None:
     choice = ToolChoice(mode, "action:alpha" if mode is ToolChoiceMode.NAMED else None)
     async with gateway(tmp_path, spoken) as (server, remote):
@@ -172,7 +175,9 @@ async def test_a_choice_is_put_to_the_provider_or_refused_by_its_name(
     ],
 )
 async def test_calls_and_results_that_do_not_go_together_are_refused_before_a_provider_is_asked(
-    tmp_path: Path, messages: list[ChatMessage], problem: str
+    tmp_path: Path,
+    messages: list[ChatMessage],
+    problem: str,
 ) -> None:
     async with gateway(tmp_path, PROVIDERS[0]) as (server, remote):
         with pytest.raises(InvalidArgumentError, match="messages") as caught:
@@ -183,7 +188,8 @@ async def test_calls_and_results_that_do_not_go_together_are_refused_before_a_pr
 
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_an_object_waits_for_the_tools_that_the_model_wants_called_first(
-    tmp_path: Path, spoken: Spoken
+    tmp_path: Path,
+    spoken: Spoken,
 ) -> None:
     schema = ResponseSchema("reading", {"type": "object", "properties": {"gauge": {"type": "integer"}}})
     scenario = (
@@ -198,7 +204,7 @@ async def test_an_object_waits_for_the_tools_that_the_model_wants_called_first(
             remote = RemoteModelGateway(channel)
             wanted = await remote.generate(asking(question, schema=schema))
             answer = await remote.generate(
-                asking(question, wanted.message, results(wanted, "3 gauges"), schema=schema)
+                asking(question, wanted.message, results(wanted, "3 gauges"), schema=schema),
             )
     assert (wanted.stop_reason, wanted.value, said(wanted)) == (StopReason.TOOL_USE, None, [CALLS[0]])
     assert (answer.value, answer.repaired, answer.calls) == ({"gauge": 3}, False, 1)

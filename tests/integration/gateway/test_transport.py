@@ -39,17 +39,17 @@ async def transport(timeouts: StreamTimeouts = PATIENT) -> AsyncIterator[HttpTra
 
 
 async def read_events(asked: HttpTransport, url: str) -> list[str]:
-    arrivals = asked.events(url, {"q": 1}, HEADERS, refuse)
+    arrivals = asked.stream_events(url, {"q": 1}, HEADERS, refuse)
     return [event.data async for events in arrivals for event in events]
 
 
 async def read_lines(asked: HttpTransport, url: str) -> list[str]:
-    arrivals = asked.lines(url, {"q": 1}, HEADERS, refuse)
+    arrivals = asked.stream_lines(url, {"q": 1}, HEADERS, refuse)
     return [line async for lines in arrivals for line in lines]
 
 
 async def read_document(asked: HttpTransport, url: str) -> Any:
-    return await asked.document("GET", url, HEADERS, refuse)
+    return await asked.fetch_json("GET", url, HEADERS, refuse)
 
 
 WAYS = {"events": read_events, "lines": read_lines, "document": read_document}
@@ -103,7 +103,7 @@ async def test_a_request_has_its_body_its_key_and_nothing_that_was_not_asked_for
 
 async def test_a_document_can_be_asked_for_with_a_body() -> None:
     async with upstream(serve_ones) as server, transport() as asked:
-        assert await asked.document("POST", server.base_url, {}, refuse, body={"b": "é"}) == {"a": 1}
+        assert await asked.fetch_json("POST", server.base_url, {}, refuse, body={"b": "é"}) == {"a": 1}
         assert server.requests[0].line == "POST /v1 HTTP/1.1"
         assert server.requests[0].body == {"b": "é"}
 
@@ -133,7 +133,7 @@ async def test_lines_are_handed_on_as_they_arrive() -> None:
 
     async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
         numbers = []
-        async for lines in asked.lines(server.base_url, {}, {}, refuse):
+        async for lines in asked.stream_lines(server.base_url, {}, {}, refuse):
             numbers += [json.loads(line)["n"] for line in lines]
             seen.release()
     assert numbers == [0, 1, 2]
@@ -426,7 +426,10 @@ BEGIN, PAUSE, END = "not started", "paused", "not complete"
     ],
 )
 async def test_each_limit_ends_the_call_and_closes_its_connection(
-    read: Read, answer: Any, timeouts: StreamTimeouts, problem: str
+    read: Read,
+    answer: Any,
+    timeouts: StreamTimeouts,
+    problem: str,
 ) -> None:
     left = asyncio.Event()
 

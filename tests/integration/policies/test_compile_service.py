@@ -63,7 +63,9 @@ def asking(**fields: Any) -> pb.CompilePolicyRequest:
 
 
 async def all_of(
-    stub: PolicyServiceAsyncStub, request: pb.CompilePolicyRequest, **options: Any
+    stub: PolicyServiceAsyncStub,
+    request: pb.CompilePolicyRequest,
+    **options: Any,
 ) -> list[pb.CompilePolicyResponse]:
     return [response async for response in stub.CompilePolicy(request, **options)]
 
@@ -101,7 +103,8 @@ async def test_every_event_is_told_and_the_result_is_stored(stub: PolicyServiceA
 
 
 async def test_an_order_reaches_the_compiler_as_it_was_given(
-    stub: PolicyServiceAsyncStub, compiler: FakeCompiler
+    stub: PolicyServiceAsyncStub,
+    compiler: FakeCompiler,
 ) -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
     await all_of(
@@ -115,20 +118,23 @@ async def test_an_order_reaches_the_compiler_as_it_was_given(
                     input_schema=json.dumps(schema).encode(),
                     argument_roles=[pb.ArgumentRole(path="/path", role="source_path")],
                     read_only=True,
-                )
+                ),
             ],
             handwritten_scenarios=[
                 pb.PolicyScenario(
                     scenario_id="mine",
                     description="a",
                     request=pb.PolicyRequest(
-                        server_name="alpha", tool_name="read", arguments=b'{"path":"/a"}', roles=["x"]
+                        server_name="alpha",
+                        tool_name="read",
+                        arguments=b'{"path":"/a"}',
+                        roles=["x"],
                     ),
                     expected=pb.EXPECTATION_NOT_ALLOW,
                     reasoning="b",
                     source=pb.SCENARIO_SOURCE_GENERATED,
                     rule_id="c",
-                )
+                ),
             ],
             options=pb.CompileOptions(max_repairs=0, max_turns=4, replace_corrected=True, directed=False),
             model="x/y",
@@ -158,12 +164,13 @@ async def test_an_order_reaches_the_compiler_as_it_was_given(
             directed=False,
             mutation=True,
             model="x/y",
-        )
+        ),
     ]
 
 
 async def test_a_request_that_is_sent_again_is_answered_again_from_where_it_broke_off(
-    stub: PolicyServiceAsyncStub, compiler: FakeCompiler
+    stub: PolicyServiceAsyncStub,
+    compiler: FakeCompiler,
 ) -> None:
     request = asking()
     events = await all_of(stub, request)
@@ -174,7 +181,8 @@ async def test_a_request_that_is_sent_again_is_answered_again_from_where_it_brok
 
 
 async def test_two_that_send_the_same_request_at_once_share_the_work(
-    stub: PolicyServiceAsyncStub, compiler: FakeCompiler
+    stub: PolicyServiceAsyncStub,
+    compiler: FakeCompiler,
 ) -> None:
     request = asking()
     one, other = await asyncio.gather(all_of(stub, request), all_of(stub, request))
@@ -198,7 +206,8 @@ async def test_an_id_names_one_request(stub: PolicyServiceAsyncStub) -> None:
 
 
 async def test_the_same_order_under_another_id_costs_nothing_again(
-    stub: PolicyServiceAsyncStub, compiler: FakeCompiler
+    stub: PolicyServiceAsyncStub,
+    compiler: FakeCompiler,
 ) -> None:
     first = (await all_of(stub, asking()))[-1].compiled
     (only,) = await all_of(stub, asking())
@@ -247,7 +256,12 @@ async def test_work_whose_caller_is_gone_ends_and_leaves_nothing(database_url: s
 async def test_what_could_not_be_brought_together_is_told_again_and_not_stored(database_url: str) -> None:
     result = compiled_policy()
     failed = PolicyCompileFailed(
-        result.findings, b"", result.scenarios, result.verification, result.audit, result.spent
+        result.findings,
+        b"",
+        result.scenarios,
+        result.verification,
+        result.audit,
+        result.spent,
     )
     compiler = FakeCompiler(failed)
     async with serving_policies(database_url, compiler) as stub:
@@ -313,14 +327,17 @@ def scenario(**changed: Any) -> pb.PolicyScenario:
                 "handwritten_scenarios": [
                     scenario(scenario_id="x"),
                     scenario(scenario_id="x", description="b"),
-                ]
+                ],
             },
             "handwritten_scenarios[1].scenario_id",
         ),
     ],
 )
 async def test_a_wrong_request_is_refused_with_the_field_to_mend(
-    stub: PolicyServiceAsyncStub, compiler: FakeCompiler, fields: dict[str, Any], field: str
+    stub: PolicyServiceAsyncStub,
+    compiler: FakeCompiler,
+    fields: dict[str, Any],
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await all_of(stub, asking(**fields))

@@ -76,7 +76,11 @@ async def many(stub: PolicyServiceAsyncStub, *messages: pb.DecideManyRequest) ->
     ],
 )
 async def test_the_rules_decide(
-    stub: PolicyServiceAsyncStub, stored: CompiledPolicy, asked: pb.PolicyRequest, decision: int, rule_id: str
+    stub: PolicyServiceAsyncStub,
+    stored: CompiledPolicy,
+    asked: pb.PolicyRequest,
+    decision: int,
+    rule_id: str,
 ) -> None:
     for policy in (POLICY, pb.PolicySource(policy_id=stored.policy_id)):
         result = (await stub.Decide(pb.DecideRequest(policy=policy, request=asked))).result
@@ -113,7 +117,10 @@ async def test_what_is_not_understood_is_denied_and_the_answer_says_why(stub: Po
     ],
 )
 async def test_a_request_that_is_wrong_in_itself_is_refused_with_the_field_to_mend(
-    stub: PolicyServiceAsyncStub, policy: pb.PolicySource, asked: pb.PolicyRequest, field: str
+    stub: PolicyServiceAsyncStub,
+    policy: pb.PolicySource,
+    asked: pb.PolicyRequest,
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await stub.Decide(pb.DecideRequest(policy=policy, request=asked))
@@ -138,7 +145,8 @@ async def test_a_document_with_errors_is_refused_with_its_findings(stub: PolicyS
 
 
 async def test_many_are_decided_in_as_many_messages_as_they_came(
-    stub: PolicyServiceAsyncStub, stored: CompiledPolicy
+    stub: PolicyServiceAsyncStub,
+    stored: CompiledPolicy,
 ) -> None:
     some = [request(path="/a"), request(path="/e"), request("remove", path="/a")]
     by_id = pb.PolicySource(policy_id=stored.policy_id)
@@ -192,7 +200,7 @@ async def test_long_reasons_of_many_decisions_do_not_break_the_limit_of_a_messag
     talkative = pb.PolicySource(document=policy_document(rules=[rule] * 1, invariants=[]))
     count = 0
     async for response in stub.DecideMany(
-        iter([items(*[request(path="/a")] * 1000, policy=talkative) for _ in range(3)])
+        iter([items(*[request(path="/a")] * 1000, policy=talkative) for _ in range(3)]),
     ):
         assert response.ByteSize() < 2 * 1024 * 1024
         count += len(response.outcomes)
@@ -223,7 +231,8 @@ async def test_a_stored_policy_is_told_whole(stub: PolicyServiceAsyncStub, store
 
 
 async def test_policies_are_listed_and_deleted_and_a_deletion_may_be_asked_for_again(
-    stub: PolicyServiceAsyncStub, stored: CompiledPolicy
+    stub: PolicyServiceAsyncStub,
+    stored: CompiledPolicy,
 ) -> None:
     (listed,) = (await stub.ListPolicies(pb.ListPoliciesRequest())).policies
     assert (listed.policy_id, listed.rules, listed.scenarios) == (stored.policy_id, 2, 2)

@@ -44,7 +44,10 @@ async def stub(database: str, stored: CompiledPolicy) -> AsyncIterator[PolicySer
 
 
 def scenario(
-    description: str, expected: pb.Expectation.ValueType, tool: str = "read", **arguments: Any
+    description: str,
+    expected: pb.Expectation.ValueType,
+    tool: str = "read",
+    **arguments: Any,
 ) -> pb.PolicyScenario:
     return pb.PolicyScenario(
         description=description,
@@ -63,7 +66,10 @@ SUITE = [
 def of(document: bytes, request: pb.PolicyRequest) -> str:
     """What a policy decides about a request that a server told of."""
     call = engine.ToolRequest(
-        request.server_name, request.tool_name, engine.loads(request.arguments), tuple(request.roles)
+        request.server_name,
+        request.tool_name,
+        engine.loads(request.arguments),
+        tuple(request.roles),
     )
     return engine.compile_policy(document).decide(call).decision.name
 
@@ -90,7 +96,8 @@ async def test_the_score_of_mutants_comes_when_it_is_asked_for(stub: PolicyServi
 
 
 async def test_a_stored_policy_is_verified_by_its_own_scenarios(
-    stub: PolicyServiceAsyncStub, stored: CompiledPolicy
+    stub: PolicyServiceAsyncStub,
+    stored: CompiledPolicy,
 ) -> None:
     source = pb.PolicySource(policy_id=stored.policy_id)
     report = (await stub.VerifyPolicy(pb.VerifyPolicyRequest(policy=source))).verification
@@ -111,7 +118,8 @@ async def test_rules_that_do_nothing_are_told(stub: PolicyServiceAsyncStub) -> N
 
 
 async def test_what_two_policies_decide_differently_is_told_with_requests_that_show_it(
-    stub: PolicyServiceAsyncStub, stored: CompiledPolicy
+    stub: PolicyServiceAsyncStub,
+    stored: CompiledPolicy,
 ) -> None:
     rules = engine.loads(policy_document())["rules"]
     after = policy_document(rules=[{**rules[0], "when": {"tools": ["read"]}}, rules[1]])
@@ -133,7 +141,8 @@ async def test_what_two_policies_decide_differently_is_told_with_requests_that_s
 
 
 async def test_mutants_are_told_as_they_are_done_and_counted_in_the_end(
-    stub: PolicyServiceAsyncStub, stored: CompiledPolicy
+    stub: PolicyServiceAsyncStub,
+    stored: CompiledPolicy,
 ) -> None:
     source = pb.PolicySource(policy_id=stored.policy_id)
     events = [event async for event in stub.RunMutationTests(pb.RunMutationTestsRequest(policy=source))]
@@ -148,11 +157,11 @@ async def test_mutants_are_told_as_they_are_done_and_counted_in_the_end(
     one = [
         event
         async for event in stub.RunMutationTests(
-            pb.RunMutationTestsRequest(policy=source, operators=[mutants[0].operator])
+            pb.RunMutationTestsRequest(policy=source, operators=[mutants[0].operator]),
         )
     ]
     assert {mutant.operator for event in one[:-1] for mutant in event.mutants.mutants} == {
-        mutants[0].operator
+        mutants[0].operator,
     }
 
 
@@ -196,14 +205,15 @@ CALLS: dict[str, Callable[[PolicyServiceAsyncStub, pb.PolicySource], Awaitable[A
     "diff": lambda stub, source: stub.DiffPolicies(pb.DiffPoliciesRequest(before=SOURCE, after=source)),
     "mutate": lambda stub, source: first(stub.RunMutationTests(pb.RunMutationTestsRequest(policy=source))),
     "cover": lambda stub, source: first(
-        stub.GenerateCoverageScenarios(pb.GenerateCoverageScenariosRequest(policy=source))
+        stub.GenerateCoverageScenarios(pb.GenerateCoverageScenariosRequest(policy=source)),
     ),
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
 async def test_what_is_wrong_with_a_document_is_told_in_the_body(
-    stub: PolicyServiceAsyncStub, call: str
+    stub: PolicyServiceAsyncStub,
+    call: str,
 ) -> None:
     told = await CALLS[call](stub, WRONG)
     told = {"mutate": lambda: told.scored, "cover": lambda: told.covered}.get(call, lambda: told)()
@@ -222,7 +232,10 @@ async def test_what_is_wrong_with_a_document_is_told_in_the_body(
     ],
 )
 async def test_a_policy_that_is_not_there_is_an_error(
-    stub: PolicyServiceAsyncStub, call: str, source: pb.PolicySource, kind: type[PeripetyError]
+    stub: PolicyServiceAsyncStub,
+    call: str,
+    source: pb.PolicySource,
+    kind: type[PeripetyError],
 ) -> None:
     with pytest.raises(kind):
         await CALLS[call](stub, source)
@@ -240,7 +253,9 @@ async def test_a_policy_that_is_not_there_is_an_error(
                     description="x",
                     expected=pb.EXPECTATION_DENY,
                     request=pb.PolicyRequest(
-                        server_name="alpha", tool_name="read", arguments=b'{"path":9007199254740993}'
+                        server_name="alpha",
+                        tool_name="read",
+                        arguments=b'{"path":9007199254740993}',
                     ),
                 ),
             ],
@@ -250,15 +265,17 @@ async def test_a_policy_that_is_not_there_is_an_error(
     ],
 )
 async def test_wrong_scenarios_are_refused_with_the_field_to_mend(
-    stub: PolicyServiceAsyncStub, scenarios: list[pb.PolicyScenario], field: str
+    stub: PolicyServiceAsyncStub,
+    scenarios: list[pb.PolicyScenario],
+    field: str,
 ) -> None:
     for call in (
         stub.VerifyPolicy(pb.VerifyPolicyRequest(policy=SOURCE, scenarios=scenarios)),
         first(stub.RunMutationTests(pb.RunMutationTestsRequest(policy=SOURCE, scenarios=scenarios))),
         first(
             stub.GenerateCoverageScenarios(
-                pb.GenerateCoverageScenariosRequest(policy=SOURCE, scenarios=scenarios)
-            )
+                pb.GenerateCoverageScenariosRequest(policy=SOURCE, scenarios=scenarios),
+            ),
         ),
     ):
         with pytest.raises(InvalidArgumentError) as caught:
@@ -271,8 +288,8 @@ async def test_numbers_below_nothing_are_refused(stub: PolicyServiceAsyncStub) -
         stub.DiffPolicies(pb.DiffPoliciesRequest(before=SOURCE, after=SOURCE, max_examples=-1)),
         first(
             stub.GenerateCoverageScenarios(
-                pb.GenerateCoverageScenariosRequest(policy=SOURCE, max_scenarios=-1)
-            )
+                pb.GenerateCoverageScenariosRequest(policy=SOURCE, max_scenarios=-1),
+            ),
         ),
     ):
         with pytest.raises(InvalidArgumentError):

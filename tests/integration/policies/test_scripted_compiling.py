@@ -61,7 +61,8 @@ def conversations(requests: Iterable[SimRequest]) -> dict[tuple[str, str], list[
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("habit", [Habit.PERFECT, Habit.LAZY, Habit.TRUNCATING, Habit.REPEATING])
 async def test_rules_mean_what_is_written_and_the_suite_notices_every_mistake_in_them(
-    habit: Habit, seed: int
+    habit: Habit,
+    seed: int,
 ) -> None:
     true = made_up(seed)
     async with workshop(ScriptedModel(true, habit, seed=seed)) as shop:

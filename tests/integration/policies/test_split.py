@@ -35,7 +35,7 @@ async def test_the_gateway_may_run_in_another_process(tmp_path: Path) -> None:
                 pb.DecideRequest(
                     policy=pb.PolicySource(policy_id=policy.policy_id),
                     request=pb.PolicyRequest(server_name="alpha", tool_name="remove"),
-                )
+                ),
             )
     assert decision.result.decision == pb.DECISION_DENY
     assert not policy.verification.failed

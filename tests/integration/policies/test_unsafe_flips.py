@@ -77,7 +77,11 @@ async def test_no_rule_that_allows_what_it_must_not_is_accepted_however_the_judg
     for number, (true, rule_id, seed) in enumerate(flips()):
         can_mend = number % 2 == 0
         model = ScriptedModel(
-            true, judge_lies=JUDGE_LIES, planted={rule_id: "allow"}, mends=can_mend, seed=seed
+            true,
+            judge_lies=JUDGE_LIES,
+            planted={rule_id: "allow"},
+            mends=can_mend,
+            seed=seed,
         )
         async with workshop(model) as shop:
             outcome = await shop.outcome(true.order(directed=False, mutation=False))

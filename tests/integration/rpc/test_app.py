@@ -91,7 +91,7 @@ async def test_reflection_lists_and_describes_what_is_served(tmp_path: Path) -> 
     async def bind(wiring: ServiceContainer) -> None:
         servicer = gateway_pb2_grpc.GatewayServiceServicer()
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, wiring.server)
-        wiring.register("peripety.api.gateway.v1.GatewayService")
+        wiring.add_service_name("peripety.api.gateway.v1.GatewayService")
 
     def look(address: str) -> tuple[set[str], list[str]]:
         with grpc.insecure_channel(address) as channel:
@@ -297,7 +297,8 @@ async def test_what_is_no_address_cannot_be_listened_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("services", [["gateway", "unheard-of"], []])
 async def test_asking_for_an_unknown_service_or_none_lists_the_known_ones(
-    tmp_path: Path, services: list[str]
+    tmp_path: Path,
+    services: list[str],
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=", ".join(SERVICES)):
         async with serve(config_for(tmp_path), services):
@@ -326,7 +327,8 @@ class _Process:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_drains_the_process_which_then_exits_well(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path,
+    number: signal.Signals,
 ) -> None:
     served = _Process(tmp_path, hold_seconds=0.3)
     with served.process as process:

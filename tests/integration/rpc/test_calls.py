@@ -68,7 +68,7 @@ async def chain(tmp_path: Path) -> AsyncIterator[_Chain]:
         method = links.wait()
         for _ in "CBA":
             _, links.caller = await stack.enter_async_context(
-                serving(config_for(tmp_path), service(Ask=method))
+                serving(config_for(tmp_path), service(Ask=method)),
             )
             method = links.forward_to(links.caller)
         yield links

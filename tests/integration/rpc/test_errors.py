@@ -79,7 +79,9 @@ KINDS: dict[str, Callable[[Caller], Awaitable[Any]]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error_type", ALL_ERRORS)
 async def test_every_error_reaches_the_caller_as_itself(
-    tmp_path: Path, error_type: type[PeripetyError], kind: str
+    tmp_path: Path,
+    error_type: type[PeripetyError],
+    kind: str,
 ) -> None:
     sent = example(error_type)
     async with serving(config_for(tmp_path), service(**_failing_with(sent))) as (_, caller):
@@ -138,7 +140,9 @@ async def test_a_status_is_standard_for_clients_that_know_nothing_of_us(tmp_path
 @pytest.mark.parametrize("text", ["must be a", "muß " * 1000, "語" * 5000, "\x00\n\r\x1b[1m", "\ud800"])
 async def test_a_thousand_violations_are_cut_to_fit_and_counted(tmp_path: Path, text: str) -> None:
     error = InvalidArgumentError(
-        text * 3, violations=[FieldViolation(f"field[{i}]", text) for i in range(1000)], details={text: text}
+        text * 3,
+        violations=[FieldViolation(f"field[{i}]", text) for i in range(1000)],
+        details={text: text},
     )
     async with (
         serving(config_for(tmp_path), service(**_failing_with(error))) as (app, _),
@@ -154,7 +158,8 @@ async def test_a_thousand_violations_are_cut_to_fit_and_counted(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"\xff", b"\x0a\xff\xff\xff\xff\xff\xff\xff", b"\x0a\x02\xff\xfe", b"{}" * 99]
+    "garbage",
+    [b"\xff", b"\x0a\xff\xff\xff\xff\xff\xff\xff", b"\x0a\x02\xff\xfe", b"{}" * 99],
 )
 async def test_bytes_that_are_no_message_are_an_invalid_argument(tmp_path: Path, garbage: bytes) -> None:
     methods = _failing_with(AssertionError("the handler was called"))
@@ -250,7 +255,8 @@ async def test_calls_above_the_limit_are_refused_with_a_time_to_wait(tmp_path: P
 
 @pytest.mark.parametrize("code", [c for c in grpc.StatusCode if c is not grpc.StatusCode.OK])
 async def test_any_status_of_any_server_becomes_an_error_of_the_tree(
-    tmp_path: Path, code: grpc.StatusCode
+    tmp_path: Path,
+    code: grpc.StatusCode,
 ) -> None:
     async def abort(_request: object, call: grpc.aio.ServicerContext[Any, Any]) -> StringValue:
         await call.abort(code, "said by the server", ((DETAILS_KEY, b"\xff not a status"),))

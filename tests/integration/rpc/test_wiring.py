@@ -31,7 +31,7 @@ async def test_services_of_one_process_share_one_database(tmp_path: Path) -> Non
     seen = []
 
     async def bind(wiring: ServiceContainer) -> None:
-        seen.append(await wiring.database())
+        seen.append(await wiring.get_database())
 
     async with serve_registered(config_for(tmp_path), [bind, bind]):
         assert seen[0] is seen[1]
@@ -48,10 +48,10 @@ async def test_a_port_is_there_for_the_services_bound_after_its_provider(tmp_pat
     found: list[_Port | None] = []
 
     async def look(wiring: ServiceContainer) -> None:
-        found.append(wiring.local(_Port))
+        found.append(wiring.get_local(_Port))
 
     async def provide(wiring: ServiceContainer) -> None:
-        wiring.provide(_Port, _Answer())
+        wiring.register(_Port, _Answer())
 
     async with serve_registered(config_for(tmp_path), [look, provide, look]):
         before, after = found
@@ -62,7 +62,7 @@ async def test_a_port_is_there_for_the_services_bound_after_its_provider(tmp_pat
 
 async def test_a_service_elsewhere_without_an_address_is_a_clear_error(tmp_path: Path) -> None:
     async def bind(wiring: ServiceContainer) -> None:
-        wiring.channel("gateway")
+        wiring.get_channel("gateway")
 
     with pytest.raises(FailedPreconditionError, match="PERIPETY_GATEWAY_ADDRESS"):
         async with serve_registered(config_for(tmp_path), [bind]):
@@ -74,8 +74,8 @@ async def test_a_channel_to_a_service_elsewhere_is_opened_once_and_carries_the_c
         return StringValue(value=str(call_context.request_id()))
 
     async def forward(wiring: ServiceContainer) -> None:
-        assert wiring.channel("gateway") is wiring.channel("gateway")
-        neighbour = Caller(wiring.channel("gateway"))
+        assert wiring.get_channel("gateway") is wiring.get_channel("gateway")
+        neighbour = Caller(wiring.get_channel("gateway"))
 
         async def ask(_request: object, _call: object) -> StringValue:
             reply: StringValue = await neighbour.unary("Tell")

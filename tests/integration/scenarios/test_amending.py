@@ -77,7 +77,8 @@ async def test_a_request_that_is_sent_again_changes_nothing_twice(api: Api) -> N
 
 
 async def test_a_request_that_broke_off_at_its_very_end_makes_its_change_once_when_it_is_sent_again(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def failing(*_: object) -> None:
         raise UnavailableError("the disk is full")

@@ -30,7 +30,7 @@ OUT_OF_BOUNDS = {"random_events": [{**EVENT, "weight": 3}]}
 HOPELESS = {
     "loss_conditions": [
         {**condition, "when": {">=": [{"var": "turn"}, 1]}} for condition in GOOD["loss_conditions"]
-    ]
+    ],
 }
 each_provider = pytest.mark.parametrize("spoken", ORIGINAL_PROVIDERS, ids=str)
 OPENAI = next(spoken for spoken in ORIGINAL_PROVIDERS if spoken.settings == "openai")

@@ -94,7 +94,9 @@ async def test_a_request_that_is_sent_again_repeats_its_answer(stub: ScenarioSer
     ],
 )
 async def test_a_request_that_is_wrong_names_its_field(
-    stub: ScenarioServiceAsyncStub, wrong: dict[str, Any], field: str
+    stub: ScenarioServiceAsyncStub,
+    wrong: dict[str, Any],
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await all_of(stub.BalanceScenario(request(**wrong)))

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 
 PLAYED = pb.ValidationOptions(
-    level=pb.VALIDATION_LEVEL_DRY_RUN, dry_run=pb.DryRunOptions(max_runs=DICE.dry_run.max_runs)
+    level=pb.VALIDATION_LEVEL_DRY_RUN,
+    dry_run=pb.DryRunOptions(max_runs=DICE.dry_run.max_runs),
 )
 STATIC = pb.ValidationOptions(level=pb.VALIDATION_LEVEL_STATIC)
 
@@ -69,7 +70,7 @@ async def test_verdicts_are_those_of_a_batch_without_a_server(client: Client) ->
     ]
     found = await all_of(validate_scenarios(client.scenarios, documents, PLAYED))
     for name, expected in verdicts(documents, DICE).items():
-        assert (found[name].accepted, found[name].spec_hash) == (expected.accepted, expected.spec_hash)
+        assert (found[name].accepted, found[name].spec_hash) == (expected.is_accepted, expected.spec_hash)
         assert [f.code for f in found[name].findings.findings] == [f.code for f in expected.findings]
         assert found[name].dry_run.runs == (expected.dry_run.runs if expected.dry_run else 0)
 
@@ -77,7 +78,9 @@ async def test_verdicts_are_those_of_a_batch_without_a_server(client: Client) ->
 async def test_a_certificate_comes_with_its_fields(client: Client) -> None:
     asked = pb.CertificateOptions(personas=[engine.PERSONA_IDLE, engine.PERSONA_RANDOM], max_runs=64)
     options = pb.ValidationOptions(
-        level=pb.VALIDATION_LEVEL_CERTIFICATE, dry_run=PLAYED.dry_run, certificate=asked
+        level=pb.VALIDATION_LEVEL_CERTIFICATE,
+        dry_run=PLAYED.dry_run,
+        certificate=asked,
     )
     found = await all_of(validate_scenarios(client.scenarios, [("good", GOOD), ("easy", EASY)], options))
     expected = verdicts([("good", GOOD)], CERTIFIED)["good"]
@@ -103,7 +106,8 @@ async def test_a_document_larger_than_any_message_has_a_verdict(client: Client) 
 
 
 async def test_an_item_that_fails_leaves_the_others_alone(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def defective(name: str, _worker: Executor) -> None:
         if name == "odd":
@@ -119,7 +123,8 @@ async def test_an_item_that_fails_leaves_the_others_alone(
 
 
 async def test_a_document_that_takes_long_delays_no_other(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     others_are_done = threading.Event()
 
@@ -160,7 +165,8 @@ async def test_a_client_that_does_not_read_is_not_read_from(client: Client) -> N
 
 
 async def test_a_call_that_is_cancelled_begins_nothing_more(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     played = []
     release = threading.Event()
@@ -198,7 +204,9 @@ async def test_what_the_documents_raise_arrives_where_verdicts_are_taken(client:
     ],
 )
 async def test_options_that_nothing_can_be_checked_with_are_refused(
-    client: Client, options: pb.ValidationOptions, field: str
+    client: Client,
+    options: pb.ValidationOptions,
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=field):
         await all_of(validate_scenarios(client.scenarios, [("good", GOOD)], options))

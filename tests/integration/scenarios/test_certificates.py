@@ -116,7 +116,7 @@ async def test_a_certificate_goes_with_its_scenario(stub: ScenarioServiceAsyncSt
     scenario = await compiled(stub)
     certificate = await certificate_of(stub, scenario_id=scenario.scenario_id)
     await stub.DeleteScenario(
-        pb.DeleteScenarioRequest(request_id=str(uuid4()), scenario_id=scenario.scenario_id)
+        pb.DeleteScenarioRequest(request_id=str(uuid4()), scenario_id=scenario.scenario_id),
     )
     with pytest.raises(NotFoundError) as caught:
         await stub.GetCertificate(pb.GetCertificateRequest(certificate_hash=certificate.certificate_hash))
@@ -151,7 +151,10 @@ async def test_a_check_computes_the_certificate_again(stub: ScenarioServiceAsync
     ],
 )
 async def test_what_cannot_be_checked_is_refused(
-    stub: ScenarioServiceAsyncStub, change: tuple[bytes, bytes], code: str, kind: type[PeripetyError]
+    stub: ScenarioServiceAsyncStub,
+    change: tuple[bytes, bytes],
+    code: str,
+    kind: type[PeripetyError],
 ) -> None:
     other = (await certificate_of(stub, spec=FAIR)).document.replace(*change)
     with pytest.raises(kind) as caught:
@@ -173,7 +176,9 @@ async def test_what_cannot_be_checked_is_refused(
     ],
 )
 async def test_wrong_requests_name_the_field(
-    stub: ScenarioServiceAsyncStub, fields: dict[str, Any], field: str
+    stub: ScenarioServiceAsyncStub,
+    fields: dict[str, Any],
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await all_of(stub.CertifyScenario(certification(**fields)))
@@ -188,7 +193,7 @@ async def test_whoever_plays_a_version_gets_its_latest_certificate_or_none(tmp_p
         stub, source = ScenarioServiceStub(channel), RemoteScenarioSource(channel)
         scenario = await compiled(stub)
         version = (scenario.scenario_id, scenario.spec_hash)
-        assert await source.certificate_of(*version) is None
+        assert await source.get_certificate_document(*version) is None
         certificate = await certificate_of(stub, scenario_id=scenario.scenario_id)
-        assert await source.certificate_of(*version) == certificate.document
-        assert await source.certificate_of("scn_none", scenario.spec_hash) is None
+        assert await source.get_certificate_document(*version) == certificate.document
+        assert await source.get_certificate_document("scn_none", scenario.spec_hash) is None

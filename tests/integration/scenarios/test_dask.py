@@ -36,7 +36,11 @@ OPTIONS = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=256))
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        memory_limit=0,
     ) as cluster:
         yield cluster
 
@@ -47,7 +51,7 @@ def parts(tmp_path: Path) -> list[InputSplit]:
     file.write_bytes(
         b"\n".join(
             generate_spec(9, index) if index % 7 else document(seed="seven") for index in range(DOCUMENTS)
-        )
+        ),
     )
     return list(split_inputs([file], documents=4))
 
@@ -70,10 +74,12 @@ def kill_whoever_writes(folder: Path) -> int:
 
 
 def test_a_worker_that_is_killed_costs_no_document_and_doubles_none(
-    cluster: LocalCluster, parts: list[InputSplit], tmp_path: Path
+    cluster: LocalCluster,
+    parts: list[InputSplit],
+    tmp_path: Path,
 ) -> None:
     alone = JobOutput(str(tmp_path / "alone"), OPTIONS, "jsonl")
-    for number in alone.begin(parts):
+    for number in alone.prepare(parts):
         alone.write(number, parts[number])
     spread = JobOutput(str(tmp_path / "spread"), OPTIONS, "jsonl")
     with Client(cluster) as client:
@@ -90,7 +96,9 @@ def test_a_worker_that_is_killed_costs_no_document_and_doubles_none(
 
 
 def test_a_job_is_done_from_the_command_line_and_goes_on_where_it_was(
-    cluster: LocalCluster, parts: list[InputSplit], tmp_path: Path
+    cluster: LocalCluster,
+    parts: list[InputSplit],
+    tmp_path: Path,
 ) -> None:
     def run(*arguments: str) -> tuple[int, str]:
         module = [sys.executable, "-m", "peripety.scenario.batch.on_dask", *arguments]

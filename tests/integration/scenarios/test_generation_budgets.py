@@ -68,7 +68,8 @@ def ordered(budget: common.Budget, model: str = "") -> pb.GenerateScenarioReques
 
 
 async def rejected(
-    stub: ScenarioServiceAsyncStub, budget: common.Budget
+    stub: ScenarioServiceAsyncStub,
+    budget: common.Budget,
 ) -> pb.GenerateScenarioResponse.Rejected:
     *_, last = [event async for event in stub.GenerateScenario(ordered(budget))]
     assert last.HasField("rejected"), last
@@ -91,10 +92,12 @@ def dollars(pico_units: int) -> common.Money:
 
 
 @pytest.mark.parametrize(
-    "model_name", ["anthropic/claude-opus-5-5", "deepseek/deepseek-flash", "openai/gpt-6.2-sol"]
+    "model_name",
+    ["anthropic/claude-opus-5-5", "deepseek/deepseek-flash", "openai/gpt-6.2-sol"],
 )
 async def test_what_was_said_before_is_read_from_the_cache_with_the_schema(
-    tmp_path: Path, model_name: str
+    tmp_path: Path,
+    model_name: str,
 ) -> None:
     async with stubborn(tmp_path) as (stub, _):
         request = ordered(common.Budget(), model=model_name)
@@ -121,7 +124,8 @@ async def test_what_an_order_cost_is_what_the_provider_bills(tmp_path: Path) -> 
     ids=["money", "tokens"],
 )
 async def test_nothing_is_asked_where_the_first_answer_might_pass_a_cap(
-    tmp_path: Path, budget: common.Budget
+    tmp_path: Path,
+    budget: common.Budget,
 ) -> None:
     async with stubborn(tmp_path) as (stub, model):
         usage = (await rejected(stub, budget)).usage

@@ -57,7 +57,9 @@ def without_seed(document: dict[str, Any]) -> dict[str, Any]:
 @each_provider
 @pytest.mark.parametrize("name", GRADES)
 async def test_who_listens_ends_with_a_certified_specification(
-    tmp_path: Path, spoken: Spoken, name: str
+    tmp_path: Path,
+    spoken: Spoken,
+    name: str,
 ) -> None:
     grade = GRADES[name]
     async with authoring(tmp_path, spoken, patient(grade, GOOD)) as author:
@@ -78,7 +80,8 @@ async def test_who_listens_ends_with_a_certified_specification(
 
 @pytest.mark.parametrize("name", FAULTY)
 async def test_who_does_not_listen_ends_with_the_finding_that_is_to_be_mended(
-    tmp_path: Path, name: str
+    tmp_path: Path,
+    name: str,
 ) -> None:
     grade = FAULTY[name]
     async with authoring(tmp_path, OPENAI, stubborn(grade, GOOD)) as author:
@@ -92,7 +95,9 @@ async def test_who_does_not_listen_ends_with_the_finding_that_is_to_be_mended(
 @pytest.mark.parametrize("good", good_specs()[1:], ids=lambda good: good["id"])
 @pytest.mark.parametrize("name", FAULTY)
 async def test_other_specifications_are_mended_as_well(
-    tmp_path: Path, name: str, good: dict[str, Any]
+    tmp_path: Path,
+    name: str,
+    good: dict[str, Any],
 ) -> None:
     async with authoring(tmp_path, OPENAI, patient(FAULTY[name], good)) as author:
         heard = await author.writes()
@@ -260,10 +265,14 @@ async def test_calls_end_the_work_at_the_cap(tmp_path: Path) -> None:
 
 @each_provider
 async def test_system_text_and_schema_stay_the_same_and_are_read_from_the_cache(
-    tmp_path: Path, spoken: Spoken
+    tmp_path: Path,
+    spoken: Spoken,
 ) -> None:
     script = in_turn(
-        changed({"weight": 0.9}), changed({"power": 1}), changed({"effects": [{"op": "no"}]}), GOOD
+        changed({"weight": 0.9}),
+        changed({"power": 1}),
+        changed({"effects": [{"op": "no"}]}),
+        GOOD,
     )
     async with authoring(tmp_path, spoken, script) as author:
         heard = await author.writes()
@@ -302,10 +311,12 @@ async def test_what_was_written_before_is_handed_over_without_a_call(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "other", [{"refresh": True}, {"description": "beta"}, {"seed": 8}, {"level": pb.VALIDATION_LEVEL_STATIC}]
+    "other",
+    [{"refresh": True}, {"description": "beta"}, {"seed": 8}, {"level": pb.VALIDATION_LEVEL_STATIC}],
 )
 async def test_whatever_is_asked_otherwise_is_asked_of_the_model(
-    tmp_path: Path, other: dict[str, Any]
+    tmp_path: Path,
+    other: dict[str, Any],
 ) -> None:
     async with authoring(tmp_path, OPENAI, patient(GRADES["perfect"], GOOD)) as author:
         await author.writes()

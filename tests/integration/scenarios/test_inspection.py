@@ -59,7 +59,7 @@ async def test_a_stored_scenario_has_the_graph_of_its_document(stub: ScenarioSer
     stored = [event async for event in stub.CompileScenario(request)][-1].compiled
     options = pb.DryRunOptions()
     by_id = await stub.InspectScenario(
-        pb.InspectScenarioRequest(scenario_id=stored.scenario_id, dry_run=options)
+        pb.InspectScenarioRequest(scenario_id=stored.scenario_id, dry_run=options),
     )
     assert by_id == await stub.InspectScenario(pb.InspectScenarioRequest(spec=stored.spec, dry_run=options))
 
@@ -84,7 +84,9 @@ async def test_what_is_not_there_is_not_found(stub: ScenarioServiceAsyncStub) ->
     ],
 )
 async def test_what_cannot_be_inspected_names_its_field(
-    stub: ScenarioServiceAsyncStub, request_: pb.InspectScenarioRequest, field: str
+    stub: ScenarioServiceAsyncStub,
+    request_: pb.InspectScenarioRequest,
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await stub.InspectScenario(request_)

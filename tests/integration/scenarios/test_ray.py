@@ -22,7 +22,7 @@ TABLE = pa.table(
     {
         "id": list(range(60)),
         "spec": [(generate_spec(2, n) if n % 5 else document(seed="seven")).decode() for n in range(60)],
-    }
+    },
 )
 
 

@@ -146,7 +146,9 @@ async def test_options_of_the_dry_run_are_obeyed(stub: ScenarioServiceAsyncStub)
     ],
 )
 async def test_wrong_requests_to_compile_name_the_field(
-    stub: ScenarioServiceAsyncStub, fields: dict[str, Any], field: str
+    stub: ScenarioServiceAsyncStub,
+    fields: dict[str, Any],
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await all_of(stub.CompileScenario(compilation(**fields)))
@@ -167,7 +169,9 @@ async def test_wrong_requests_to_compile_name_the_field(
     ],
 )
 async def test_wrong_requests_to_generate_name_the_field(
-    stub: ScenarioServiceAsyncStub, fields: dict[str, Any], field: str
+    stub: ScenarioServiceAsyncStub,
+    fields: dict[str, Any],
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await all_of(stub.GenerateScenario(generation(**fields)))
@@ -298,7 +302,10 @@ async def test_many_specifications_are_judged_one_by_one(stub: ScenarioServiceAs
     ],
 )
 async def test_the_level_says_how_much_is_checked(
-    stub: ScenarioServiceAsyncStub, level: pb.ValidationLevel.ValueType, accepted: bool, runs: bool
+    stub: ScenarioServiceAsyncStub,
+    level: pb.ValidationLevel.ValueType,
+    accepted: bool,
+    runs: bool,
 ) -> None:
     lost = chance(0.5)
     lost["loss_conditions"][0]["when"] = {"<": [{"var": "state.nowhere"}, 0]}
@@ -306,7 +313,8 @@ async def test_the_level_says_how_much_is_checked(
     async def messages() -> AsyncIterator[pb.ValidateScenariosRequest]:
         options = pb.ValidationOptions(level=level)
         yield pb.ValidateScenariosRequest(
-            options=options, items=[pb.SpecItem(item_id="one", spec=document(lost))]
+            options=options,
+            items=[pb.SpecItem(item_id="one", spec=document(lost))],
         )
 
     ((verdict,),) = [response.verdicts for response in await all_of(stub.ValidateScenarios(messages()))]
@@ -322,16 +330,17 @@ async def test_too_many_items_in_a_message_are_a_wrong_request(stub: ScenarioSer
 
 
 async def test_sessions_elsewhere_read_scenarios_over_the_same_service(
-    channel: grpc.aio.Channel, stub: ScenarioServiceAsyncStub
+    channel: grpc.aio.Channel,
+    stub: ScenarioServiceAsyncStub,
 ) -> None:
     scenario = await compiled(stub, chance(0.5))
     source = RemoteScenarioSource(channel)
-    found = await source.compiled(scenario.scenario_id)
+    found = await source.get_scenario(scenario.scenario_id)
     assert (found.document, found.spec_hash) == (scenario.spec, scenario.spec_hash)
-    assert found == await source.compiled(scenario.scenario_id, scenario.spec_hash)
+    assert found == await source.get_scenario(scenario.scenario_id, scenario.spec_hash)
     assert found.create_time.tzinfo is not None
     with pytest.raises(NotFoundError):
-        await source.compiled("scn_0")
+        await source.get_scenario("scn_0")
 
 
 async def test_the_gateway_may_run_in_another_process(tmp_path: Path) -> None:
@@ -339,7 +348,7 @@ async def test_the_gateway_may_run_in_another_process(tmp_path: Path) -> None:
         config = config_for(tmp_path, gateway_address=gateway.address)
         async with serve(config, services={"scenarios"}) as app, open_channel(app.address) as channel:
             events = await all_of(
-                ScenarioServiceStub(channel).GenerateScenario(generation(description="a b"))
+                ScenarioServiceStub(channel).GenerateScenario(generation(description="a b")),
             )
     assert events[-1].completed.authored_without_model
 
@@ -353,7 +362,7 @@ async def test_without_a_gateway_anywhere_the_service_says_what_to_set(tmp_path:
 async def test_small_calls_are_answered_while_a_scenario_is_played(stub: ScenarioServiceAsyncStub) -> None:
     options = pb.DryRunOptions(max_runs=20_000)
     compiling = asyncio.ensure_future(
-        all_of(stub.CompileScenario(compilation(spec=document(chance(0.25)), dry_run=options)))
+        all_of(stub.CompileScenario(compilation(spec=document(chance(0.25)), dry_run=options))),
     )
     answered = 0
     while not compiling.done() and answered < 20:

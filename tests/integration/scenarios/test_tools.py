@@ -64,7 +64,9 @@ async def test_actions_are_given_as_tools_with_those_of_the_engine_behind(api: A
 async def test_a_provider_gets_names_that_it_takes(api: Api, provider: str) -> None:
     scenario = await stored(api)
     request = pb.GetScenarioToolsRequest(
-        scenario_id=scenario.scenario_id, spec_hash=scenario.spec_hash, provider=provider
+        scenario_id=scenario.scenario_id,
+        spec_hash=scenario.spec_hash,
+        provider=provider,
     )
     names = [tool.name for tool in (await api.scenarios.GetScenarioTools(request)).tools]
     assert names[2:] == ["query", "roll"]

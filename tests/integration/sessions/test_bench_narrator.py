@@ -54,7 +54,7 @@ def calling(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         "responses": [
             {**told, "response": {"json": CLEAN}},
             {"pattern": {"type": "any"}, "response": call},
-        ]
+        ],
     }
 
 

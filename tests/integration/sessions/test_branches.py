@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 async def bind_others(wiring: ServiceContainer) -> None:
-    wiring.provide(ScenarioSource, OneScenario(FATEFUL))
-    wiring.provide(ModelGateway, ScriptedGateway())
+    wiring.register(ScenarioSource, OneScenario(FATEFUL))
+    wiring.register(ModelGateway, ScriptedGateway())
 
 
 @asynccontextmanager
@@ -139,7 +139,9 @@ async def test_two_branches_are_compared_page_by_page(tmp_path: Path) -> None:
         fork = (await stub.ForkSession(fork_of(session, turn=1))).session
         await play(stub, fork.session_id, "other")
         request = pb.CompareBranchesRequest(
-            session_id=session.session_id, other_session_id=fork.session_id, page_size=1
+            session_id=session.session_id,
+            other_session_id=fork.session_id,
+            page_size=1,
         )
         first = await stub.CompareBranches(request)
         request.page_token = first.next_page_token

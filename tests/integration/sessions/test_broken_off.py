@@ -64,7 +64,9 @@ async def _play_and_leave(api: Api, left: Iterator[int]) -> None:
 
 
 async def _until_left(
-    api: Api, request: session_pb2.TakeTurnRequest, events: int
+    api: Api,
+    request: session_pb2.TakeTurnRequest,
+    events: int,
 ) -> list[session_pb2.TurnEvent]:
     heard: list[session_pb2.TurnEvent] = []
     async with aclosing(api.turn(request)) as turn:
@@ -76,7 +78,9 @@ async def _until_left(
 
 
 async def _with_the_rest(
-    api: Api, request: session_pb2.TakeTurnRequest, heard: list[session_pb2.TurnEvent]
+    api: Api,
+    request: session_pb2.TakeTurnRequest,
+    heard: list[session_pb2.TurnEvent],
 ) -> list[session_pb2.TurnEvent]:
     resume = session_pb2.ResumeTurnRequest(
         session_id=request.session_id,

@@ -37,7 +37,7 @@ SCENARIO = document(
 
 
 async def bind_scenario(wiring: ServiceContainer) -> None:
-    wiring.provide(ScenarioSource, OneScenario(SCENARIO))
+    wiring.register(ScenarioSource, OneScenario(SCENARIO))
 
 
 @asynccontextmanager
@@ -56,7 +56,10 @@ async def played(stub: SessionServiceAsyncStub, turns: int) -> pb.Session:
     for turn in range(1, turns + 1):
         calls = [engine.ActionCall(action_id="act")]
         request = pb.TakeTurnRequest(
-            session_id=session.session_id, request_id=new_id(), expected_turn=turn, actions=calls
+            session_id=session.session_id,
+            request_id=new_id(),
+            expected_turn=turn,
+            actions=calls,
         )
         assert [response.event async for response in stub.TakeTurn(request)][-1].HasField("committed")
     return (await stub.GetSession(pb.GetSessionRequest(session_id=session.session_id))).session
@@ -67,7 +70,9 @@ async def exported(stub: SessionServiceAsyncStub, session_id: str) -> list[pb.Ex
 
 
 async def requests(
-    bundle: bytes, request_id: str, size: int = 1 << 20
+    bundle: bytes,
+    request_id: str,
+    size: int = 1 << 20,
 ) -> AsyncIterator[pb.ImportSessionRequest]:
     yield pb.ImportSessionRequest(request_id=request_id, chunk=bundle[:size])
     for start in range(size, len(bundle), size):
@@ -82,7 +87,7 @@ async def test_a_session_leaves_in_pieces_and_comes_back_as_another(tmp_path: Pa
         assert len(parts) > 1
         assert all(0 < len(part.chunk) <= 1 << 20 for part in parts)
         bundle = b"".join(part.chunk for part in parts)
-        assert verdict_on(bundle).right
+        assert verdict_on(bundle).is_valid
         request_id = new_id()
         after = (await stub.ImportSession(requests(bundle, request_id))).session
         assert after.session_id != before.session_id

@@ -58,7 +58,7 @@ CALLS = {
 
 
 async def bind_scenario(wiring: ServiceContainer) -> None:
-    wiring.provide(ScenarioSource, OneScenario(SCENARIO))
+    wiring.register(ScenarioSource, OneScenario(SCENARIO))
 
 
 @asynccontextmanager
@@ -153,6 +153,6 @@ async def test_words_beside_a_chosen_action_leave_it_as_it_is(tmp_path: Path) ->
     async with sessions_at(config_for(tmp_path), bind_gateway) as stub:
         events = await play(stub, "Nothing that is known.", "other")
     assert [event.action_resolved.action_id for event in events if event.HasField("action_resolved")] == [
-        "other"
+        "other",
     ]
     assert events[-1].HasField("committed")

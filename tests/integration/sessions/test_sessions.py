@@ -58,14 +58,14 @@ SCENARIO = document(
 
 def bind_one_scenario(document: bytes) -> RegisterService:
     async def bind(wiring: ServiceContainer) -> None:
-        wiring.provide(ScenarioSource, OneScenario(document))
+        wiring.register(ScenarioSource, OneScenario(document))
 
     return bind
 
 
 def bind_model(gateway: ModelGateway) -> RegisterService:
     async def bind(wiring: ServiceContainer) -> None:
-        wiring.provide(ModelGateway, gateway)
+        wiring.register(ModelGateway, gateway)
 
     return bind
 
@@ -95,7 +95,8 @@ class Game:
 
 @asynccontextmanager
 async def serving(
-    config: Config, gateway: ModelGateway | None = None
+    config: Config,
+    gateway: ModelGateway | None = None,
 ) -> AsyncIterator[SessionServiceAsyncStub]:
     """A server of sessions: with the gateway of the configuration, or a given one."""
     model = bind_gateway if gateway is None else bind_model(gateway)
@@ -224,7 +225,7 @@ async def test_sessions_find_a_gateway_in_another_process(tmp_path: Path) -> Non
         ):
             stub: SessionServiceAsyncStub = SessionServiceStub(channel)
             made = await stub.CreateSession(
-                pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario")
+                pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario"),
             )
             events = await Game(stub, made.session).play(1, "act")
         assert events[-1].committed.model == "offline/offline"
@@ -261,7 +262,10 @@ async def test_a_gateway_that_is_away_does_not_stop_the_game(tmp_path: Path) -> 
     ],
 )
 async def test_a_bad_request_gets_a_clear_status_and_changes_nothing(
-    tmp_path: Path, change: dict[str, Any], error: type[PeripetyError], code: str | None
+    tmp_path: Path,
+    change: dict[str, Any],
+    error: type[PeripetyError],
+    code: str | None,
 ) -> None:
     async with a_game(tmp_path) as game:
         before = await game.now()

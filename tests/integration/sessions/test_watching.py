@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def a_server(
-    tmp_path: Path, gateway: ModelGateway | None = None, **settings: Any
+    tmp_path: Path,
+    gateway: ModelGateway | None = None,
+    **settings: Any,
 ) -> AsyncIterator[tuple[ServerApp, SessionServiceAsyncStub]]:
     async def bind_others(wiring: ServiceContainer) -> None:
-        wiring.provide(ModelGateway, gateway or ScriptedGateway())
-        wiring.provide(ScenarioSource, OneScenario(SCENARIO))
+        wiring.register(ModelGateway, gateway or ScriptedGateway())
+        wiring.register(ScenarioSource, OneScenario(SCENARIO))
 
     config = config_for(tmp_path, **settings)
     async with (
@@ -56,11 +58,19 @@ async def a_session(stub: SessionServiceAsyncStub, **more: Any) -> str:
 
 
 async def play(
-    stub: SessionServiceAsyncStub, session_id: str, turn: int, *actions: str, **more: Any
+    stub: SessionServiceAsyncStub,
+    session_id: str,
+    turn: int,
+    *actions: str,
+    **more: Any,
 ) -> list[pb.TurnEvent]:
     calls = [engine.ActionCall(action_id=name) for name in actions]
     request = pb.TakeTurnRequest(
-        session_id=session_id, request_id=new_id(), expected_turn=turn, actions=calls, **more
+        session_id=session_id,
+        request_id=new_id(),
+        expected_turn=turn,
+        actions=calls,
+        **more,
     )
     return [response.event async for response in stub.TakeTurn(request)]
 
@@ -127,7 +137,8 @@ async def test_no_view_sees_what_is_another_ones(tmp_path: Path) -> None:
 
 
 async def test_a_hundred_followers_of_one_view_cost_one_encoding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoded: list[TurnEventView] = []
 
@@ -168,7 +179,7 @@ async def test_turns_that_were_taken_back_are_told(tmp_path: Path) -> None:
         watching = asyncio.create_task(watch(stub, session_id, commits(3)))
         last = (await play(stub, session_id, 2, "act"))[-1].sequence
         await stub.RewindSession(
-            pb.RewindSessionRequest(request_id=new_id(), session_id=session_id, turn=1, expected_turn=2)
+            pb.RewindSessionRequest(request_id=new_id(), session_id=session_id, turn=1, expected_turn=2),
         )
         again = [*await play(stub, session_id, 2, "double"), *await play(stub, session_id, 3, "act")]
         told = await watching
@@ -221,7 +232,8 @@ async def test_a_server_that_stops_lets_followers_go(tmp_path: Path) -> None:
 
 
 async def test_two_servers_tell_the_followers_of_one_session_the_same(
-    tmp_path: Path, postgresql: Any
+    tmp_path: Path,
+    postgresql: Any,
 ) -> None:
     with postgresql.database() as url:
         async with (
@@ -254,7 +266,7 @@ async def test_seats_act_together_through_two_servers(tmp_path: Path, postgresql
                         expected_turn=1,
                         seat_id=seat,
                         actions=[engine.ActionCall(action_id="act")],
-                    )
+                    ),
                 )
                 for stub, seat in ((one, "one"), (two, "two"))
             ]
@@ -308,7 +320,9 @@ async def test_a_follower_without_a_deadline_is_given_none(tmp_path: Path) -> No
     ],
 )
 async def test_what_cannot_be_followed_is_refused(
-    tmp_path: Path, asked: dict[str, Any], error: type[PeripetyError]
+    tmp_path: Path,
+    asked: dict[str, Any],
+    error: type[PeripetyError],
 ) -> None:
     async with a_server(tmp_path) as (_, stub):
         given = {"session_id": await a_session(stub), **asked}

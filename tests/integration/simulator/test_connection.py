@@ -43,7 +43,7 @@ class Delivering:
             self.cut.set()
             raise
         self.ended += 1
-        return connection.kept
+        return connection.keep_alive
 
     def _start(self) -> None:
         self.started += 1
@@ -78,7 +78,7 @@ async def delivering(delivery: Delivery) -> AsyncIterator[tuple[Delivering, Clie
     finally:
         await client.leave()
         listener.close()
-        await protocols.stop(0)
+        await protocols.shut_down(0)
 
 
 async def test_each_step_is_a_chunk_of_its_own() -> None:
@@ -165,7 +165,7 @@ async def test_a_body_may_be_empty() -> None:
 
 
 async def test_a_connection_can_be_closed_before_any_byte() -> None:
-    async with delivering(Delivery(None, DeliveryPlan(ending=ResponseEnd.CLOSED))) as (server, client):
+    async with delivering(Delivery(None, DeliveryPlan(end=ResponseEnd.CLOSED))) as (server, client):
         await client.ask()
         assert await client.reader.read() == b""
         assert server.started == 0
@@ -180,7 +180,8 @@ async def test_a_stream_can_be_closed_before_its_end() -> None:
 
 async def test_a_document_can_be_closed_before_its_end() -> None:
     delivery = Delivery(
-        ResponseHead(200, "text/plain", {}, 10), DeliveryPlan(steps(b"one"), ResponseEnd.CLOSED)
+        ResponseHead(200, "text/plain", {}, 10),
+        DeliveryPlan(steps(b"one"), ResponseEnd.CLOSED),
     )
     async with delivering(delivery) as (_, client):
         await client.ask()
@@ -199,14 +200,14 @@ async def test_a_reset_comes_after_what_was_sent() -> None:
 
 
 async def test_a_connection_can_be_reset_before_any_byte() -> None:
-    async with delivering(Delivery(None, DeliveryPlan(ending=ResponseEnd.RESET))) as (_, client):
+    async with delivering(Delivery(None, DeliveryPlan(end=ResponseEnd.RESET))) as (_, client):
         await client.ask()
         with pytest.raises(ConnectionResetError):
             await client.reader.read()
 
 
 async def test_silence_lasts_until_the_client_leaves() -> None:
-    async with delivering(Delivery(None, DeliveryPlan(ending=ResponseEnd.HANG))) as (server, client):
+    async with delivering(Delivery(None, DeliveryPlan(end=ResponseEnd.HANG))) as (server, client):
         await client.ask()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.reader.read(1), 0.1)

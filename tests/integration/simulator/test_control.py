@@ -115,7 +115,12 @@ def test_a_scenario_without_a_file_cannot_be_read_again(server: Served) -> None:
     ],
 )
 def test_what_cannot_be_done_is_explained(
-    server: Served, method: str, path: str, body: Any, status: int, reason: str
+    server: Served,
+    method: str,
+    path: str,
+    body: Any,
+    status: int,
+    reason: str,
 ) -> None:
     answered, answer = call(server, method, path, body)
     assert answered == status

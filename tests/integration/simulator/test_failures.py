@@ -34,7 +34,7 @@ ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"
 
 @dataclass(frozen=True)
 class Seen:
-    """What arrived, how it ended (`clean`, `closed`, `reset`, `silent`), and after how many seconds."""
+    """What arrived, how it ended (`normalize_text`, `closed`, `reset`, `silent`), and after how many seconds."""
 
     head: bytes
     body: bytes
@@ -43,7 +43,7 @@ class Seen:
 
 
 def rule(kind: str) -> ScriptRule:
-    failure = Fault(kind, {**KINDS[kind].defaults, **SETTINGS.get(kind, {})})
+    failure = Fault(kind, {**KINDS[kind].default_settings, **SETTINGS.get(kind, {})})
     return ScriptRule(Pattern(TextPattern(TextKind.EXACT, kind)), ScriptResponse(TEXT), failure)
 
 
@@ -62,7 +62,7 @@ def ask(server: Served, kind: str, *, stream: bool, patience: float = 5) -> Seen
     with socket.create_connection(("127.0.0.1", server.port), timeout=patience) as connection:
         connection.sendall(
             b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\n"
-            b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+            b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body),
         )
         end = ""
         while not end:
@@ -118,10 +118,14 @@ def test_the_headers_come_before_a_reset(server: Served, stream: bool) -> None:
 
 @ways
 @pytest.mark.parametrize(
-    ("kind", "end"), [("stream_cut", "closed"), ("partial_response", "closed"), ("reset_at_token", "reset")]
+    ("kind", "end"),
+    [("stream_cut", "closed"), ("partial_response", "closed"), ("reset_at_token", "reset")],
 )
 def test_an_answer_that_breaks_off_does_so_as_its_kind_says(
-    server: Served, kind: str, end: str, stream: bool
+    server: Served,
+    kind: str,
+    end: str,
+    stream: bool,
 ) -> None:
     seen = ask(server, kind, stream=stream)
     assert seen.head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -140,10 +144,13 @@ def test_what_is_late_is_late_and_whole(server: Served, kind: str, stream: bool)
 
 @ways
 @pytest.mark.parametrize(
-    "kind", ["empty_body", "malformed_json", "html_error", "error_in_200", "missing_end", "missing_usage"]
+    "kind",
+    ["empty_body", "malformed_json", "html_error", "error_in_200", "missing_end", "missing_usage"],
 )
 def test_what_is_wrong_with_the_body_is_wrong_with_a_connection_that_is_well(
-    server: Served, kind: str, stream: bool
+    server: Served,
+    kind: str,
+    stream: bool,
 ) -> None:
     seen, usual = (ask(server, each, stream=stream) for each in (kind, "as usual"))
     assert seen.end == usual.end == "clean"

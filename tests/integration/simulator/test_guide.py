@@ -21,6 +21,10 @@ def test_every_official_sdk_is_answered() -> None:
     with Simulator(scenario) as simulator, serve_in_thread(simulator) as server:
         script = script.replace("http://127.0.0.1:8080", server.url)
         ran = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
     assert (ran.stdout, ran.returncode) == ("Please enter your username:\n" * 4, 0), ran.stderr

@@ -92,7 +92,13 @@ def run(project: Path, tests: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "--verbose", "-p", "no:cacheprovider"]
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # without the plugins of our own tests
     return subprocess.run(
-        command, cwd=project, env=alone, capture_output=True, text=True, timeout=100, check=False
+        command,
+        cwd=project,
+        env=alone,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
     )
 
 

@@ -155,7 +155,8 @@ SCENARIO = (
     ScriptBuilder(seed=3)
     .respond_to("Say", {"text": "Grüß Gott, wie geht's?", "reasoning": "A greeting is wanted."})
     .respond_to(
-        "Weather", {"tool_calls": [{"tool": "weather", "input": {"city": c}} for c in ("Oslo", "Zürich")]}
+        "Weather",
+        {"tool_calls": [{"tool": "weather", "input": {"city": c}} for c in ("Oslo", "Zürich")]},
     )
     .respond_to("Both", {"text": "I'll look.", "tool_calls": [{"tool": "weather", "input": {"city": "Rom"}}]})
     .respond_to(
@@ -243,7 +244,7 @@ async def test_a_conversation_that_goes_on_becomes_one_rule_with_turns(tmp_path:
 
     seen = await record(LOGIN, path, use)
     assert seen == [
-        ["Who are you?"], ["And the password?"], [{"strict": True}], ["Welcome."], ["I don't understand."]
+        ["Who are you?"], ["And the password?"], [{"strict": True}], ["Welcome."], ["I don't understand."],
     ]  # fmt: skip
     rules = load_script(path).responses
     assert [len(rule.turns) for rule in rules] == [3, 0]
@@ -325,7 +326,10 @@ async def test_a_stream_that_breaks_breaks_again_after_the_same_text(tmp_path: P
         async with (
             httpx2.AsyncClient() as client,
             client.stream(
-                "POST", f"{url}/v1/messages", json=chat("hi", stream=True), headers=HEADERS
+                "POST",
+                f"{url}/v1/messages",
+                json=chat("hi", stream=True),
+                headers=HEADERS,
             ) as answer,
         ):
             with suppress(httpx2.TransportError):
@@ -344,7 +348,8 @@ async def test_a_stream_that_breaks_breaks_again_after_the_same_text(tmp_path: P
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_conversation_that_the_provider_keeps_is_recorded_as_one(
-    tmp_path: Path, stream: bool
+    tmp_path: Path,
+    stream: bool,
 ) -> None:
     path = tmp_path / "recorded.toml"
 

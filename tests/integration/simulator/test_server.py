@@ -49,7 +49,11 @@ def server() -> Iterator[Served]:
 
 
 def ask(
-    server: Served, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    server: Served,
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: dict[str, str] | None = None,
 ) -> tuple[int, Any]:
     """The status, and the body as JSON."""
     response = send(server.url, method, path, body, headers)
@@ -118,7 +122,9 @@ NO_BODIES = {
 @pytest.mark.parametrize("path", SHAPES)
 @pytest.mark.parametrize("body", NO_BODIES.values(), ids=NO_BODIES)
 def test_bodies_that_are_no_requests_are_refused_in_the_providers_shape(
-    server: Served, path: str, body: bytes
+    server: Served,
+    path: str,
+    body: bytes,
 ) -> None:
     status, answer = ask(server, "POST", path, body)
     assert 400 <= status < 500
@@ -157,7 +163,10 @@ def test_other_methods_are_refused_in_the_providers_shape(server: Served, path: 
     ],
 )
 def test_unknown_paths_are_refused_in_the_likeliest_providers_shape(
-    server: Served, path: str, headers: dict[str, str], is_shape: Any
+    server: Served,
+    path: str,
+    headers: dict[str, str],
+    is_shape: Any,
 ) -> None:
     status, answer = ask(server, "POST", path, b"{}", headers)
     assert status == 404
@@ -188,7 +197,9 @@ def test_a_shared_path_is_answered_by_whoever_takes_the_method(server: Served) -
     ],
 )
 def test_what_is_no_http_is_refused_and_harms_nobody(
-    server: Served, request_line: bytes, capfd: pytest.CaptureFixture[str]
+    server: Served,
+    request_line: bytes,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         connection.sendall(request_line)
@@ -210,7 +221,9 @@ def test_headers_that_are_no_text_harm_nobody(server: Served) -> None:
 
 @pytest.mark.parametrize(("path", "more"), [(OPENAI, {}), (ANTHROPIC, {"max_tokens": 10})])
 def test_a_prompt_of_fifty_megabytes_gets_the_providers_answer(
-    server: Served, path: str, more: dict[str, Any]
+    server: Served,
+    path: str,
+    more: dict[str, Any],
 ) -> None:
     status, answer = ask(server, "POST", path, chat("x" * 50_000_000, **more))
     assert status in {200, 400, 413}
@@ -269,7 +282,7 @@ def test_silent_and_slow_answers_hold_nobody_up(server: Served) -> None:
 def test_many_connections_at_once_are_all_answered(server: Served) -> None:
     with ThreadPoolExecutor(64) as threads:
         answers = list(
-            threads.map(lambda number: ask(server, "POST", OPENAI, chat(f"hi {number}")), range(500))
+            threads.map(lambda number: ask(server, "POST", OPENAI, chat(f"hi {number}")), range(500)),
         )
     assert {status for status, _ in answers} == {200}
 
@@ -301,7 +314,9 @@ def test_a_stream_counts_as_under_way_until_its_client_leaves() -> None:
     ],
 )
 def test_a_request_that_a_limit_refuses_is_told_what_is_left(
-    path: str, body: dict[str, Any], prefix: str
+    path: str,
+    body: dict[str, Any],
+    prefix: str,
 ) -> None:
     body |= {"messages": [{"role": "user", "content": "hello"}]}
     with served(SCENARIO + "\n[[limits]]\nrequests_per_minute = 1\n") as server:
@@ -331,7 +346,8 @@ def test_an_address_that_is_taken_is_an_error(server: Served) -> None:
 
 
 def test_a_defect_of_ours_is_told_as_the_providers_and_not_logged_with_the_request(
-    server: Served, monkeypatch: pytest.MonkeyPatch
+    server: Served,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written = io.StringIO()
     logging_setup.configure(Config(), written)

@@ -35,13 +35,16 @@ class Slow(GenerationRunStore):
         self.reached = asyncio.Event()
         self.may = asyncio.Event()
 
-    async def record(
-        self, run_id: str, lease: Lease, change: RunUpdate[GenerationEvent]
+    async def append_events(
+        self,
+        run_id: str,
+        lease: Lease,
+        change: RunUpdate[GenerationEvent],
     ) -> list[RecordedEvent[GenerationEvent]]:
         if any(isinstance(event, TestAdded) for event in change.events):
             self.reached.set()
             await self.may.wait()
-        return await super().record(run_id, lease, change)
+        return await super().append_events(run_id, lease, change)
 
 
 def now() -> int:
@@ -57,7 +60,11 @@ async def test_a_test_that_is_being_written_down_is_kept(tmp_path: Path) -> None
     store = Slow(database)
     author = always(lambda question: [*some(question, 1), Paused(3600)])
     runs = GenerationRuns(
-        store, author, SubjectResolver(nowhere, nowhere, Inline(), commands=False), Inline(), now
+        store,
+        author,
+        SubjectResolver(nowhere, nowhere, Inline(), commands=False),
+        Inline(),
+        now,
     )
     try:
         started = await runs.start(order("alpha"), None, RequestKey(new_id(), "start"))
@@ -69,7 +76,7 @@ async def test_a_test_that_is_being_written_down_is_kept(tmp_path: Path) -> None
     finally:
         await runs.aclose()
         await database.close()
-    assert len(run.so_far.tests) == 1
+    assert len(run.run_state.tests) == 1
     assert isinstance(run.events[-1], GenerationCompleted)
     assert run.stats.stopped_by is GenerationStop.CANCELLED
     assert author.running == 0

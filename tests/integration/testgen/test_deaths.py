@@ -52,19 +52,22 @@ class Mortal(GenerationRunStore):
         self._left = records
         self.died = asyncio.Event()
 
-    async def record(
-        self, run_id: str, lease: Lease, change: RunUpdate[GenerationEvent]
+    async def append_events(
+        self,
+        run_id: str,
+        lease: Lease,
+        change: RunUpdate[GenerationEvent],
     ) -> list[RecordedEvent[GenerationEvent]]:
         if self.died.is_set() or (change.values and self._left == 0):
             self.died.set()
             raise LostLeaseError
         if change.values and self._left is not None:
             self._left -= 1
-        return await super().record(run_id, lease, change)
+        return await super().append_events(run_id, lease, change)
 
-    async def release(self, run_id: str, lease: Lease) -> None:
+    async def release_lease(self, run_id: str, lease: Lease) -> None:
         if not self.died.is_set():
-            await super().release(run_id, lease)
+            await super().release_lease(run_id, lease)
 
 
 def author() -> Author:
@@ -91,12 +94,18 @@ def author() -> Author:
 def order() -> pb.GenerateTestsRequest:
     limits = pb.TestGenConfig(max_total_rounds=2, max_total_tokens=MOST_TOKENS, combinatorial_floor=False)
     return pb.GenerateTestsRequest(
-        request_id=new_id(), task_description="what is allowed", subject=SUBJECT, config=limits
+        request_id=new_id(),
+        task_description="what is allowed",
+        subject=SUBJECT,
+        config=limits,
     )
 
 
 async def worked(
-    url: str, request: pb.GenerateTestsRequest, hours: int = 0, records: int | None = None
+    url: str,
+    request: pb.GenerateTestsRequest,
+    hours: int = 0,
+    records: int | None = None,
 ) -> list[pb.TestGenEvent]:
     """Work on a run until it ends, or its process does.
 

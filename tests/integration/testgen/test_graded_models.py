@@ -31,7 +31,9 @@ def task(request: pytest.FixtureRequest) -> Task:
 
 @pytest.mark.parametrize(("model", "wanted"), [("perfect", 0.95), ("hallucinating 30 %", 0.90)])
 async def test_our_tests_kill_nearly_all_mutants_and_those_of_the_first_loop_do_not(
-    task: Task, model: str, wanted: float
+    task: Task,
+    model: str,
+    wanted: float,
 ) -> None:
     grade, order = MODELS[model], order_of(task)
     mine = measured(task, await ours(task, grade, order))

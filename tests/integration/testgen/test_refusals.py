@@ -109,7 +109,9 @@ LATE.timeout.FromSeconds(301)
     ],
 )
 async def test_a_wrong_field_of_an_order_is_named(
-    client: TestRuns, fields: dict[str, Any], place: str
+    client: TestRuns,
+    fields: dict[str, Any],
+    place: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await client.generate(**fields)
@@ -156,7 +158,9 @@ EMPTY_PARAM = engine.ActionCall(action_id="a", params={"p": engine.ParamValue()}
     ],
 )
 async def test_a_wrong_field_of_tests_to_run_is_named(
-    client: TestRuns, fields: dict[str, Any], place: str
+    client: TestRuns,
+    fields: dict[str, Any],
+    place: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await client.run(**{"subject": POLICY, **fields})
@@ -217,20 +221,21 @@ async def test_stored_documents_of_other_processes_need_an_address(tmp_path: Pat
 
 
 async def test_what_the_variables_of_a_command_hold_is_told_to_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     secret = "hunter2-of-the-service"  # noqa: S105 - a made-up one
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "tell.py").write_text(
-        "import os, sys\nprint(os.environ['API_TOKEN'])\nprint(os.environ, file=sys.stderr)\n"
+        "import os, sys\nprint(os.environ['API_TOKEN'])\nprint(os.environ, file=sys.stderr)\n",
     )
     subject = pb.Subject(
         command=pb.CommandSubject(
             argv=[sys.executable, "tell.py"],
             working_directory=str(tmp_path / "work"),
             environment={"API_TOKEN": secret},
-        )
+        ),
     )
     author = always([written("one", "another", body={"arguments": ["x"], "stdin": "", "exit_code": 0})])
     async with serving_runs(config_for(tmp_path, testgen_commands=True), author) as client:

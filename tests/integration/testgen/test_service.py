@@ -53,7 +53,9 @@ def command(tmp_path: Path, **fields: Any) -> pb.Subject:
     (tmp_path / "work").mkdir(exist_ok=True)
     (tmp_path / "work" / "add.py").write_text(PROGRAM)
     named = pb.CommandSubject(
-        argv=[sys.executable, "add.py"], working_directory=str(tmp_path / "work"), **fields
+        argv=[sys.executable, "add.py"],
+        working_directory=str(tmp_path / "work"),
+        **fields,
     )
     return pb.Subject(command=named)
 
@@ -133,7 +135,8 @@ async def test_whatever_a_model_writes_is_kept_and_can_be_read(tmp_path: Path, k
 
 
 async def test_files_are_written_beside_the_event_loop_which_others_wait_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     threads = []
 
@@ -234,7 +237,8 @@ async def test_the_same_request_follows_the_same_run(tmp_path: Path) -> None:
     author, request_id = always(), new_id()
     async with serving_runs(config_for(tmp_path), author) as client:
         one, other = await asyncio.gather(
-            client.generate(request_id=request_id), client.generate(request_id=request_id)
+            client.generate(request_id=request_id),
+            client.generate(request_id=request_id),
         )
         asked = len(author.questions)
         assert await client.generate(request_id=request_id) == one
@@ -302,7 +306,11 @@ async def test_tests_are_run_again_with_and_without_their_run(tmp_path: Path) ->
         told = await client.run(request_id=request_id, run_id=run_id, repetitions=2, mutation=True)
         again = await client.run(request_id=request_id, run_id=run_id, repetitions=2, mutation=True)
         rest = await client.run(
-            request_id=request_id, run_id=run_id, repetitions=2, mutation=True, after_sequence=1
+            request_id=request_id,
+            run_id=run_id,
+            repetitions=2,
+            mutation=True,
+            after_sequence=1,
         )
         after = await client.get(run_id)
         apart = await client.run(tests=before.tests, subject=POLICY)
@@ -322,7 +330,7 @@ async def test_tests_are_run_again_with_and_without_their_run(tmp_path: Path) ->
         test.verdict.new_kills for test in after.tests
     ]
     assert [response.WhichOneof("event") for response in apart] == ["test_ran"] * len(before.tests) + [
-        "measured"
+        "measured",
     ]
     assert apart[0].test_ran.verdict.runs == 5
     assert not apart[-1].measured.HasField("mutation")

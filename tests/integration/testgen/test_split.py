@@ -84,7 +84,9 @@ async def test_without_a_model_a_run_on_each_kind_of_subject_comes_to_its_end(tm
             pb.Subject(command=pb.CommandSubject(argv=["cat"])),
         ):
             request = pb.GenerateTestsRequest(
-                request_id=new_id(), task_description="Whatever it does.", subject=subject
+                request_id=new_id(),
+                task_description="Whatever it does.",
+                subject=subject,
             )
             events = [response.event async for response in client.tests.GenerateTests(request)]
             assert kinds(events)[-1] == "complete", events[-1]

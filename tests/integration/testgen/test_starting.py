@@ -70,7 +70,11 @@ async def kept(path: Path, clock: Clock) -> AsyncIterator[tuple[Slow, Generation
     store = Slow(database, clock)
     author = always(lambda question: [*some(question, 1), Paused(3600)])
     runs = GenerationRuns(
-        store, author, SubjectResolver(nowhere, nowhere, Inline(), commands=False), Inline(), clock
+        store,
+        author,
+        SubjectResolver(nowhere, nowhere, Inline(), commands=False),
+        Inline(),
+        clock,
     )
     try:
         yield store, runs
@@ -81,7 +85,9 @@ async def kept(path: Path, clock: Clock) -> AsyncIterator[tuple[Slow, Generation
 
 @pytest.mark.parametrize("has_stopped", [False, True])
 async def test_a_run_that_is_started_while_its_process_stops_is_left_to_others_at_once(
-    tmp_path: Path, *, has_stopped: bool
+    tmp_path: Path,
+    *,
+    has_stopped: bool,
 ) -> None:
     clock = Clock()
     async with kept(tmp_path, clock) as (store, runs):
@@ -94,7 +100,7 @@ async def test_a_run_that_is_started_while_its_process_stops_is_left_to_others_a
         await stopping
         with pytest.raises(UnavailableError):
             await anext(runs.follow(started.run_id))
-        assert await store.take(started.run_id, Lease("another", clock() + 1)) is not None
+        assert await store.acquire_lease(started.run_id, Lease("another", clock() + 1)) is not None
 
 
 async def test_a_request_of_long_ago_is_refused_while_its_run_is_there(tmp_path: Path) -> None:

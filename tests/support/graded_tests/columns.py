@@ -151,8 +151,8 @@ def floor_alone(task: Task) -> Made:
     return Made(
         [
             TestCase(draft.name, draft.category or "", draft.input, draft.expected_output, body=draft.body)
-            for draft in task.subject.floor()
-        ]
+            for draft in task.subject.baseline_tests()
+        ],
     )
 
 

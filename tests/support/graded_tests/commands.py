@@ -43,10 +43,14 @@ class InProcess(CommandSubject):
         self._name = name
         self._source = (directory / name).read_bytes()
 
-    def _output(self, body: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> ProcessOutput:
+    def _run_command(
+        self,
+        body: Mapping[str, Any],
+        files: Mapping[str, bytes] | None = None,
+    ) -> ProcessOutput:
         return self._ran(body, (files or {}).get(self._name, self._source))
 
-    def _lines(self, body: Mapping[str, Any]) -> frozenset[int]:
+    def _executed_lines(self, body: Mapping[str, Any]) -> frozenset[int]:
         lines: set[int] = set()
 
         def follow(frame: FrameType, event: str, _: Any) -> Any:

@@ -27,5 +27,9 @@ def order_of(task: Task, *, floor: bool = True) -> TestGenOrder:
     config = TestGenConfig(max_total_tokens=MAX_TOKENS, max_total_seconds=_SECONDS, combinatorial_floor=floor)
     context = task.subject.context
     return TestGenOrder(
-        task.description, task.name, context=context, categories=categories_of(context), config=config
+        task.description,
+        task.name,
+        context=context,
+        categories=categories_of(context),
+        config=config,
     )

@@ -95,9 +95,9 @@ class Remembering:
         self._same |= {one: one in same for one in new}
         return frozenset(one for one in among if self._same[one])
 
-    def floor(self) -> Iterable[DraftTest]:
+    def baseline_tests(self) -> Iterable[DraftTest]:
         if self._floor is None:
-            self._floor = [*self._subject.floor()]
+            self._floor = [*self._subject.baseline_tests()]
         return self._floor
 
 

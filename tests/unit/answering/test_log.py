@@ -49,7 +49,7 @@ class Work:
 
 
 async def answer(log: IdempotencyStore, work: Work, *, print_: str = "same", after: int = 0) -> list[bytes]:
-    return [response async for response in log.once(ID, print_, work(), after=after)]
+    return [response async for response in log.run_once(ID, print_, work(), after=after)]
 
 
 async def test_a_request_that_is_sent_again_gets_its_answer_again(log: IdempotencyStore) -> None:
@@ -75,7 +75,7 @@ async def test_there_is_nothing_to_go_on_with_when_nothing_is_kept(log: Idempote
 
 async def test_work_that_is_broken_off_is_done_anew(log: IdempotencyStore) -> None:
     work = Work(b"a", b"b")
-    responses = log.once(ID, "same", work())
+    responses = log.run_once(ID, "same", work())
     assert await anext(responses) == b"a"
     await responses.aclose()  # type: ignore[attr-defined]  # it is a generator
     assert await answer(log, work) == [b"a", b"b"]
@@ -84,7 +84,7 @@ async def test_work_that_is_broken_off_is_done_anew(log: IdempotencyStore) -> No
 
 async def test_whoever_has_the_last_response_may_leave(log: IdempotencyStore) -> None:
     work = Work(b"a", b"b")
-    responses = log.once(ID, "same", work())
+    responses = log.run_once(ID, "same", work())
     assert [await anext(responses), await anext(responses)] == [b"a", b"b"]
     await responses.aclose()  # type: ignore[attr-defined]  # it is a generator
     assert await answer(log, work) == [b"a", b"b"]
@@ -102,13 +102,14 @@ async def test_two_at_once_share_one_piece_of_work(log: IdempotencyStore) -> Non
 
 
 async def test_answers_are_forgotten_after_a_day(
-    log: IdempotencyStore, monkeypatch: pytest.MonkeyPatch
+    log: IdempotencyStore,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     work = Work(b"a")
     await answer(log, work)
     later = time.time() + 24 * 60 * 60 + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert [r async for r in log.once("other", "same", Work(b"x")())] == [b"x"]
+    assert [r async for r in log.run_once("other", "same", Work(b"x")())] == [b"x"]
     await answer(log, work)
     assert work.begun == 2
 
@@ -125,17 +126,19 @@ async def test_a_change_and_the_record_of_its_request_are_one(database_url: str)
             raise UnavailableError("the disk is full")
 
         with pytest.raises(UnavailableError):
-            await log.change_once(ID, "same", broken)
-        assert await registry.compiled(scenario.scenario_id) == scenario
-        await log.change_once(ID, "same", delete)
-        await log.change_once(ID, "same", delete)
+            await log.execute_once(ID, "same", broken)
+        assert await registry.get_scenario(scenario.scenario_id) == scenario
+        await log.execute_once(ID, "same", delete)
+        await log.execute_once(ID, "same", delete)
         with pytest.raises(NotFoundError):
-            await registry.compiled(scenario.scenario_id)
+            await registry.get_scenario(scenario.scenario_id)
 
 
 @pytest.mark.parametrize("fault", [UnavailableError("the disk is full"), asyncio.CancelledError()])
 async def test_what_work_changes_at_its_end_is_not_changed_without_the_record_of_its_request(
-    database_url: str, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: BaseException,
 ) -> None:
     async def failing(*_: object) -> None:
         raise fault
@@ -154,11 +157,11 @@ async def test_what_work_changes_at_its_end_is_not_changed_without_the_record_of
         with monkeypatch.context() as broken:
             broken.setattr("peripety.core.idempotency.store._store_responses", failing)
             with pytest.raises(type(fault)):
-                await anext(one async for one in log.once(ID, "same", work()) if one != b"a")
-        assert (await registry.scenarios()).items == ()
-        first, last = [one async for one in log.once(ID, "same", work())]
-        assert [one.scenario_id.encode() for one in (await registry.scenarios()).items] == [last]
-        assert [one async for one in log.once(ID, "same", work())] == [first, last]
+                await anext(one async for one in log.run_once(ID, "same", work()) if one != b"a")
+        assert (await registry.list_scenarios()).items == ()
+        first, last = [one async for one in log.run_once(ID, "same", work())]
+        assert [one.scenario_id.encode() for one in (await registry.list_scenarios()).items] == [last]
+        assert [one async for one in log.run_once(ID, "same", work())] == [first, last]
 
 
 async def test_of_two_processes_with_the_same_request_the_slower_one_is_told_to_ask_again(
@@ -166,7 +169,7 @@ async def test_of_two_processes_with_the_same_request_the_slower_one_is_told_to_
 ) -> None:
     databases = [await Database.open(database_url) for _ in range(2)]
     one, other = map(IdempotencyStore, databases)
-    slow = other.once(ID, "same", Work(b"a", b"b")())
+    slow = other.run_once(ID, "same", Work(b"a", b"b")())
     assert await anext(slow) == b"a"
     assert await answer(one, Work(b"c")) == [b"c"]
     with pytest.raises(ConflictError) as caught:
@@ -185,14 +188,15 @@ async def test_processes_that_are_asked_for_the_same_change_make_it_once(databas
 
     databases = [await Database.open(database_url) for _ in range(3)]
     logs = [IdempotencyStore(database) for database in databases]
-    await asyncio.gather(*(log.change_once(ID, "same", change) for log in logs for _ in range(3)))
+    await asyncio.gather(*(log.execute_once(ID, "same", change) for log in logs for _ in range(3)))
     assert changes == [1]
     for database in databases:
         await database.close()
 
 
 async def test_a_change_whose_record_cannot_be_kept_is_not_made(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def failing(*_: object) -> None:
         raise UnavailableError("the disk is full")
@@ -203,5 +207,5 @@ async def test_a_change_whose_record_cannot_be_kept_is_not_made(
         scenario = (await registry.save(rules, rules.dry_run(runs=64), (), ())).scenario
         log = IdempotencyStore(registry._database)
         with pytest.raises(UnavailableError):
-            await log.change_once(ID, "same", partial(registry.delete, scenario.scenario_id))
-        assert await registry.compiled(scenario.scenario_id) == scenario
+            await log.execute_once(ID, "same", partial(registry.delete, scenario.scenario_id))
+        assert await registry.get_scenario(scenario.scenario_id) == scenario

@@ -163,7 +163,7 @@ def test_no_read_asks_for_an_idempotency_key(method: MethodDescriptor) -> None:
 
 
 @each_method(
-    [method for method in METHODS if method.name.startswith(("List", "GetUsage", "CompareBranches"))]
+    [method for method in METHODS if method.name.startswith(("List", "GetUsage", "CompareBranches"))],
 )
 def test_every_list_is_paged(method: MethodDescriptor) -> None:
     assert {"page_size", "page_token"} <= set(method.input_type.fields_by_name)

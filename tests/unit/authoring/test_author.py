@@ -91,7 +91,8 @@ def test_nobody_in_the_text_is_taken_for_the_player() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["__proto__ constructor prototype", "hidden private state turn", 'a"b\\c {a} %s [0]']
+    "text",
+    ["__proto__ constructor prototype", "hidden private state turn", 'a"b\\c {a} %s [0]'],
 )
 def test_words_that_mean_something_to_a_machine_are_only_words(text: str) -> None:
     assert engine.validate(json.dumps(author_from_text(text, seed=1))) == []
@@ -99,7 +100,8 @@ def test_words_that_mean_something_to_a_machine_are_only_words(text: str) -> Non
 
 def test_names_that_look_like_our_identifiers_take_nobodys_place() -> None:
     spec = author_from_text(
-        "The gauge is ours. We asked Pa and P1x or even \u0416\u0436\u0436 and P0 for more of it.", seed=1
+        "The gauge is ours. We asked Pa and P1x or even \u0416\u0436\u0436 and P0 for more of it.",
+        seed=1,
     )
     entities = [entity["id"] for entity in spec["entities"]]
     assert len(set(entities)) == len(entities)
@@ -198,7 +200,8 @@ def test_everybody_named_keeps_something_to_themselves_and_can_be_listened_to() 
 
 def test_who_is_only_told_by_what_they_do_keeps_something_to_themselves_as_well() -> None:
     spec = author_from_text(
-        "We run the alpha, the gauge and the beta. Each vobado will tell me what it knows.", seed=1
+        "We run the alpha, the gauge and the beta. Each vobado will tell me what it knows.",
+        seed=1,
     )
     people = {entity["name"]: entity["id"] for entity in spec["entities"][1:]}
     assert set(people) == {"Vobado A", "Vobado B"}
@@ -229,7 +232,8 @@ def test_every_scenario_has_what_a_game_needs(made_up: Callable[[int, int], list
 
 def test_spans_of_time_become_turns_horizon_and_deadline() -> None:
     spec = author_from_text(
-        "We have six weeks for the alpha, and the gauge wants the beta by Friday.", seed=1
+        "We have six weeks for the alpha, and the gauge wants the beta by Friday.",
+        seed=1,
     )
     assert spec["clock"] == {"turn": "P2D"}
     assert spec["horizon"] == 21
@@ -239,7 +243,7 @@ def test_spans_of_time_become_turns_horizon_and_deadline() -> None:
 
 def test_amounts_are_those_of_the_text() -> None:
     spec = author_from_text(
-        "I run the alpha for 3,000 settlers, with eighty gauges left and a beta at sixty percent."
+        "I run the alpha for 3,000 settlers, with eighty gauges left and a beta at sixty percent.",
     )
     wanted = [side for when in spec["win_conditions"] for side in when["when"][">="]]
     assert {"3000", "80", "60"} <= {*map(str, spec["state"].values()), *map(str, wanted)}
@@ -268,7 +272,7 @@ def test_luck_alone_loses_by_every_cause_and_thinking_pays(text: str) -> None:
 
 def test_every_action_and_event_has_its_moment() -> None:
     program = compiled(
-        author_from_text("The alpha, the beta, the gauge. We asked Vobado for the delta.", seed=1)
+        author_from_text("The alpha, the beta, the gauge. We asked Vobado for the delta.", seed=1),
     )
     detail = program.dry_run(runs=2048, detail=True).detail
     assert detail is not None

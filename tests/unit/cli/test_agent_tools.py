@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def result(home: Path, program: str, arguments: str = "{}", seconds: float = 20) -> tuple[str, bool]:
     command = CommandTool((sys.executable, "-c", program), home, seconds)
-    given = await command.result_of(gateway.ToolCall(call_id="c", arguments=arguments.encode()))
+    given = await command.run_call(gateway.ToolCall(call_id="c", arguments=arguments.encode()))
     assert given.call_id == "c"
     return given.text, given.is_error
 
@@ -51,6 +51,6 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(t
 
 
 async def test_a_command_that_is_not_there_is_an_error_of_the_tool(tmp_path: Path) -> None:
-    given = await CommandTool(("./missing",), tmp_path, 1).result_of(gateway.ToolCall(call_id="c"))
+    given = await CommandTool(("./missing",), tmp_path, 1).run_call(gateway.ToolCall(call_id="c"))
     assert "cannot be run" in given.text
     assert given.is_error

@@ -56,7 +56,8 @@ def test_nothing_moves_where_nothing_has_to() -> None:
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_target_out_of_reach_gives_one_and_says_what_was_reached(
-    options: tuple[str, ...], tmp_path: Path
+    options: tuple[str, ...],
+    tmp_path: Path,
 ) -> None:
     out = tmp_path / "out.json"
     result = run(chance(0.2), "90-95", "--out", str(out), *options)

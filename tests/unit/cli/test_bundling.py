@@ -62,7 +62,8 @@ def test_a_stored_session_is_played_again() -> None:
     assert result.exit_code == 0
     assert result.stdout == f"3 turns replayed on the {engine.BACKEND} core, 0 of them differ\n"
     *turns, end = map(
-        json.loads, run("replay", session_id, "--first-turn", "2", "--json").stdout.splitlines()
+        json.loads,
+        run("replay", session_id, "--first-turn", "2", "--json").stdout.splitlines(),
     )
     assert [turn["turn_replayed"]["turn"] for turn in turns] == [2, 3]
     assert end["completed"]["turns"] == 2
@@ -85,5 +86,5 @@ def test_a_session_that_is_not_there_leaves_no_file(tmp_path: Path) -> None:
 
 def test_the_help_says_what_a_bundle_gives_away() -> None:
     assert "the whole state, including what no player may see" in " ".join(
-        run("export", "--help").stdout.split()
+        run("export", "--help").stdout.split(),
     )

@@ -108,7 +108,9 @@ def test_options_out_of_range_are_misuse(fair: str, option: tuple[str, str]) -> 
 @pytest.mark.parametrize("option", ["--out", "--html"])
 @pytest.mark.parametrize("place", [".", "nowhere/a"])
 def test_a_file_that_cannot_be_written_is_misuse_before_any_work(
-    tmp_path: Path, option: str, place: str
+    tmp_path: Path,
+    option: str,
+    place: str,
 ) -> None:
     result = run("not even looked for", option, str(tmp_path / place))
     assert result.exit_code == 2

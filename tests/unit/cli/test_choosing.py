@@ -65,7 +65,7 @@ def test_the_rule_stays_within_bounds_and_reaches_both(number: engine_pb2.Param)
 def test_the_rule_takes_listed_values_only() -> None:
     listed = [P(text="x"), P(text="y")]
     legal = [
-        engine_pb2.LegalAction(action_id="a", params=[param(engine_pb2.PARAM_TYPE_STRING, choices=listed)])
+        engine_pb2.LegalAction(action_id="a", params=[param(engine_pb2.PARAM_TYPE_STRING, choices=listed)]),
     ]
     values = {RoundRobinPlayer().choose(turn, legal).actions[0].params["p"].text for turn in (1, 2)}
     assert values == {"x", "y"}
@@ -76,7 +76,8 @@ def test_the_rule_takes_listed_values_only() -> None:
     [(engine_pb2.PARAM_TYPE_BOOLEAN, P(flag=True)), (engine_pb2.PARAM_TYPE_STRING, P(text=""))],
 )
 def test_the_rule_knows_a_value_of_every_type(
-    kind: engine_pb2.ParamType.ValueType, value: engine_pb2.ParamValue
+    kind: engine_pb2.ParamType.ValueType,
+    value: engine_pb2.ParamValue,
 ) -> None:
     legal = [engine_pb2.LegalAction(action_id="a", params=[param(kind)])]
     assert RoundRobinPlayer().choose(1, legal).actions[0].params["p"] == value
@@ -113,7 +114,9 @@ def test_anything_but_a_number_is_said(typed: list[str], answer: str) -> None:
 
 @pytest.mark.parametrize("mistake", ["0", "2", "9" * 5000])
 def test_a_number_that_is_not_listed_costs_no_turn(
-    typed: list[str], mistake: str, capsys: pytest.CaptureFixture[str]
+    typed: list[str],
+    mistake: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     typed += [mistake, "1"]
     choice = HumanPlayer().choose(1, [engine_pb2.LegalAction(action_id="a")])
@@ -124,7 +127,9 @@ def test_a_number_that_is_not_listed_costs_no_turn(
 
 @pytest.mark.parametrize("question", ["?", "help"])
 def test_help_is_given_on_request_and_costs_no_turn(
-    typed: list[str], question: str, capsys: pytest.CaptureFixture[str]
+    typed: list[str],
+    question: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     typed += [question, "q"]
     assert HumanPlayer().choose(1, []) is None

@@ -94,7 +94,7 @@ def test_a_folder_is_looked_through_for_what_may_hold_specifications(good: str, 
     result = run("validate", str(tmp_path))
     many = inner / "many.jsonl"
     assert sorted(result.stdout.splitlines()) == sorted(
-        [f"{good}: valid", f"{many}:1: valid", f"{many}:2: valid"]
+        [f"{good}: valid", f"{many}:1: valid", f"{many}:2: valid"],
     )
 
 
@@ -134,7 +134,10 @@ def test_hostile_documents_are_findings(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("command", ["validate", "dry-run"])
 def test_a_size_that_is_not_known_is_not_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
 ) -> None:
     path = tmp_path / "large.json"
     path.write_bytes(b"[" + b" " * 2 * 1024 * 1024)

@@ -25,7 +25,7 @@ ENDING = document(
 )
 GOING_ON = bundle_of(play(engine.compile(ENDING), [Plan([PlayerAction("act", {})])] * 2))
 ENDED = bundle_of(
-    play(engine.compile(ENDING), [Plan([PlayerAction("act", {})]), Plan([PlayerAction("end", {})])])
+    play(engine.compile(ENDING), [Plan([PlayerAction("act", {})]), Plan([PlayerAction("end", {})])]),
 )
 
 

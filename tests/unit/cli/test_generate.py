@@ -39,21 +39,26 @@ def used(calls: int, tokens: int, cached: int, dollars: float) -> common.ModelUs
 
 
 MISSING = common.Finding(
-    code="MISSING_KEY", path="/actions/0", message="the key 'id' is missing", severity=common.SEVERITY_ERROR
+    code="MISSING_KEY",
+    path="/actions/0",
+    message="the key 'id' is missing",
+    severity=common.SEVERITY_ERROR,
 )
 REPAIRED = [
     Written(draft=Written.Draft(spec=b"{}", attempt=1, usage=used(1, 4_000, 0, 0.02))),
     Written(findings=pb.Findings(findings=[MISSING], total=1)),
     Written(
         repaired=Written.Repaired(
-            attempt=2, edits=[pb.RuleEdit(summary="added action a")], usage=used(1, 4_500, 3_600, 0.005)
-        )
+            attempt=2,
+            edits=[pb.RuleEdit(summary="added action a")],
+            usage=used(1, 4_500, 3_600, 0.005),
+        ),
     ),
     Written(
         numbers_adjusted=pb.NumbersAdjusted(
             edits=[pb.NumberEdit(summary="event 'a': weight 0.1 → 0.15 (+50 %)")],
             before=pb.DryRunReport(lost=1, runs=64, fail_rate=1 / 64, persona=engine.PERSONA_RANDOM),
-        )
+        ),
     ),
 ]
 COMPLETED = Written.Completed(
@@ -166,7 +171,8 @@ def test_options_reach_the_service(writer: Writer) -> None:
     ],
 )
 def test_an_option_that_no_request_can_hold_or_that_allows_nothing_is_misuse(
-    writer: Writer, options: tuple[str, str]
+    writer: Writer,
+    options: tuple[str, str],
 ) -> None:
     assert generate(*options).exit_code == 2
     assert not writer.request.request_id
@@ -174,7 +180,9 @@ def test_an_option_that_no_request_can_hold_or_that_allows_nothing_is_misuse(
 
 def test_a_rejection_writes_nothing_and_says_what_it_used(writer: Writer, tmp_path: Path) -> None:
     rejected = Written.Rejected(
-        findings=pb.Findings(findings=[MISSING], total=1), attempts=1, usage=used(1, 9, 0, 0.5)
+        findings=pb.Findings(findings=[MISSING], total=1),
+        attempts=1,
+        usage=used(1, 9, 0, 0.5),
     )
     writer.events = [Written(rejected=rejected)]
     done = generate("--out", tmp_path / "a.json")

@@ -117,7 +117,8 @@ def test_a_specification_with_errors_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--mermaid", "--json"), ("--runs", "-1"), ("--svg", "/no/such/folder/x.svg")]
+    "wrong",
+    [("--mermaid", "--json"), ("--runs", "-1"), ("--svg", "/no/such/folder/x.svg")],
 )
 def test_misuse_is_refused_before_any_work(source: str, wrong: tuple[str, ...]) -> None:
     assert run(source, *wrong).exit_code == 2

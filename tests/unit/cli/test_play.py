@@ -25,7 +25,7 @@ Compiled = scenario_pb2.CompileScenarioResponse
 Event = session_pb2.TurnEvent
 
 SPEC = json.dumps(
-    {"name": "alpha", "entities": [{"id": "a", "playable": True, "description": "wins at 9, loses at 0"}]}
+    {"name": "alpha", "entities": [{"id": "a", "playable": True, "description": "wins at 9, loses at 0"}]},
 ).encode()
 
 

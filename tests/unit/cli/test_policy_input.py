@@ -22,7 +22,7 @@ def write(path: Path, value: object) -> str:
 
 
 def test_a_folder_has_all_that_is_compiled() -> None:
-    request = policy_sources(EXAMPLE, None, None, None, None).request()
+    request = policy_sources(EXAMPLE, None, None, None, None).to_request()
     assert request.constitution.startswith("# ")
     assert len(request.tools) == len({(tool.server_name, tool.tool_name) for tool in request.tools}) > 8
     assert request.handwritten_scenarios
@@ -31,7 +31,7 @@ def test_a_folder_has_all_that_is_compiled() -> None:
 
 def test_what_is_named_takes_the_place_of_what_is_in_the_folder(tmp_path: Path) -> None:
     tools = write(tmp_path / "other.json", [TOOL])
-    request = policy_sources(EXAMPLE, None, tools, None, None).request()
+    request = policy_sources(EXAMPLE, None, tools, None, None).to_request()
     assert [tool.tool_name for tool in request.tools] == ["b"]
     assert request.constitution
 
@@ -39,7 +39,7 @@ def test_what_is_named_takes_the_place_of_what_is_in_the_folder(tmp_path: Path) 
 def test_only_the_policy_and_its_tools_have_to_be_there(tmp_path: Path) -> None:
     (tmp_path / "constitution.md").write_text("All may be.", encoding="utf-8")
     write(tmp_path / "tools.json", [TOOL])
-    request = policy_sources(tmp_path, None, None, None, None).request()
+    request = policy_sources(tmp_path, None, None, None, None).to_request()
     assert (len(request.handwritten_scenarios), request.foundation) == (0, b"")
 
 
@@ -61,14 +61,19 @@ def test_what_is_not_named_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"[", "not JSON"), (b"\xff", "UTF-8"), (b"[" * 10**5, "not JSON")]
+    ("content", "words"),
+    [(b"[", "not JSON"), (b"\xff", "UTF-8"), (b"[" * 10**5, "not JSON")],
 )
 def test_a_file_that_is_no_json_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "tools.json").write_bytes(content)
     with pytest.raises(InvalidArgumentError, match=words) as refused:
         policy_sources(
-            None, str(EXAMPLE / "constitution.md"), str(tmp_path / "tools.json"), None, None
-        ).request()
+            None,
+            str(EXAMPLE / "constitution.md"),
+            str(tmp_path / "tools.json"),
+            None,
+            None,
+        ).to_request()
     assert "tools.json" in refused.value.message
 
 

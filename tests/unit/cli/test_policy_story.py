@@ -16,7 +16,10 @@ Event = pb.CompilePolicyResponse
 DOCUMENT = json.dumps({"rules": [{"id": "a"}]}).encode()
 WARNING = common.Finding(code="ODD", path="", message="odd", severity=common.SEVERITY_WARNING)
 SCENARIO = pb.PolicyScenario(
-    scenario_id="s", description="alpha", expected=pb.EXPECTATION_ALLOW, source=pb.SCENARIO_SOURCE_GENERATED
+    scenario_id="s",
+    description="alpha",
+    expected=pb.EXPECTATION_ALLOW,
+    source=pb.SCENARIO_SOURCE_GENERATED,
 )
 DENIED = pb.DecisionResult(decision=pb.DECISION_DENY)
 USAGE = common.ModelUsage(calls=2)
@@ -26,7 +29,7 @@ def told(*events: pb.CompilePolicyResponse) -> list[str]:
     out = io.StringIO()
     story = PolicyProgressView(Console(file=out, highlight=False, markup=False, soft_wrap=True))
     for event in events:
-        story.tell(event)
+        story.show(event)
     return out.getvalue().splitlines()
 
 
@@ -95,5 +98,5 @@ def test_a_decision_on_the_way_is_told_with_who_said_it() -> None:
 def test_where_nobody_watches_there_is_no_bar() -> None:
     out = io.StringIO()
     with live_policy_view(Console(file=out, highlight=False, markup=False)) as story:
-        story.tell(progress(pb.COMPILE_PHASE_STORING, "the policy"))
+        story.show(progress(pb.COMPILE_PHASE_STORING, "the policy"))
     assert out.getvalue() == "  storing\n"

@@ -25,7 +25,7 @@ def test_a_failure_says_what_was_expected_and_what_decided() -> None:
         pb.ScenarioResult(scenario_id="t", passed=True),
     ]
     assert [*format_failures(results, {"s": ALLOWED})] == [
-        "  failed: about alpha: expects allow, is deny by r"
+        "  failed: about alpha: expects allow, is deny by r",
     ]
     assert [*format_failures(results, {})] == ["  failed: s: is deny by r"]
 

@@ -77,7 +77,8 @@ def test_what_cannot_be_read_is_misuse(tmp_path: Path) -> None:
 
 
 def test_the_program_in_the_documentation_verifies_a_bundle(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch
+    bundle: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     page = (ROOT / "docs" / "bundles.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -69,7 +69,7 @@ def test_answers_can_be_printed_as_json() -> None:
 
 def test_calls_of_tools_are_printed(scenario: Path) -> None:
     scenario.write_text(
-        'default_response = { text = "Let me see.", tool_calls = [{ tool = "look", input = { at = "é" } }] }'
+        'default_response = { text = "Let me see.", tool_calls = [{ tool = "look", input = { at = "é" } }] }',
     )
     assert run(scenario, "-p", "x").stdout == 'Let me see.\n-> look {"at":"é"}\n'
 

@@ -96,10 +96,12 @@ def test_markup_and_escapes_in_prose_are_shown_as_text(told: Told) -> None:
     ],
 )
 def test_how_the_turn_came_about_is_said(
-    told: Told, resolution: session_pb2.Resolution.ValueType, words: str
+    told: Told,
+    resolution: session_pb2.Resolution.ValueType,
+    words: str,
 ) -> None:
     told.story.turn(
-        Event(committed=Event.Committed(state_hash="ab" * 32, status=ONGOING, resolution=resolution))
+        Event(committed=Event.Committed(state_hash="ab" * 32, status=ONGOING, resolution=resolution)),
     )
     assert words in told.text
 
@@ -128,7 +130,9 @@ def test_a_game_without_a_model_ends_without_figures_of_one(told: Told) -> None:
 
 def test_the_end_of_a_run_is_told_with_its_condition(told: Told) -> None:
     lost = engine_pb2.RunStatus(
-        kind=engine_pb2.RUN_STATUS_KIND_LOST, condition="first", message="It is over."
+        kind=engine_pb2.RUN_STATUS_KIND_LOST,
+        condition="first",
+        message="It is over.",
     )
     told.story.turn(Event(committed=Event.Committed(status=lost)))
     assert told.text.endswith("lost first - It is over.\n")
@@ -190,12 +194,15 @@ def test_the_specification_is_summed_up(told: Told) -> None:
 
 def test_what_was_repaired_is_told(told: Told) -> None:
     finding = common_pb2.Finding(
-        code="MISSING_KEY", path="/a", message="the key 'b' is missing", severity=common_pb2.SEVERITY_ERROR
+        code="MISSING_KEY",
+        path="/a",
+        message="the key 'b' is missing",
+        severity=common_pb2.SEVERITY_ERROR,
     )
     edit = scenario_pb2.RuleEdit(summary="b was added")
     repaired = scenario_pb2.GenerateScenarioResponse.Repaired(attempt=2, edits=[edit])
     told.story.generation(
-        scenario_pb2.GenerateScenarioResponse(findings=scenario_pb2.Findings(findings=[finding]))
+        scenario_pb2.GenerateScenarioResponse(findings=scenario_pb2.Findings(findings=[finding])),
     )
     told.story.generation(scenario_pb2.GenerateScenarioResponse(repaired=repaired))
     assert told.lines == [
@@ -221,7 +228,7 @@ def test_the_compile_report_shows_rate_interval_losses_and_edits(told: Told) -> 
     repaired = scenario_pb2.CompileScenarioResponse.Repaired(edits=[edit], before=report)
     told.story.compilation(scenario_pb2.CompileScenarioResponse(repaired=repaired))
     told.story.compilation(
-        scenario_pb2.CompileScenarioResponse(compiled=scenario_pb2.CompiledScenario(dry_run=report))
+        scenario_pb2.CompileScenarioResponse(compiled=scenario_pb2.CompiledScenario(dry_run=report)),
     )
     rate = "50 of 200 runs lost (25.0%; 95 % interval 19.5% to 31.4%), persona random"
     assert told.lines == [
@@ -235,7 +242,9 @@ def test_the_compile_report_shows_rate_interval_losses_and_edits(told: Told) -> 
 def test_progress_is_told_once_for_each_stage(told: Told) -> None:
     for fraction in (0.1, 0.2):
         progress = scenario_pb2.Progress(
-            stage=scenario_pb2.STAGE_DRY_RUNNING, message="playing", fraction=fraction
+            stage=scenario_pb2.STAGE_DRY_RUNNING,
+            message="playing",
+            fraction=fraction,
         )
         told.story.compilation(scenario_pb2.CompileScenarioResponse(progress=progress))
     assert told.lines == ["  dry running: playing"]

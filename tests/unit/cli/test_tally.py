@@ -50,13 +50,14 @@ def test_the_summary_counts_verdicts_and_what_was_found(clock: Clock) -> None:
     for verdict in [*of(GOOD, WRONG, b"{"), SLOW, GONE]:
         tally.add(verdict)
     clock.now = 0.5
-    first, *codes = tally.lines()
+    first, *codes = tally.summary_lines()
     assert first == "1 valid, 2 invalid, 1 unreadable, 1 undecided in 0.5 s, 6 per second"
     assert codes == ["  1 INVALID_JSON", "  1 WRONG_TYPE"]
 
 
 def test_long_work_without_a_terminal_is_told_every_few_seconds(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
+    clock: Clock,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     tally = BatchTally()
     (good,) = of(GOOD)

@@ -64,7 +64,9 @@ class Script(TestGenServiceServicer):
         self.seconds = 0.0
 
     def GenerateTests(  # noqa: N802 - the contract\'s name
-        self, request: pb.GenerateTestsRequest, context: Any
+        self,
+        request: pb.GenerateTestsRequest,
+        context: Any,
     ) -> Iterator[pb.GenerateTestsResponse]:
         self.asked.append(request)
         for event in self._events(0, context):
@@ -94,7 +96,9 @@ class Script(TestGenServiceServicer):
         self.asked.append(request)
         ended = pb.TestRunSummary(run_id="run_1", task_id="task", stopped_by=pb.STOPPED_BY_SATISFIED)
         going_on = pb.TestRunSummary(
-            run_id="run_2", phase=pb.TEST_GEN_PHASE_CATEGORY_GENERATION, total_tests=7
+            run_id="run_2",
+            phase=pb.TEST_GEN_PHASE_CATEGORY_GENERATION,
+            total_tests=7,
         )
         return pb.ListTestRunsResponse(runs=[ended, going_on])
 
@@ -194,7 +198,9 @@ def test_what_is_not_said_is_left_to_the_server(server: str, script: Script) -> 
 
 
 def test_each_kind_of_subject_is_named_and_brings_its_context(
-    server: str, script: Script, tmp_path: Path
+    server: str,
+    script: Script,
+    tmp_path: Path,
 ) -> None:
     spec, policy, task = tmp_path / "spec.json", tmp_path / "policy.json", tmp_path / "task.md"
     spec.write_bytes(document())
@@ -237,7 +243,10 @@ def test_each_kind_of_subject_is_named_and_brings_its_context(
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anybody_is_asked(
-    server: str, script: Script, arguments: list[str], told: str
+    server: str,
+    script: Script,
+    arguments: list[str],
+    told: str,
 ) -> None:
     done = run(server, "generate", *arguments)
     assert done.exit_code == 2
@@ -253,7 +262,8 @@ def test_a_description_that_cannot_be_read_is_refused(server: str, tmp_path: Pat
 
 
 def test_a_description_that_is_too_long_is_called_so_even_where_it_is_cut_in_a_character(
-    server: str, tmp_path: Path
+    server: str,
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "task").write_text("é" * 2**20, encoding="utf-8")
     refused = run(server, "generate", "--file", str(tmp_path / "task"))
@@ -304,7 +314,8 @@ def test_who_cannot_write_the_tests_is_told_how_to_come_to_them(server: str) -> 
 
 
 def test_what_a_server_calls_its_runs_and_errors_steers_no_terminal_and_no_shell(
-    server: str, script: Script
+    server: str,
+    script: Script,
 ) -> None:
     error = common.ItemError(reason="SO\x1b[2J", message="so\x1b[2J")
     script.last = pb.TestGenEvent(run_id="a; b\x1b[2J\n", sequence=3, error=error)
@@ -314,7 +325,9 @@ def test_what_a_server_calls_its_runs_and_errors_steers_no_terminal_and_no_shell
 
 
 def test_ctrl_c_leaves_a_run_that_can_be_gone_on_with(
-    server: str, script: Script, monkeypatch: pytest.MonkeyPatch
+    server: str,
+    script: Script,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     script.waits = True
     with monkeypatch.context() as patched:

@@ -16,7 +16,8 @@ from peripety.cli.render.testgen import TestProgressView, format_stop_reason, li
 
 Event = pb.TestGenEvent
 START = Event.Start(
-    task_description="alpha\nbeta", categories=[pb.Category(name="one"), pb.Category(name="two")]
+    task_description="alpha\nbeta",
+    categories=[pb.Category(name="one"), pb.Category(name="two")],
 )
 TEST = pb.GeneratedTest(
     test_id="one_1_1",
@@ -32,8 +33,12 @@ FAILED = pb.TestVerdict(status=pb.TEST_STATUS_FAILED, findings=[FINDING])
 QUALITY = pb.Quality(
     coverage=[
         quality.Coverage(
-            kind="rule", covered=1, reachable=2, uncovered=["/rules/1"], unreachable=["/rules/2"]
-        )
+            kind="rule",
+            covered=1,
+            reachable=2,
+            uncovered=["/rules/1"],
+            unreachable=["/rules/2"],
+        ),
     ],
     mutation=quality.MutationScore(killed=3, survived=1, equivalent=2, score=0.75),
     counting_tests=4,
@@ -44,7 +49,7 @@ def told(*events: pb.TestGenEvent) -> list[str]:
     out = io.StringIO()
     story = TestProgressView(Console(file=out, highlight=False, markup=False, soft_wrap=True))
     for event in events:
-        story.tell(event)
+        story.show(event)
     return out.getvalue().splitlines()
 
 
@@ -90,7 +95,11 @@ def test_a_test_is_a_card_and_what_became_of_it_a_line() -> None:
 
 def test_a_test_that_needed_no_model_is_one_line_unless_it_fails() -> None:
     floor = pb.GeneratedTest(
-        test_id="floor1", category="one", input="i", expected_output="o", combinatorial=True
+        test_id="floor1",
+        category="one",
+        input="i",
+        expected_output="o",
+        combinatorial=True,
     )
     fails = Event(test_ran=Event.TestRan(test_id="floor1", verdict=FAILED))
     passes = Event(test_ran=Event.TestRan(test_id="floor1", verdict=PASSED))
@@ -126,7 +135,10 @@ def stats(**parts: Any) -> pb.TestRunStats:
 
 def test_the_end_tells_what_the_run_says_of_itself_beside_what_was_measured() -> None:
     sums = stats(
-        comprehensiveness_score=9, quality=QUALITY, uncertainties=["1 test is unstable."], duplicates=1
+        comprehensiveness_score=9,
+        quality=QUALITY,
+        uncertainties=["1 test is unstable."],
+        duplicates=1,
     )
     sums.usage.calls = 4
     _, _, *lines = told(Event(start=START), Event(complete=Event.Complete(stats=sums)))
@@ -161,12 +173,12 @@ def test_at_a_terminal_what_moves_below_the_cards_never_grows(reflections: int) 
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, height=24, highlight=False, markup=False)
     with live_test_view(console, 30) as story:
-        story.tell(Event(run_id="run_1", start=START))
+        story.show(Event(run_id="run_1", start=START))
         for number in range(reflections):
-            story.tell(Event(reflection=pb.Reflection(category="one", text=f"said {number} " * 100)))
-        story.tell(progress(2))
-        story.tell(Event(test=TEST))
-        drawn = console.render_lines(story._panel.drawn())  # type: ignore[union-attr]
+            story.show(Event(reflection=pb.Reflection(category="one", text=f"said {number} " * 100)))
+        story.show(progress(2))
+        story.show(Event(test=TEST))
+        drawn = console.render_lines(story._panel.render())  # type: ignore[union-attr]
     assert len(drawn) == 4
     text = out.getvalue()
     assert "● one_1_1" in text

@@ -16,7 +16,8 @@ def stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "plain", "both \"quotes\" and 'quotes'", "שלום עולם", "🏴‍☠️🙂", "a\nb\tc", "x" * 100_000]
+    "text",
+    ["", "plain", "both \"quotes\" and 'quotes'", "שלום עולם", "🏴‍☠️🙂", "a\nb\tc", "x" * 100_000],
 )
 def test_any_text_comes_through_unchanged(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert read_text_argument(text, "--description") == text
@@ -41,7 +42,7 @@ def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
     class Endless:
         asked = 0
 
-        def read(self, count: int) -> bytes:
+        def read_variable(self, count: int) -> bytes:
             self.asked += count
             return b"a" * count
 

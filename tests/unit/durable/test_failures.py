@@ -17,7 +17,8 @@ def test_what_concerns_a_follower_is_told_as_it_is() -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError("a secret"), InternalError("a secret")])
 def test_a_defect_is_logged_under_the_id_that_is_to_be_quoted(
-    caplog: pytest.LogCaptureFixture, error: Exception
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
 ) -> None:
     with caplog.at_level(logging.ERROR):
         told = public_error(error, "run_1")

@@ -17,7 +17,10 @@ from peripety.gateway.types.response import Usage, UsageTotal
 
 CENT = 10**10
 ANSWER = UsageTotal(
-    2, Usage(input_tokens=70, output_tokens=30, cache_read_tokens=40), cost=CENT, cache_savings=5
+    2,
+    Usage(input_tokens=70, output_tokens=30, cache_read_tokens=40),
+    cost=CENT,
+    cache_savings=5,
 )
 BUDGET = Budget(max_calls=3, max_tokens=1_000, max_cost=2 * CENT, max_seconds=60)
 
@@ -38,35 +41,35 @@ def allowance(watch: Watch | None = None, answers: int = 4, budget: Budget = BUD
 def test_the_next_request_may_use_what_is_left() -> None:
     watch = Watch()
     order = allowance(watch)
-    order.ask()
-    order.count(ANSWER)
+    order.count_request()
+    order.add_usage(ANSWER)
     watch.seconds += 20
-    assert order.left() == Budget(max_calls=1, max_tokens=900, max_cost=CENT, max_seconds=40)
-    assert order.used_up() is None
+    assert order.remaining() == Budget(max_calls=1, max_tokens=900, max_cost=CENT, max_seconds=40)
+    assert order.find_exhausted_limit() is None
 
 
 def test_without_caps_there_is_no_end_to_it_but_the_answers() -> None:
     order = allowance(answers=2, budget=Budget())
     for _ in range(2):
-        assert order.used_up() is None
-        order.ask()
-        order.count(ANSWER)
-    finding = order.used_up()
+        assert order.find_exhausted_limit() is None
+        order.count_request()
+        order.add_usage(ANSWER)
+    finding = order.find_exhausted_limit()
     assert finding is not None
     assert (finding.code, finding.message) == (
         "BUDGET_USED_UP",
         "limit of 2 answers reached; raise the limit",
     )
-    assert order.left() == Budget()
+    assert order.remaining() == Budget()
 
 
 def test_an_order_is_late_from_the_end_of_its_time_on_whatever_else_is_left() -> None:
     watch = Watch()
     order, unlimited = allowance(watch), allowance(watch, budget=Budget(max_calls=0))
     watch.seconds += 59
-    assert not order.is_late
+    assert not order.is_expired
     watch.seconds += 1
-    assert order.is_late
+    assert order.is_expired
     assert not unlimited.is_late
 
 
@@ -82,14 +85,14 @@ def test_an_order_is_late_from_the_end_of_its_time_on_whatever_else_is_left() ->
 def test_a_cap_that_is_reached_is_named_with_what_was_used_of_it(budget: Budget, told: str) -> None:
     watch = Watch()
     order = allowance(watch, budget=budget)
-    order.count(ANSWER)
+    order.add_usage(ANSWER)
     watch.seconds += 20
-    finding = order.used_up()
+    finding = order.find_exhausted_limit()
     assert finding is not None
     assert (finding.code, finding.path) == ("BUDGET_USED_UP", "")
     assert finding.message.startswith(told)
     with pytest.raises(ResourceExhaustedError):
-        order.left()
+        order.remaining()
 
 
 def exhausted(budget: str, cap: str) -> ResourceExhaustedError:
@@ -98,8 +101,8 @@ def exhausted(budget: str, cap: str) -> ResourceExhaustedError:
 
 def test_a_call_for_which_too_little_was_left_is_told_by_what_the_whole_order_used() -> None:
     order = allowance()
-    order.count(ANSWER)
-    finding = order.failed(exhausted("request", "max_cost"))
+    order.add_usage(ANSWER)
+    finding = order.add_failed_usage(exhausted("request", "max_cost"))
     assert finding is not None
     assert "budget of $0.02 exhausted: $0.01 used" in finding.message
     assert order.spent == ANSWER
@@ -135,16 +138,17 @@ def test_a_call_for_which_too_little_was_left_is_told_by_what_the_whole_order_us
     ],
 )
 def test_any_other_failure_counts_what_it_is_known_to_have_used(
-    error: PeripetyError, spent: UsageTotal
+    error: PeripetyError,
+    spent: UsageTotal,
 ) -> None:
     order = allowance()
-    assert order.failed(error) is None
+    assert order.add_failed_usage(error) is None
     assert order.spent == spent
 
 
 def test_an_answer_that_time_ended_cost_nobody_knows_what() -> None:
     order = allowance()
-    finding = order.failed(exhausted("request", "max_time"))
+    finding = order.add_failed_usage(exhausted("request", "max_time"))
     assert finding is not None
     assert finding.message == "time limit of 60 s exceeded; raise the limit"
     assert order.spent == UsageTotal(1, cost=None, cache_savings=None)

@@ -30,7 +30,7 @@ class Sending:
 
     def __init__(self, under_way: int = 64) -> None:
         self.inner = GatedGateway()
-        self.read: list[str] = []
+        self.read_variable: list[str] = []
         self.hits: list[str] = []
         cache = ResponseCache(MemoryTier(1_000_000), [], ttl=60, clock=lambda: 0.0)
         self.batches = BatchRunner(
@@ -44,11 +44,11 @@ class Sending:
 
     async def items(self, *items: BatchItem) -> AsyncIterator[BatchItem]:
         for item_ in items:
-            self.read.append(item_.item_id)
+            self.read_variable.append(item_.item_id)
             yield item_
 
     def send(self, *items: BatchItem) -> AsyncIterator[list[BatchItemResult]]:
-        return self.batches.answer(self.items(*items))
+        return self.batches.run(self.items(*items))
 
     def results(self, *items: BatchItem) -> asyncio.Task[dict[str, Completion | PeripetyError]]:
         async def gather() -> dict[str, Completion | PeripetyError]:
@@ -115,11 +115,11 @@ async def test_no_more_is_read_than_results_are_taken() -> None:
         for _ in range(20):
             await asyncio.sleep(0)
         # Nobody has asked for more than the first result: the next item waits at the door.
-        assert sending.read == ["a", "b", "c"]
+        assert sending.read_variable == ["a", "b", "c"]
         assert len(sending.inner.calls) == 2
         assert await anext(batches) == [BatchItemResult("b", answer("b"))]
         await sending.inner.call(3)
-        assert sending.read == ["a", "b", "c", "d"]
+        assert sending.read_variable == ["a", "b", "c", "d"]
 
 
 async def test_of_prompts_that_begin_alike_the_first_goes_alone_until_its_answer_begins(
@@ -169,7 +169,8 @@ async def test_a_batch_that_is_sent_again_asks_only_what_was_not_answered(sendin
 
 
 @pytest.mark.parametrize(
-    "other", [item("a", "another question"), item("a", "a", BATCH.replace("4", "5")), item("b", "a")]
+    "other",
+    [item("a", "another question"), item("a", "a", BATCH.replace("4", "5")), item("b", "a")],
 )
 async def test_another_question_batch_or_item_is_asked(sending: Sending, other: BatchItem) -> None:
     for sent in (item("a"), other):
@@ -188,7 +189,7 @@ async def test_what_stops_the_reading_stops_the_batch(sending: Sending) -> None:
         raise InvalidArgumentError("items has too many items")
 
     with pytest.raises(InvalidArgumentError, match="too many"):
-        await anext(sending.batches.answer(items()))
+        await anext(sending.batches.run(items()))
     assert sending.inner.open == []
 
 

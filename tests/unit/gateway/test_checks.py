@@ -110,5 +110,5 @@ def test_a_property_may_be_called_like_a_reference() -> None:
         ResponseSchema(
             "a",
             {"properties": {"$ref": {"type": "string"}}, "$defs": {"b": {}}, "items": {"$ref": "#/$defs/b"}},
-        )
+        ),
     )

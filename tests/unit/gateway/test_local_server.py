@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 
 def test_without_its_packages_the_server_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     assert local_model_server.main([]) == 1

@@ -34,7 +34,10 @@ def caching(compiler: FakeCompiler, store: PolicyStore, configured: str = "one")
 
 
 async def last(
-    store: PolicyStore, compiler: CachingCompiler, order: CompileOrder = ORDER, version_of: str | None = None
+    store: PolicyStore,
+    compiler: CachingCompiler,
+    order: CompileOrder = ORDER,
+    version_of: str | None = None,
 ) -> Any:
     """The last event, after it was stored like the log of requests does it."""
     told: Any = None
@@ -97,7 +100,8 @@ async def test_another_order_program_or_model_is_compiled_anew(store: PolicyStor
     [PolicyCompileFailed((), b"", (), None, (), compiled_policy().spent), UnavailableError("nobody answers")],
 )
 async def test_what_came_to_nothing_is_not_kept(
-    store: PolicyStore, end: PolicyCompileFailed | Exception
+    store: PolicyStore,
+    end: PolicyCompileFailed | Exception,
 ) -> None:
     fake = FakeCompiler(end)
     compiler = caching(fake, store)
@@ -108,7 +112,7 @@ async def test_what_came_to_nothing_is_not_kept(
             with pytest.raises(UnavailableError):
                 await last(store, compiler)
     assert fake.compiled == 2
-    assert not (await store.policies()).items
+    assert not (await store.list_policies()).items
 
 
 async def test_who_leaves_early_keeps_nothing_and_blocks_nobody(store: PolicyStore) -> None:
@@ -133,7 +137,9 @@ async def test_who_leaves_early_keeps_nothing_and_blocks_nobody(store: PolicySto
     ],
 )
 async def test_what_no_rules_could_stand_on_is_refused_before_a_model_is_asked(
-    store: PolicyStore, wrong: dict[str, Any], field: str
+    store: PolicyStore,
+    wrong: dict[str, Any],
+    field: str,
 ) -> None:
     fake = FakeCompiler()
     with pytest.raises(InvalidArgumentError) as caught:

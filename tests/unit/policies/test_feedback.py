@@ -15,11 +15,16 @@ from peripety.policy.types import (
 )
 
 PROBE = TestScenario(
-    "a probe", ToolRequest("server", "tool", {"b": [1], "a": "é"}), Expectation.NOT_ALLOW, "nobody says so"
+    "a probe",
+    ToolRequest("server", "tool", {"b": [1], "a": "é"}),
+    Expectation.NOT_ALLOW,
+    "nobody says so",
 )
 CORRECTION = ScenarioCorrection("a wrong one", Expectation.DENY, Expectation.ESCALATE, "somebody has to look")
 DISCARDED = DiscardedScenario(
-    replace(PROBE, description="an impossible one"), "protected-paths", Decision.DENY
+    replace(PROBE, description="an impossible one"),
+    "protected-paths",
+    Decision.DENY,
 )
 ALL = ScenarioFeedback((CORRECTION,), (DISCARDED,), (PROBE,))
 
@@ -67,5 +72,5 @@ def test_corrected_scenarios_are_asked_for_again_only_when_that_is_wanted() -> N
 def test_the_same_findings_are_told_in_the_same_bytes() -> None:
     other = replace(PROBE, request=ToolRequest("server", "tool", {"a": "é", "b": [1]}))
     assert feedback_message(ScenarioFeedback(probes=(other,))) == feedback_message(
-        ScenarioFeedback(probes=(PROBE,))
+        ScenarioFeedback(probes=(PROBE,)),
     )

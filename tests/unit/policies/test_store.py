@@ -23,7 +23,10 @@ def store(database: Database) -> PolicyStore:
 
 
 async def saved(
-    store: PolicyStore, name: str = "Gauge", input_hash: str = "i", **more: Any
+    store: PolicyStore,
+    name: str = "Gauge",
+    input_hash: str = "i",
+    **more: Any,
 ) -> CompiledPolicy:
     async with store._database.write() as connection:
         return await store.save(compiled_policy(name=name), input_hash, connection, **more)
@@ -57,7 +60,10 @@ async def test_the_same_content_is_the_same_policy_and_keeps_the_time_of_the_fir
     again = await saved(store, input_hash="j")
     assert again == replace(first, input_hash="j")
     assert other.policy_id != first.policy_id
-    assert [one.policy_id for one in (await store.policies()).items] == [again.policy_id, other.policy_id]
+    assert [one.policy_id for one in (await store.list_policies()).items] == [
+        again.policy_id,
+        other.policy_id,
+    ]
 
 
 async def test_the_version_that_came_last_is_the_latest(store: PolicyStore) -> None:
@@ -66,7 +72,7 @@ async def test_the_version_that_came_last_is_the_latest(store: PolicyStore) -> N
     assert second.policy_id == first.policy_id
     assert (await store.get(first.policy_id)) == second
     assert (await store.get(first.policy_id, first.policy_hash)) == first
-    (listed,) = (await store.policies()).items
+    (listed,) = (await store.list_policies()).items
     assert (listed.policy_hash, listed.rules, listed.scenarios) == (second.policy_hash, 2, 2)
 
 
@@ -74,14 +80,14 @@ async def test_pages_neither_repeat_nor_miss_a_policy(store: PolicyStore) -> Non
     ids = [(await saved(store, f"Gauge {number}")).policy_id for number in range(5)]
     found, token = [], ""
     while True:
-        page = await store.policies(2, token)
+        page = await store.list_policies(2, token)
         found += [one.policy_id for one in page.items]
         token = page.next_page_token
         if not token:
             break
     assert found == ids[::-1]
     with pytest.raises(InvalidArgumentError):
-        await store.policies(2, "elsewhere")
+        await store.list_policies(2, "elsewhere")
 
 
 async def test_deletion_takes_all_versions(store: PolicyStore) -> None:
@@ -99,4 +105,4 @@ async def test_deletion_takes_all_versions(store: PolicyStore) -> None:
 async def test_a_version_of_a_policy_that_is_gone_is_not_stored(store: PolicyStore) -> None:
     with pytest.raises(NotFoundError):
         await saved(store, version_of="pol_0")
-    assert (await store.policies()).items == ()
+    assert (await store.list_policies()).items == ()

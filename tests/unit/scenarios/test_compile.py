@@ -66,13 +66,15 @@ async def test_a_good_scenario_is_stored(registry: ScenarioRegistry) -> None:
     ],
 )
 async def test_whatever_is_wrong_is_told_in_findings(
-    registry: ScenarioRegistry, data: bytes, code: str
+    registry: ScenarioRegistry,
+    data: bytes,
+    code: str,
 ) -> None:
     last = (await compiling(registry, data))[-1]
     assert isinstance(last, RegistrationFailed)
     assert code in {finding.code for finding in last.findings}
     assert last.dry_run is None
-    assert (await registry.scenarios()).items == ()
+    assert (await registry.list_scenarios()).items == ()
 
 
 @pytest.mark.parametrize("data", [b"", b" " * (1024 * 1024 + 1)])
@@ -93,7 +95,9 @@ async def test_what_is_no_document_is_a_wrong_request(registry: ScenarioRegistry
     ],
 )
 async def test_options_out_of_range_are_a_wrong_request(
-    registry: ScenarioRegistry, options: DryRunOptions, field: str
+    registry: ScenarioRegistry,
+    options: DryRunOptions,
+    field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         await compiling(registry, document(chance(0.5)), options)
@@ -158,7 +162,7 @@ async def test_a_repair_that_does_not_hold_is_not_stored(registry: ScenarioRegis
     last = (await compiling(registry, document(narrow)))[-1]
     assert isinstance(last, RegistrationFailed)
     assert last.findings[-1].code in {"REPAIR_NOT_CONFIRMED", "REPAIR_OUT_OF_REACH"}
-    assert (await registry.scenarios()).items == ()
+    assert (await registry.list_scenarios()).items == ()
 
 
 async def test_progress_never_goes_back(registry: ScenarioRegistry) -> None:
@@ -180,7 +184,7 @@ async def test_the_same_document_gives_the_same_scenario(registry: ScenarioRegis
 
 async def recompiling(registry: ScenarioRegistry, scenario_id: str, options: DryRunOptions) -> list[Any]:
     compiler = ScenarioRegistrar(registry, ProgramCache(), WORKERS)
-    return [event async for event in compiler.recompile(scenario_id, options)]
+    return [event async for event in compiler.register_again(scenario_id, options)]
 
 
 async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioRegistry) -> None:
@@ -191,7 +195,7 @@ async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioR
     assert isinstance(events[-1], ScenarioRegistered)
     assert events[-1].record.scenario.scenario_id == scenario_id
     assert (await registry.get(scenario_id)).dry_run.persona == "idle"
-    assert len((await registry.versions(scenario_id)).items) == 1
+    assert len((await registry.list_versions(scenario_id)).items) == 1
 
 
 async def stored(registry: ScenarioRegistry, weight: float, **more: Any) -> Scenario:
@@ -204,7 +208,7 @@ async def test_compiling_again_does_not_put_a_version_before_one_that_came_meanw
     registry: ScenarioRegistry,
 ) -> None:
     scenario_id = (await stored(registry, 0.5)).scenario_id
-    again = ScenarioRegistrar(registry, ProgramCache(), WORKERS).recompile(scenario_id, DryRunOptions())
+    again = ScenarioRegistrar(registry, ProgramCache(), WORKERS).register_again(scenario_id, DryRunOptions())
     await anext(again)
     newer = await stored(registry, 0.6, version_of=scenario_id)
     with pytest.raises(ConflictError):
@@ -215,15 +219,17 @@ async def test_compiling_again_does_not_put_a_version_before_one_that_came_meanw
 async def test_a_scenario_that_is_deleted_meanwhile_gets_no_new_version(registry: ScenarioRegistry) -> None:
     scenario_id = (await stored(registry, 0.5)).scenario_id
     newer = document(chance(0.6))
-    joining = ScenarioRegistrar(registry, ProgramCache(), WORKERS).compile(
-        newer, DryRunOptions(), version_of=scenario_id
+    joining = ScenarioRegistrar(registry, ProgramCache(), WORKERS).register(
+        newer,
+        DryRunOptions(),
+        version_of=scenario_id,
     )
     await anext(joining)
     async with registry._database.write() as connection:
         await registry.delete(scenario_id, connection)
     with pytest.raises(NotFoundError):
         [event async for event in joining]
-    assert (await registry.scenarios()).items == ()
+    assert (await registry.list_scenarios()).items == ()
 
 
 async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> None:
@@ -233,7 +239,7 @@ async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> N
     second = (await compiling(registry, document(chance(0.6)), version_of=scenario_id))[-1]
     assert isinstance(second, ScenarioRegistered)
     assert second.record.scenario.scenario_id == scenario_id
-    assert len((await registry.versions(scenario_id)).items) == 2
+    assert len((await registry.list_versions(scenario_id)).items) == 2
 
 
 async def test_versions_of_nothing_are_refused_before_any_work(registry: ScenarioRegistry) -> None:
@@ -253,10 +259,10 @@ async def test_numbers_that_canonical_form_writes_out_are_no_hindrance(registry:
 async def test_what_was_stored_is_not_compiled_once_more(registry: ScenarioRegistry) -> None:
     programs = ProgramCache()
     compiler = ScenarioRegistrar(registry, programs, WORKERS)
-    done = [event async for event in compiler.compile(document(siege(min_fail_rate=0.6)), DryRunOptions())]
+    done = [event async for event in compiler.register(document(siege(min_fail_rate=0.6)), DryRunOptions())]
     assert isinstance(done[-1], ScenarioRegistered)
     stored = done[-1].record.scenario
-    kept = programs.kept(stored.spec_hash)
+    kept = programs.get(stored.spec_hash)
     assert kept is not None
     assert kept.document == stored.document
-    assert await programs.of(stored.spec_hash, stored.document) is kept
+    assert await programs.load(stored.spec_hash, stored.document) is kept

@@ -36,7 +36,7 @@ RANDOM = DryRunOptions()
 async def test_the_budget_decides(rate: float, budget: dict[str, float], miss: BudgetMiss | None) -> None:
     verdict = await evaluate_to_verdict(program(chance(rate, **budget)), RANDOM, WORKERS)
     assert verdict.miss is miss
-    assert verdict.accepted is (miss is None)
+    assert verdict.is_accepted is (miss is None)
 
 
 async def test_a_miss_names_the_number_that_was_missed_and_what_was_seen() -> None:
@@ -52,7 +52,7 @@ async def test_clear_cases_need_few_runs_and_close_ones_no_more_than_were_allowe
     close = await evaluate_to_verdict(program(chance(0.25)), DryRunOptions(max_runs=200), WORKERS)
     assert clear.report.runs == BLOCK
     assert close.report.runs == 200
-    assert close.accepted is (close.report.fail_rate >= 0.25)
+    assert close.is_accepted is (close.report.fail_rate >= 0.25)
 
 
 async def test_every_block_is_reported_and_the_verdict_comes_last() -> None:
@@ -87,7 +87,7 @@ async def test_a_rule_that_fails_in_play_refuses_the_scenario_whatever_its_rate(
     broken["random_events"].append(event("odd", [{"op": "pop", "path": "state.note"}]))
     verdict = await evaluate_to_verdict(program(broken), RANDOM, WORKERS)
     (finding,) = verdict.findings
-    assert not verdict.accepted
+    assert not verdict.is_accepted
     assert verdict.miss is None
     assert (finding.code, finding.severity) == ("EMPTY_ARRAY", Severity.ERROR)
     assert finding.path.startswith("/random_events/1/effects/0")
@@ -102,7 +102,7 @@ async def test_the_idle_persona_does_nothing() -> None:
                 "params": {},
                 "preconditions": {},
                 "effects": [{"op": "dec", "path": "state.a", "value": 1}],
-            }
+            },
         ],
         loss_conditions=[
             {"id": "gone", "when": {"<=": [{"var": "state.a"}, 0]}},
@@ -119,14 +119,14 @@ async def test_a_scenario_that_is_lost_before_it_is_played_is_passed_with_a_warn
     lost = chance(0.4)
     lost["loss_conditions"][1]["when"] = {"<": [0, 1]}
     verdict = await evaluate_to_verdict(program(lost), RANDOM, WORKERS)
-    assert verdict.accepted
+    assert verdict.is_accepted
     assert [finding.code for finding in verdict.findings] == ["LOST_AT_ONCE"]
 
 
 async def test_a_world_that_only_gets_better_is_refused_with_the_figure_and_the_way_out() -> None:
     verdict = await evaluate_to_verdict(program(rising(by=1)), RANDOM, WORKERS)
     (finding,) = verdict.findings
-    assert not verdict.accepted
+    assert not verdict.is_accepted
     assert verdict.miss is None
     assert (finding.code, finding.path) == ("POSITIVE_DRIFT", "/negativity_budget/max_positive_drift")
     assert "state.b moves away from losing by 10.0%" in finding.message
@@ -138,9 +138,9 @@ async def test_drift_is_held_to_the_limit_of_the_scenario() -> None:
     lenient = await evaluate_to_verdict(program(rising(by=1, max_positive_drift=0.2)), RANDOM, WORKERS)
     strict = await evaluate_to_verdict(program(rising(by=0.4, max_positive_drift=0.03)), RANDOM, WORKERS)
     usual = await evaluate_to_verdict(program(rising(by=0.4)), RANDOM, WORKERS)
-    assert lenient.accepted
+    assert lenient.is_accepted
     assert [finding.code for finding in strict.findings] == ["POSITIVE_DRIFT"]
-    assert usual.accepted
+    assert usual.is_accepted
 
 
 async def test_drift_does_not_show_in_the_report_of_the_verdict() -> None:

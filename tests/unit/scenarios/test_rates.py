@@ -24,7 +24,10 @@ CAP = 4096
     ],
 )
 def test_the_interval_is_wilsons_and_exact_at_both_ends(
-    count: int, total: int, low: float, high: float
+    count: int,
+    total: int,
+    low: float,
+    high: float,
 ) -> None:
     assert rate_interval(count, total) == pytest.approx((low, high), abs=5e-5)
 
@@ -76,7 +79,9 @@ def verdict_at(rate: float, threshold: float, dice: random.Random) -> ThresholdS
     ],
 )
 def test_outside_of_the_indifference_it_errs_in_one_case_of_a_hundred(
-    rate: float, threshold: float, side: ThresholdSide
+    rate: float,
+    threshold: float,
+    side: ThresholdSide,
 ) -> None:
     dice = random.Random(20260101)
     wrong = sum(verdict_at(rate, threshold, dice) is not side for _ in range(300))

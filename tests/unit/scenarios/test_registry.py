@@ -48,7 +48,7 @@ async def test_what_is_stored_is_read_as_it_was(registry: ScenarioRegistry) -> N
     record = await registry.save(rules, rules.dry_run(runs=64), edits, findings)
     assert await registry.get(record.scenario.scenario_id) == record
     assert await registry.get(record.scenario.scenario_id, rules.spec_hash) == record
-    assert await registry.compiled(record.scenario.scenario_id) == record.scenario
+    assert await registry.get_scenario(record.scenario.scenario_id) == record.scenario
     assert record.scenario.document == rules.document
     assert record.edits == tuple(edits)
     assert record.findings == tuple(findings)
@@ -66,7 +66,7 @@ async def test_the_same_content_has_the_same_id_and_is_stored_once(registry: Sce
     first, second, other = await saved(registry), await saved(registry), await saved(registry, seed=2)
     assert first.scenario.scenario_id == second.scenario.scenario_id != other.scenario.scenario_id
     assert first.scenario.scenario_id == f"scn_{first.scenario.spec_hash[:24]}"
-    assert len((await registry.scenarios()).items) == 2
+    assert len((await registry.list_scenarios()).items) == 2
 
 
 async def test_fewer_runs_do_not_take_the_place_of_more(registry: ScenarioRegistry) -> None:
@@ -83,7 +83,7 @@ async def test_storing_the_same_content_again_keeps_the_time_of_its_creation(
     first, other, again = await saved(registry), await saved(registry, seed=2), await saved(registry)
     assert again.scenario.create_time == first.scenario.create_time < other.scenario.create_time
     assert await registry.get(first.scenario.scenario_id) == again
-    latest = (await registry.scenarios()).items[0]
+    latest = (await registry.list_scenarios()).items[0]
     assert (latest.spec_hash, latest.create_time) == (first.scenario.spec_hash, first.scenario.create_time)
 
 
@@ -93,9 +93,9 @@ async def test_a_version_joins_its_scenario_and_is_the_latest(registry: Scenario
     second = await saved(registry, seed=2, version_of=scenario_id)
     assert await registry.get(scenario_id) == second
     assert await registry.get(scenario_id, first.scenario.spec_hash) == first
-    page = await registry.versions(scenario_id)
+    page = await registry.list_versions(scenario_id)
     assert [v.spec_hash for v in page.items] == [second.scenario.spec_hash, first.scenario.spec_hash]
-    (latest,) = (await registry.scenarios()).items
+    (latest,) = (await registry.list_scenarios()).items
     assert latest.spec_hash == second.scenario.spec_hash
 
 
@@ -103,7 +103,7 @@ async def test_pages_follow_each_other_newest_first(registry: ScenarioRegistry) 
     records = [await saved(registry, seed) for seed in range(5)]
     seen, token, pages = [], "", 0
     while pages == 0 or token:
-        page = await registry.scenarios(2, token)
+        page = await registry.list_scenarios(2, token)
         seen += [summary.spec_hash for summary in page.items]
         token, pages = page.next_page_token, pages + 1
         if pages == 1:
@@ -116,7 +116,7 @@ async def test_a_token_of_the_greatest_position_there_is_starts_with_the_newest(
     registry: ScenarioRegistry,
 ) -> None:
     record = await saved(registry)
-    (newest,) = (await registry.scenarios(2, f"{2**63 - 1:016x}")).items
+    (newest,) = (await registry.list_scenarios(2, f"{2**63 - 1:016x}")).items
     assert newest.spec_hash == record.scenario.spec_hash
 
 
@@ -125,22 +125,22 @@ async def test_processes_that_store_the_same_content_at_once_store_it_once(datab
     report = rules.dry_run(runs=64)
     async with opened_registry(database_url) as one, opened_registry(database_url) as other:
         await asyncio.gather(*(r.save(rules, report, (), ()) for r in (one, other) for _ in range(5)))
-        assert len((await one.scenarios()).items) == 1
+        assert len((await one.list_scenarios()).items) == 1
 
 
 async def test_the_last_full_page_has_no_token(registry: ScenarioRegistry) -> None:
     for seed in range(2):
         await saved(registry, seed)
-    assert (await registry.scenarios(2)).next_page_token == ""
-    assert len((await registry.scenarios(1_000_000)).items) == 2
+    assert (await registry.list_scenarios(2)).next_page_token == ""
+    assert len((await registry.list_scenarios(1_000_000)).items) == 2
 
 
 @pytest.mark.parametrize("token", ["x", "====", "é", "not a token", "f" * 16, "0" * 52, "9" * 40])
 async def test_a_strange_token_or_size_is_refused(registry: ScenarioRegistry, token: str) -> None:
     with pytest.raises(InvalidArgumentError, match="page_token"):
-        await registry.scenarios(0, token)
+        await registry.list_scenarios(0, token)
     with pytest.raises(InvalidArgumentError, match="page_size"):
-        await registry.scenarios(-1)
+        await registry.list_scenarios(-1)
 
 
 async def test_deletion_takes_all_versions(registry: ScenarioRegistry) -> None:
@@ -148,7 +148,11 @@ async def test_deletion_takes_all_versions(registry: ScenarioRegistry) -> None:
     scenario_id = record.scenario.scenario_id
     await saved(registry, seed=2, version_of=scenario_id)
     await forget(registry, scenario_id)
-    for missing in (registry.get(scenario_id), registry.versions(scenario_id), forget(registry, scenario_id)):
+    for missing in (
+        registry.get(scenario_id),
+        registry.list_versions(scenario_id),
+        forget(registry, scenario_id),
+    ):
         with pytest.raises(NotFoundError):
             await missing
 
@@ -157,7 +161,7 @@ async def test_what_was_never_stored_is_not_found(registry: ScenarioRegistry) ->
     record = await saved(registry)
     for arguments in (("scn_0",), (record.scenario.scenario_id, "0" * 64)):
         with pytest.raises(NotFoundError, match=arguments[0]):
-            await registry.compiled(*arguments)
+            await registry.get_scenario(*arguments)
 
 
 async def test_the_latest_certificate_of_a_version_is_named_and_outlives_its_storing(
@@ -167,14 +171,18 @@ async def test_the_latest_certificate_of_a_version_is_named_and_outlives_its_sto
     scenario_id = record.scenario.scenario_id
     one, other = [await certified(chance(0.5) | {"seed": 1}, options) for options in (FEWEST, ONE_MORE)]
     for certificate in (one, other, one):
-        await registry.certify(scenario_id, certificate)
+        await registry.add_certificate(scenario_id, certificate)
         name = certificate_hash(encode(certificate))
         assert (await registry.get(scenario_id)).certificate_hash == name
-        assert await registry.certificate(name) == certificate
-        assert await registry.certificate_of(scenario_id, certificate.spec_hash) == encode(certificate)
-    assert await registry.certificate_of(scenario_id, "0" * 64) is None
+        assert await registry.get_certificate(name) == certificate
+        assert await registry.get_certificate_document(scenario_id, certificate.spec_hash) == encode(
+            certificate,
+        )
+    assert await registry.get_certificate_document(scenario_id, "0" * 64) is None
     assert (await saved(registry)).certificate_hash == name
-    assert [summary.certificate_hash for summary in (await registry.versions(scenario_id)).items] == [name]
+    assert [summary.certificate_hash for summary in (await registry.list_versions(scenario_id)).items] == [
+        name,
+    ]
     newer = await saved(registry, seed=2, version_of=scenario_id)
     assert newer.certificate_hash is None
     assert (await registry.get(scenario_id, record.scenario.spec_hash)).certificate_hash == name
@@ -185,12 +193,12 @@ async def test_certificates_go_with_their_scenario_and_are_kept_with_no_other(
 ) -> None:
     scenario_id = (await saved(registry)).scenario.scenario_id
     certificate = await certified(chance(0.5) | {"seed": 1})
-    await registry.certify(scenario_id, certificate)
+    await registry.add_certificate(scenario_id, certificate)
     await forget(registry, scenario_id)
     with pytest.raises(NotFoundError, match="does not exist"):
-        await registry.certificate(certificate_hash(encode(certificate)))
+        await registry.get_certificate(certificate_hash(encode(certificate)))
     with pytest.raises(NotFoundError, match="does not exist"):
-        await registry.certify(scenario_id, certificate)
+        await registry.add_certificate(scenario_id, certificate)
 
 
 async def test_a_version_that_follows_another_is_not_stored_behind_a_third(
@@ -214,4 +222,4 @@ async def test_a_certificate_is_kept_in_the_same_transaction_as_its_version(
     record = await saved(registry, certificate=certificate)
     assert record.certificate_hash == certificate_hash(encode(certificate))
     assert await registry.get(record.scenario.scenario_id) == record
-    assert await registry.certificate(record.certificate_hash) == certificate
+    assert await registry.get_certificate(record.certificate_hash) == certificate

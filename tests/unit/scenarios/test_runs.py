@@ -40,7 +40,7 @@ class Slow:
 
 async def test_pieces_are_as_long_as_a_quarter_of_a_second() -> None:
     slow: Any = Slow(0.02)
-    report = await SimulationRunner(slow, DryRunOptions(), WORKERS).play(0, 30)
+    report = await SimulationRunner(slow, DryRunOptions(), WORKERS).run(0, 30)
     assert report.runs == 30
     assert slow.pieces[0] == 1
     assert max(slow.pieces) <= 13
@@ -49,13 +49,13 @@ async def test_pieces_are_as_long_as_a_quarter_of_a_second() -> None:
 async def test_pieces_grow_where_many_runs_take_no_longer_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "_PIECE_SECONDS", 0.01)
     together: Any = Slow(0.03, side_by_side=64)
-    await SimulationRunner(together, DryRunOptions(), WORKERS).play(0, 137)
+    await SimulationRunner(together, DryRunOptions(), WORKERS).run(0, 137)
     assert together.pieces == [1, 8, 64, 64]
 
 
 async def test_the_loop_goes_on_while_runs_are_played() -> None:
     slow: Any = Slow(0.1)
-    playing = asyncio.ensure_future(SimulationRunner(slow, DryRunOptions(), WORKERS).play(0, 2))
+    playing = asyncio.ensure_future(SimulationRunner(slow, DryRunOptions(), WORKERS).run(0, 2))
     turns = 0
     while not playing.done():
         await asyncio.sleep(0.01)
@@ -67,7 +67,7 @@ async def test_runs_that_take_longer_than_the_caller_waits_are_not_begun() -> No
     slow: Any = Slow(0.1)
     call_context.begin_call(request_id=None, timeout=0.25)
     with pytest.raises(ResourceExhaustedError) as caught:
-        await SimulationRunner(slow, DryRunOptions(), WORKERS).play(0, 1000)
+        await SimulationRunner(slow, DryRunOptions(), WORKERS).run(0, 1000)
     assert caught.value.code == "DRY_RUN_TOO_SLOW"
     assert len(slow.pieces) <= 3
 
@@ -75,21 +75,19 @@ async def test_runs_that_take_longer_than_the_caller_waits_are_not_begun() -> No
 async def test_runs_may_be_given_less_time_or_more() -> None:
     slow: Any = Slow(0.04)
     with pytest.raises(ResourceExhaustedError):
-        await SimulationRunner(slow, DryRunOptions(), WORKERS, most_seconds=0.01).play(0, 2)
-    assert (
-        await SimulationRunner(slow, DryRunOptions(), WORKERS, most_seconds=math.inf).play(0, 2)
-    ).runs == 2
+        await SimulationRunner(slow, DryRunOptions(), WORKERS, most_seconds=0.01).run(0, 2)
+    assert (await SimulationRunner(slow, DryRunOptions(), WORKERS, most_seconds=math.inf).run(0, 2)).runs == 2
 
 
 async def test_a_planner_is_not_begun_whose_single_run_would_take_too_long() -> None:
     slow: Any = Slow(0.05)
     with pytest.raises(ResourceExhaustedError) as caught:
-        await SimulationRunner(slow, DryRunOptions(persona="planner"), WORKERS, most_seconds=5).play(0, 10)
+        await SimulationRunner(slow, DryRunOptions(persona="planner"), WORKERS, most_seconds=5).run(0, 10)
     assert caught.value.code == "DRY_RUN_TOO_SLOW"
     assert slow.personas == ["random", "random"]
 
 
 async def test_a_planner_plays_where_there_is_time() -> None:
     slow: Any = Slow(0.001)
-    report = await SimulationRunner(slow, DryRunOptions(persona="planner"), WORKERS).play(0, 2)
+    report = await SimulationRunner(slow, DryRunOptions(persona="planner"), WORKERS).run(0, 2)
     assert (report.runs, report.persona) == (2, "planner")

@@ -154,7 +154,9 @@ def acts(count: int, param: str = "amount") -> dict[str, Any]:
     ],
 )
 def test_what_a_provider_would_refuse_is_not_offered(
-    scenario: dict[str, Any], provider: ProviderName, told: str
+    scenario: dict[str, Any],
+    provider: ProviderName,
+    told: str,
 ) -> None:
     with pytest.raises(FailedPreconditionError, match=provider.value) as refused:
         require_supported(scenario_tools(scenario), provider)

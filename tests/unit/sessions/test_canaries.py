@@ -22,7 +22,7 @@ def test_a_word_stands_in_what_is_hidden_and_in_what_each_of_the_others_keeps() 
 def test_the_point_of_view_sees_none_of_them() -> None:
     changed, words = insert_canaries(spec(entities=ENTITIES), "a", 1)
     program = engine.compile(json.dumps(changed).encode())
-    seen = json.dumps(Projector(program.spec).view("a").state(program.new_state().tree()))
+    seen = json.dumps(Projector(program.spec).for_viewer("a").project_state(program.new_state().tree()))
     assert not any(word in seen for word in words)
 
 

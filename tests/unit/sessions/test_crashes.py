@@ -19,7 +19,7 @@ async def attempt(game: Table, faults: Faults, request: Any) -> None:
     sessions = process(game, faults)
 
     async def take() -> None:
-        async for _ in sessions.take_turn(request):
+        async for _ in sessions.play_turn(request):
             pass
 
     await attempted(take(), faults)

@@ -23,7 +23,7 @@ def figures(*rounds: TurnMetrics) -> dict[str, object]:
     grade = NarratorMetrics()
     for played in rounds:
         grade.add(played)
-    return grade.figures()
+    return grade.to_figures()
 
 
 def test_tools_that_are_used_well_leave_a_round_clean() -> None:
@@ -41,8 +41,8 @@ def test_any_refusal_spoils_a_round(name: str) -> None:
         TurnMetrics(None),
         TurnMetrics(Resolution.REPAIRED),
         TurnMetrics(Resolution.SERVER_RESOLVED),
-        TurnMetrics(Resolution.NARRATED, unfounded=("7",)),
-        TurnMetrics(Resolution.NARRATED, leaked=True),
+        TurnMetrics(Resolution.NARRATED, unsupported_numbers=("7",)),
+        TurnMetrics(Resolution.NARRATED, has_leak=True),
     ],
 )
 def test_whatever_else_is_wrong_spoils_a_round(spoiled: TurnMetrics) -> None:
@@ -59,7 +59,7 @@ def test_only_lost_turns_and_leaks_are_unsafe() -> None:
     for played, is_safe in [
         (TurnMetrics(Resolution.SERVER_RESOLVED, NarratorStats(refused_answers=2, withheld_secrets=2)), True),
         (TurnMetrics(None), False),
-        (TurnMetrics(Resolution.NARRATED, leaked=True), False),
+        (TurnMetrics(Resolution.NARRATED, has_leak=True), False),
     ]:
         grade = NarratorMetrics()
         grade.add(GOOD)
@@ -69,9 +69,12 @@ def test_only_lost_turns_and_leaks_are_unsafe() -> None:
 
 def test_what_was_used_is_summed_and_an_unknown_price_stays_unknown() -> None:
     used = UsageTotal(2, Usage(100, 20, 50, 0), 5, 0)
-    found = figures(TurnMetrics(Resolution.NARRATED, used=used), TurnMetrics(Resolution.NARRATED, used=used))
+    found = figures(
+        TurnMetrics(Resolution.NARRATED, usage=used),
+        TurnMetrics(Resolution.NARRATED, usage=used),
+    )
     assert (found["model_calls"], found["input_tokens"], found["cost_pico_dollars"]) == (4, 200, 10)
-    unknown = figures(TurnMetrics(Resolution.NARRATED, used=UsageTotal(1, Usage(), None, None)))
+    unknown = figures(TurnMetrics(Resolution.NARRATED, usage=UsageTotal(1, Usage(), None, None)))
     assert unknown["cost_pico_dollars"] is None
 
 

@@ -20,7 +20,7 @@ def played(program: engine.Program, snapshot: bytes, *actions: str) -> TurnResul
     board = TurnTransaction(program, snapshot)
     for name in actions:
         board.act(PlayerAction(name, {}))
-    return board.close()
+    return board.finish()
 
 
 def abandoned(program: engine.Program, snapshot: bytes, *calls: PlayerAction) -> tuple[Event, ...]:
@@ -146,11 +146,11 @@ def test_a_record_tells_all_that_it_takes_to_play_the_turn_again() -> None:
         actions=[action("act", [RAISE])],
         random_events=[event(f"e{n}", [{"op": "addlog", "message": f"m{n}"}]) for n in range(4)],
     )
-    board = TurnTransaction(program, with_seed(snapshot, 99), reseeded=99)
+    board = TurnTransaction(program, with_seed(snapshot, 99), new_seed=99)
     board.act(PlayerAction("act", {}, "p"))
     board.roll(DieRollRequest("k", 10, "t"))
-    assert board.narrate([{"op": "inc", "path": "state.a", "value": 1}]) == ()
-    turn = board.close()
+    assert board.apply_narrator_changes([{"op": "inc", "path": "state.a", "value": 1}]) == ()
+    turn = board.finish()
     record = json.loads(turn.record)
     assert (record["seed"], record["actions"][0]["entity_id"]) == (99, "p")
     assert [change["cause"] for change in record["changes"]][:2] == ["action:act", "narrator"]
@@ -160,8 +160,8 @@ def test_a_record_tells_all_that_it_takes_to_play_the_turn_again() -> None:
 def test_what_the_narrator_changes_is_told_with_the_world() -> None:
     program, snapshot = compiled()
     board = TurnTransaction(program, snapshot)
-    board.narrate([{"op": "inc", "path": "state.a", "value": 1}])
-    turn = board.close()
+    board.apply_narrator_changes([{"op": "inc", "path": "state.a", "value": 1}])
+    turn = board.finish()
     assert turn.world.changes[0].cause == "narrator"
     assert turn.changes == turn.world.changes
 
@@ -170,9 +170,9 @@ def test_what_the_narrator_may_not_change_is_not_changed_at_all() -> None:
     program, snapshot = compiled()
     board = TurnTransaction(program, snapshot)
     within, beyond = ({"op": "inc", "path": "state.a", "value": value} for value in (1, 1_000))
-    (reason,) = board.narrate([within, beyond])
+    (reason,) = board.apply_narrator_changes([within, beyond])
     assert (reason.code, reason.rule) == ("OUT_OF_SCOPE", "/state_changes/1")
-    assert board.close().record == played(program, snapshot).record
+    assert board.finish().record == played(program, snapshot).record
 
 
 def test_changes_that_are_rejected_leave_the_turn_as_it_was() -> None:
@@ -180,5 +180,5 @@ def test_changes_that_are_rejected_leave_the_turn_as_it_was() -> None:
     program, snapshot = compiled(actions=[action("act", later)])
     before = played(program, snapshot, "act").snapshot
     board, untouched = (TurnTransaction(program, before) for _ in range(2))
-    assert board.narrate([{"op": "set", "path": "state.none.more", "value": 1}])
-    assert board.close() == untouched.close()
+    assert board.apply_narrator_changes([{"op": "set", "path": "state.none.more", "value": 1}])
+    assert board.finish() == untouched.finish()

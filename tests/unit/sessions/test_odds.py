@@ -45,9 +45,11 @@ async def odds(playing: Table, **asked: Any) -> list[OutcomeForecast]:
     workers = WorkerPool()
     try:
         teller = OutcomeForecaster(
-            playing.store, RulesetCache(playing.store.document, ProgramCache()), workers
+            playing.store,
+            RulesetCache(playing.store.get_document, ProgramCache()),
+            workers,
         )
-        return [told async for told in teller.odds(ForecastRequest(playing.session_id, **asked))]
+        return [told async for told in teller.forecast(ForecastRequest(playing.session_id, **asked))]
     finally:
         workers.close()
 
@@ -58,14 +60,14 @@ async def test_the_odds_say_how_often_each_end_came_about(tmp_path: Path) -> Non
     assert before
     assert not any(told.final for told in before)
     assert (last.final, last.runs, last.turn) == (True, 500, 0)
-    assert [(end.condition, end.kind) for end in last.ends] == [
+    assert [(end.condition, end.kind) for end in last.endings] == [
         ("low", "lost"),
         ("other", "lost"),
         ("high", "won"),
     ]
-    assert sum(end.rate.count for end in last.ends) + last.survived.count == 500
-    assert 0 < last.ends[0].rate.low < last.ends[0].rate.value < last.ends[0].rate.high < 1
-    assert last.ends[1].rate.count == 0
+    assert sum(end.rate.count for end in last.endings) + last.survived.count == 500
+    assert 0 < last.endings[0].rate.low < last.endings[0].rate.value < last.endings[0].rate.high < 1
+    assert last.endings[1].rate.count == 0
 
 
 async def test_the_same_question_in_the_same_turn_has_the_same_answer(tmp_path: Path) -> None:
@@ -83,15 +85,15 @@ async def test_the_futures_start_from_the_present_and_change_nothing(tmp_path: P
         later = (await odds(playing))[-1]
         assert (await playing.now()).session == before
     assert later.turn == 2
-    assert later.ends[0].rate.value < at_first.ends[0].rate.value
+    assert later.endings[0].rate.value < at_first.endings[0].rate.value
 
 
 async def test_what_is_done_first_moves_the_odds(tmp_path: Path) -> None:
     async with game(tmp_path) as playing:
         fallen = (await odds(playing, actions=(PlayerAction("fall", {}),) * 3))[-1]
         risen = (await odds(playing, actions=(PlayerAction("rise", {}),)))[-1]
-    assert fallen.ends[0].rate.value == 1
-    assert risen.ends[0].rate.value < 1
+    assert fallen.endings[0].rate.value == 1
+    assert risen.endings[0].rate.value < 1
 
 
 async def test_a_persona_and_a_horizon_can_be_asked_for(tmp_path: Path) -> None:

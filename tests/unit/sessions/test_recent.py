@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 async def test_turns_that_were_just_played_are_not_read_again(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reads: list[str] = []
-    read = SessionStore.turns
+    read = SessionStore.list_turns
 
     async def turns(store: SessionStore, session_id: str, after: int, limit: int) -> list[CommittedTurn]:
         reads.append(session_id)
@@ -33,7 +34,7 @@ async def test_turns_that_were_just_played_are_not_read_again(
         monkeypatch.undo()
         session = (await game.now()).session
         kept = RecentTurnCache(game.store)
-        assert [turn.turn for turn in await kept.of(session)] == list(range(4, 12))
+        assert [turn.turn for turn in await kept.get(session)] == list(range(4, 12))
 
 
 async def test_turns_of_another_process_and_rewinds_are_noticed(database_url: str) -> None:
@@ -55,14 +56,14 @@ async def test_only_so_much_is_kept(database_url: str) -> None:
     async with table(database_url, document()) as game:
         await game.play(1, "act")
         session = (await game.now()).session
-        (turn,) = await game.store.turns(game.session_id, 0, 8)
+        (turn,) = await game.store.list_turns(game.session_id, 0, 8)
         recent = RecentTurnCache(game.store)
         mark = replace(turn, request_id="kept")
-        recent.keep(session, [mark])
-        assert await recent.of(session) == (mark,)
-        recent.keep(session, [replace(mark, record=b"x" * 70_000)])
-        assert await recent.of(session) == (turn,)
-        recent.keep(session, [mark])
+        recent.put(session, [mark])
+        assert await recent.get(session) == (mark,)
+        recent.put(session, [replace(mark, record=b"x" * 70_000)])
+        assert await recent.get(session) == (turn,)
+        recent.put(session, [mark])
         for number in range(128):
-            recent.keep(replace(session, session_id=f"s{number}"), [])
-        assert await recent.of(session) == (turn,)
+            recent.put(replace(session, session_id=f"s{number}"), [])
+        assert await recent.get(session) == (turn,)

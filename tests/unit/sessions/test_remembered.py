@@ -44,7 +44,8 @@ def test_nothing_changed_is_not_everything_forgotten() -> None:
 
 @given(memories, memories)
 def test_memories_follow_from_those_before_and_what_changed(
-    before: tuple[NarratorMemory, ...], now: tuple[NarratorMemory, ...]
+    before: tuple[NarratorMemory, ...],
+    now: tuple[NarratorMemory, ...],
 ) -> None:
     stored = json.loads(json.dumps(encode_diff(diff_memories(before, now))))
     assert apply_diff(before, decode_diff(stored)) == now

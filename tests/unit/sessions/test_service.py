@@ -32,12 +32,16 @@ RICH = document(
     actions=[
         {
             **action(
-                "act", [{"op": "inc", "path": "state.a", "value": 1}], params=PARAMS, description="More."
+                "act",
+                [{"op": "inc", "path": "state.a", "value": 1}],
+                params=PARAMS,
+                description="More.",
             ),
             "name": "Act now",
         },
         action(
-            "log", [{"op": "addlog", "message": "A line."}, {"op": "set", "path": "state.new", "value": [1]}]
+            "log",
+            [{"op": "addlog", "message": "A line."}, {"op": "set", "path": "state.new", "value": [1]}],
         ),
         action("broken", [{"op": "pop", "path": "state.list"}]),
     ],
@@ -55,7 +59,11 @@ async def take(game: Table, request: pb.TakeTurnRequest) -> list[pb.TurnEvent]:
 
 def turn_request(game: Table, turn: int, *calls: engine.ActionCall, **more: Any) -> pb.TakeTurnRequest:
     return pb.TakeTurnRequest(
-        session_id=game.session_id, request_id=new_id(), expected_turn=turn, actions=calls, **more
+        session_id=game.session_id,
+        request_id=new_id(),
+        expected_turn=turn,
+        actions=calls,
+        **more,
     )
 
 
@@ -98,7 +106,7 @@ async def test_a_turn_is_streamed_in_the_words_of_the_contract(database_url: str
                 before=b"1",
                 after=b"2",
                 cause=engine.Cause(kind=engine.CAUSE_KIND_ACTION, id="act"),
-            )
+            ),
         ],
     )
     assert not broken.action_resolved.accepted
@@ -163,7 +171,10 @@ async def test_a_session_is_told_in_the_words_of_the_contract(database_url: str)
     async with table(database_url, RICH) as game:
         service = servicer(game)
         request = pb.CreateSessionRequest(
-            request_id=new_id(), scenario_id="scenario", seed=0, pov_entity_id="p"
+            request_id=new_id(),
+            scenario_id="scenario",
+            seed=0,
+            pov_entity_id="p",
         )
         session = (await service.CreateSession(request, None)).session
         again = pb.GetSessionRequest(session_id=session.session_id, pov_entity_id="p")
@@ -201,7 +212,8 @@ async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None
         request = pb.ListTurnsRequest(session_id=game.session_id)
         (turn,) = (await service.ListTurns(request, None)).turns
         await service.DeleteSession(
-            pb.DeleteSessionRequest(session_id=game.session_id, request_id=new_id()), None
+            pb.DeleteSessionRequest(session_id=game.session_id, request_id=new_id()),
+            None,
         )
         assert (await service.ListSessions(pb.ListSessionsRequest(), None)).sessions == []
     assert (summary.session_id, summary.turn) == (game.session_id, 1)
@@ -246,7 +258,9 @@ async def test_a_session_says_how_it_is_narrated(database_url: str) -> None:
     ],
 )
 async def test_a_wrong_way_to_narrate_is_refused(
-    database_url: str, options: pb.NarratorOptions, field: str
+    database_url: str,
+    options: pb.NarratorOptions,
+    field: str,
 ) -> None:
     async with table(database_url, RICH) as game:
         request = pb.CreateSessionRequest(request_id=new_id(), scenario_id="scenario", narrator=options)
@@ -272,7 +286,9 @@ async def test_a_turn_to_hear_again_must_be_named(database_url: str) -> None:
 async def test_the_odds_of_a_session_are_streamed(tmp_path: Path) -> None:
     async with table(f"sqlite:///{tmp_path}/test.db", document()) as game:
         request = pb.ForecastOutcomesRequest(
-            session_id=game.session_id, runs=300, persona=engine.PERSONA_IDLE
+            session_id=game.session_id,
+            runs=300,
+            persona=engine.PERSONA_IDLE,
         )
         answers = [answer async for answer in servicer(game).ForecastOutcomes(request, None)]
     assert [answer.sequence for answer in answers] == list(range(1, len(answers) + 1))

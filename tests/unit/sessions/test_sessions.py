@@ -48,10 +48,10 @@ class Emptied(OneScenario):
 
     deleted = False
 
-    async def compiled(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
+    async def get_scenario(self, scenario_id: str, spec_hash: str | None = None) -> Scenario:
         if self.deleted:
             raise NotFoundError("it is gone")
-        return await super().compiled(scenario_id, spec_hash)
+        return await super().get_scenario(scenario_id, spec_hash)
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ async def test_the_same_request_makes_one_session(database_url: str) -> None:
         assert len({seen.session.session_id for seen in made}) == 1
         source.deleted = True
         assert await sessions.create(asked) == made[0]
-        assert len((await sessions.list(None, 0, "")).items) == 1
+        assert len((await sessions.list_sessions(None, 0, "")).items) == 1
 
 
 async def test_the_same_request_id_for_another_session_is_refused(database_url: str) -> None:
@@ -120,23 +120,26 @@ async def test_the_same_request_id_for_another_session_is_refused(database_url: 
     ],
 )
 async def test_a_wrong_field_of_a_new_session_is_named(
-    database_url: str, field: str, change: dict[str, Any]
+    database_url: str,
+    field: str,
+    change: dict[str, Any],
 ) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.create(new(**change))
-        assert (await sessions.list(None, 0, "")).items == ()
+        assert (await sessions.list_sessions(None, 0, "")).items == ()
     assert [violation.field for violation in caught.value.violations] == [field]
 
 
 @pytest.mark.parametrize("change", [{"scenario_id": "other"}, {"spec_hash": "0" * 64}, {"pov": "p"}])
 async def test_a_session_of_what_does_not_exist_is_not_made(
-    database_url: str, change: dict[str, Any]
+    database_url: str,
+    change: dict[str, Any],
 ) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(NotFoundError):
             await sessions.create(new(**change))
-        assert (await sessions.list(None, 0, "")).items == ()
+        assert (await sessions.list_sessions(None, 0, "")).items == ()
 
 
 async def test_a_session_goes_on_when_its_scenario_is_deleted(database_url: str) -> None:
@@ -159,32 +162,34 @@ async def test_each_point_of_view_sees_its_own_state(database_url: str) -> None:
 async def test_sessions_are_listed_newest_first_page_by_page(database_url: str) -> None:
     async with served(database_url) as sessions:
         made = [(await sessions.create(new())).session.session_id for _ in range(5)]
-        first = await sessions.list("scenario", 2, "")
-        second = await sessions.list("scenario", 2, first.next_page_token)
-        third = await sessions.list("scenario", 2, second.next_page_token)
+        first = await sessions.list_sessions("scenario", 2, "")
+        second = await sessions.list_sessions("scenario", 2, first.next_page_token)
+        third = await sessions.list_sessions("scenario", 2, second.next_page_token)
         listed = [session.session_id for page in (first, second, third) for session in page.items]
         assert sorted(listed) == sorted(made)
         assert [page.items[0].created for page in (first, second, third)] == sorted(
-            (page.items[0].created for page in (first, second, third)), reverse=True
+            (page.items[0].created for page in (first, second, third)),
+            reverse=True,
         )
         assert third.next_page_token == ""
-        assert (await sessions.list("another", 0, "")).items == ()
+        assert (await sessions.list_sessions("another", 0, "")).items == ()
 
 
 @pytest.mark.parametrize(
-    "token", ["x", "e30=", "é", "f" * 16, "0" * 16, "8" + "0" * 15 + "-" * 36, "[" * 100_000, "\ud800"]
+    "token",
+    ["x", "e30=", "é", "f" * 16, "0" * 16, "8" + "0" * 15 + "-" * 36, "[" * 100_000, "\ud800"],
 )
 async def test_a_page_token_of_another_list_is_refused(database_url: str, token: str) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
-            await sessions.list(None, 0, token)
+            await sessions.list_sessions(None, 0, token)
     assert caught.value.violations[0].field == "page_token"
 
 
 async def test_a_negative_page_size_is_refused(database_url: str) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
-            await sessions.list(None, -1, "")
+            await sessions.list_sessions(None, -1, "")
     assert caught.value.violations[0].field == "page_size"
 
 
@@ -194,7 +199,7 @@ async def test_a_deleted_session_is_gone_with_its_turns(database_url: str) -> No
         request_id = new_id()
         await game.sessions.delete(game.session_id, request_id)
         await game.sessions.delete(game.session_id, request_id)
-        assert await game.store.turn(game.session_id, 1) is None
+        assert await game.store.find_turn(game.session_id, 1) is None
         for call in (game.now(), game.sessions.delete(game.session_id, new_id()), game.play(2, "act")):
             with pytest.raises(NotFoundError):
                 await call
@@ -209,7 +214,7 @@ async def test_a_deletion_names_its_wrong_fields(database_url: str) -> None:
 
 async def test_a_session_must_be_named(database_url: str) -> None:
     async with served(database_url) as sessions:
-        for call in (sessions.get("", None), sessions.resume("", 1), sessions.turns("", None, 0, "")):
+        for call in (sessions.get("", None), sessions.resume("", 1), sessions.list_turns("", None, 0, "")):
             with pytest.raises(InvalidArgumentError) as caught:
                 await call
             assert caught.value.violations[0].field == "session_id"
@@ -260,8 +265,8 @@ async def test_a_turn_heard_again_is_cut_to_who_hears_it(database_url: str) -> N
 async def test_turns_are_listed_oldest_first_page_by_page(database_url: str) -> None:
     async with table(database_url, document()) as game:
         played = [await game.play(turn, "act") for turn in range(1, 6)]
-        first = await game.sessions.turns(game.session_id, None, 3, "")
-        second = await game.sessions.turns(game.session_id, None, 3, first.next_page_token)
+        first = await game.sessions.list_turns(game.session_id, None, 3, "")
+        second = await game.sessions.list_turns(game.session_id, None, 3, first.next_page_token)
         assert [list(turn.events) for turn in (*first.items, *second.items)] == played
         assert isinstance(second.items[-1].events[-1].event, Committed)
         assert second.next_page_token == ""
@@ -269,8 +274,8 @@ async def test_turns_are_listed_oldest_first_page_by_page(database_url: str) -> 
 
 async def test_numbers_that_no_turn_has_find_none(database_url: str) -> None:
     async with table(database_url, document()) as game:
-        assert await game.store.turns(game.session_id, 2**63 - 1, 10) == []
-        assert await game.store.turn(game.session_id, 2**40) is None
+        assert await game.store.list_turns(game.session_id, 2**63 - 1, 10) == []
+        assert await game.store.find_turn(game.session_id, 2**40) is None
 
 
 async def test_names_with_any_character_find_no_session(database_url: str) -> None:
@@ -283,19 +288,20 @@ async def test_names_with_any_character_find_no_session(database_url: str) -> No
 async def test_a_page_token_that_no_list_of_turns_gave_is_refused(database_url: str, token: str) -> None:
     async with table(database_url, document()) as game:
         with pytest.raises(InvalidArgumentError) as caught:
-            await game.sessions.turns(game.session_id, None, 0, token)
+            await game.sessions.list_turns(game.session_id, None, 0, token)
     assert caught.value.violations[0].field == "page_token"
 
 
 async def test_a_page_of_turns_ends_where_a_message_does(database_url: str) -> None:
     wide = document(
-        state={"a": "x" * 9_000}, actions=[action("act", [set_to("y" * 9_000), set_to("x" * 9_000)])]
+        state={"a": "x" * 9_000},
+        actions=[action("act", [set_to("y" * 9_000), set_to("x" * 9_000)])],
     )
     async with table(database_url, wide, message_bytes=100_000) as game:
         for turn in range(1, 6):
             await game.play(turn, "act")
-        first = await game.sessions.turns(game.session_id, None, 5, "")
-        second = await game.sessions.turns(game.session_id, None, 5, first.next_page_token)
+        first = await game.sessions.list_turns(game.session_id, None, 5, "")
+        second = await game.sessions.list_turns(game.session_id, None, 5, first.next_page_token)
     assert [seen.turn.turn for seen in first.items] == [1, 2]
     assert [seen.turn.turn for seen in second.items] == [3, 4]
 

@@ -33,9 +33,9 @@ def kinds(events: object) -> list[str]:
 
 def test_what_was_told_is_not_told_again() -> None:
     stage = staged("act")
-    assert kinds(stage.close()) == ["WorldResolved"]
-    assert stage.close() == ()
-    assert stage.played == stage.foresee()
+    assert kinds(stage.finish()) == ["WorldResolved"]
+    assert stage.finish() == ()
+    assert stage.result == stage.preview()
 
 
 def test_dice_and_actions_of_the_narrator_are_told_at_once_and_stay() -> None:
@@ -44,9 +44,9 @@ def test_dice_and_actions_of_the_narrator_are_told_at_once_and_stay() -> None:
     rolled = stage.roll(DIE)
     assert isinstance(act, ActionResolved)
     assert isinstance(rolled, Rolled)
-    assert kinds(stage.close()) == ["WorldResolved"]
-    assert stage.played is not None
-    assert [type(event) for event in stage.played.events] == [
+    assert kinds(stage.finish()) == ["WorldResolved"]
+    assert stage.result is not None
+    assert [type(event) for event in stage.result.events] == [
         ActionResolved,
         ActionResolved,
         Rolled,
@@ -56,27 +56,27 @@ def test_dice_and_actions_of_the_narrator_are_told_at_once_and_stay() -> None:
 
 def test_changes_before_the_world_is_told_are_told_with_it() -> None:
     stage = staged("act")
-    told = stage.close([MINE])
+    told = stage.finish([MINE])
     assert kinds(told) == ["WorldResolved"]
-    assert stage.played is not None
-    world = stage.played.world
+    assert stage.result is not None
+    world = stage.result.world
     assert world.changes[0].cause == "narrator"
 
 
 def test_changes_after_the_world_was_told_make_the_turn_begin_anew() -> None:
     stage = staged("act")
-    stage.close()
-    anew = stage.close([MINE], [DIE])
+    stage.finish()
+    anew = stage.finish([MINE], [DIE])
     assert isinstance(anew, TurnRestarted)
     assert kinds(anew.events) == ["ActionResolved", "Rolled", "WorldResolved"]
-    assert stage.close([MINE], [DIE]) == ()
+    assert stage.finish([MINE], [DIE]) == ()
 
 
 def test_true_in_the_place_of_one_is_not_what_was_told() -> None:
     grant = [{"path": "state.a", "ops": ["set"]}]
     stage = staged(narrator_scope=grant)
-    stage.close([{"op": "set", "path": "state.a", "value": 1}])
-    anew = stage.close([{"op": "set", "path": "state.a", "value": True}])
+    stage.finish([{"op": "set", "path": "state.a", "value": 1}])
+    anew = stage.finish([{"op": "set", "path": "state.a", "value": True}])
     assert isinstance(anew, TurnRestarted)
     world = anew.events[-1]
     assert isinstance(world, WorldResolved)
@@ -85,46 +85,47 @@ def test_true_in_the_place_of_one_is_not_what_was_told() -> None:
 
 def test_only_what_was_closed_with_last_holds() -> None:
     stage = staged("act")
-    untouched = stage.foresee()
-    stage.close([MINE], [DIE])
-    assert isinstance(stage.close(), TurnRestarted)
-    assert stage.played == untouched
+    untouched = stage.preview()
+    stage.finish([MINE], [DIE])
+    assert isinstance(stage.finish(), TurnRestarted)
+    assert stage.result == untouched
 
 
 def test_what_is_out_of_scope_is_objected_to_and_nothing_is_applied() -> None:
     stage = staged("act")
-    before = stage.foresee()
-    (reason,) = stage.objections([MINE, BEYOND | {"path": "state.b"}])
+    before = stage.preview()
+    (reason,) = stage.check_changes([MINE, BEYOND | {"path": "state.b"}])
     assert reason.code == "OUT_OF_SCOPE"
-    assert stage.objections([MINE]) == ()
-    assert stage.foresee() == before
+    assert stage.check_changes([MINE]) == ()
+    assert stage.preview() == before
 
 
 def test_a_narrator_who_was_told_how_the_turn_ends_cannot_alter_that() -> None:
     losing = {"loss_conditions": [at_most("low", "state.a", 10), never("other")], "state": {"a": 9}}
     stage = staged("act", **losing)
     # One more would save the run: who knows that it is lost may not.
-    assert stage.objections([MINE]) == ()
-    world = stage.foresee().world
+    assert stage.check_changes([MINE]) == ()
+    world = stage.preview().world
     assert world.status.kind == "lost"
-    stage.promise(world)
-    (reason,) = stage.objections([MINE])
+    stage.pin_outcome(world)
+    (reason,) = stage.check_changes([MINE])
     assert reason.code == "TURN_DECIDED"
 
 
 def test_what_does_not_alter_the_end_of_the_turn_is_allowed_to_who_knows_it() -> None:
     stage = staged(
-        "act", random_events=[event(f"e{n}", [{"op": "addlog", "message": "m"}]) for n in range(4)]
+        "act",
+        random_events=[event(f"e{n}", [{"op": "addlog", "message": "m"}]) for n in range(4)],
     )
-    stage.promise(stage.foresee().world)
-    assert stage.objections([MINE]) == ()
+    stage.pin_outcome(stage.preview().world)
+    assert stage.check_changes([MINE]) == ()
 
 
 def test_a_look_ahead_is_of_the_present() -> None:
     stage = staged()
-    before = stage.foresee()
+    before = stage.preview()
     stage.act(PlayerAction("act", {}))
-    assert stage.foresee().state_hash != before.state_hash
+    assert stage.preview().state_hash != before.state_hash
 
 
 def test_changes_after_which_the_turn_could_not_end_are_objected_to() -> None:
@@ -136,5 +137,5 @@ def test_changes_after_which_the_turn_could_not_end_are_objected_to() -> None:
         narrator_scope=[{"path": "state.list", "ops": ["push"]}],
     )
     with pytest.raises(ResourceExhaustedError):
-        stage.objections([grow] * 8)
-    assert stage.close() == stage.foresee().events
+        stage.check_changes([grow] * 8)
+    assert stage.finish() == stage.preview().events

@@ -45,7 +45,7 @@ async def chain_of(game: Table) -> str:
     """The chain hash as the recorded turns give it."""
     session = (await game.now()).session
     chain = engine.start_hash_chain(session.seed, session.spec_hash)
-    for turn in await game.store.turns(session.session_id, 0, 1_000):
+    for turn in await game.store.list_turns(session.session_id, 0, 1_000):
         chain = engine.extend_hash_chain(chain, turn.record)
     return chain
 
@@ -60,7 +60,7 @@ async def test_mechanics_come_before_prose_and_the_commit_comes_last(database_ur
 
 async def test_mechanics_do_not_wait_for_the_narrator(database_url: str) -> None:
     async with table(database_url, document(), ScriptedGateway([[SILENCE]])) as game:
-        async with aclosing(game.sessions.take_turn(game.request(1, "act"))) as events:
+        async with aclosing(game.sessions.play_turn(game.request(1, "act"))) as events:
             first = [await anext(events) for _ in range(3)]
         assert kinds(first) == WHOLE_TURN[:3]
 
@@ -149,7 +149,9 @@ async def test_a_run_that_has_ended_takes_no_more_turns(database_url: str) -> No
     ],
 )
 async def test_a_wrong_field_is_named_and_changes_nothing(
-    database_url: str, field: str, change: dict[str, Any]
+    database_url: str,
+    field: str,
+    change: dict[str, Any],
 ) -> None:
     async with table(database_url, document()) as game:
         before = await game.now()
@@ -193,10 +195,12 @@ async def test_the_same_request_replays_the_recorded_turn(database_url: str) -> 
 
 
 @pytest.mark.parametrize(
-    "change", [{"input": "other"}, {"pov": "p"}, {"actions": ["act", "act"]}, {"turn": 2}]
+    "change",
+    [{"input": "other"}, {"pov": "p"}, {"actions": ["act", "act"]}, {"turn": 2}],
 )
 async def test_the_same_request_id_for_another_turn_is_refused(
-    database_url: str, change: dict[str, Any]
+    database_url: str,
+    change: dict[str, Any],
 ) -> None:
     async with table(database_url, document(entities=ENTITIES)) as game:
         request_id = new_id()
@@ -256,7 +260,9 @@ class Gated(ScriptedGateway):
 
 
 async def _in_two_processes(
-    database_url: str, game: Table, same_request: bool
+    database_url: str,
+    game: Table,
+    same_request: bool,
 ) -> list[list[TurnEventView] | BaseException]:
     """Take the next turn twice at a time, each over a database connection and locks of its own."""
     gateway = Gated(2)
@@ -271,7 +277,7 @@ async def _in_two_processes(
         ]
 
         async def take(number: int) -> list[TurnEventView]:
-            return [event async for event in sessions[number].take_turn(requests[number])]
+            return [event async for event in sessions[number].play_turn(requests[number])]
 
         return list(await asyncio.gather(take(0), take(1), return_exceptions=True))
     finally:
@@ -318,7 +324,7 @@ async def test_a_turn_that_is_cancelled_leaves_nothing_and_ends_the_model_s_call
 async def test_an_attempt_that_is_begun_anew_says_so(database_url: str) -> None:
     async with table(database_url, document()) as game:
         request = game.request(1, "act")
-        async with aclosing(game.sessions.take_turn(request)) as events:
+        async with aclosing(game.sessions.play_turn(request)) as events:
             first = await anext(events)
         second = (await game.take(request))[0]
         assert isinstance(first.event, Accepted)
@@ -330,7 +336,7 @@ async def test_an_attempt_that_is_begun_anew_says_so(database_url: str) -> None:
 async def test_a_reader_who_leaves_after_the_commit_finds_the_turn_done(database_url: str) -> None:
     async with table(database_url, document()) as game:
         request = game.request(1, "act")
-        async with aclosing(game.sessions.take_turn(request)) as events:
+        async with aclosing(game.sessions.play_turn(request)) as events:
             async for seen in events:
                 if isinstance(seen.event, Committed):
                     break
@@ -386,7 +392,7 @@ async def test_a_turn_that_no_message_can_tell_is_not_taken(database_url: str, l
         assert (events[-1].event.code, events[-1].event.turn_abandoned) == ("TURN_TOO_LARGE", True)
         assert await game.now() == before
         assert gateway.requests == []
-        assert await game.store.turns(game.session_id, 0, 10) == []
+        assert await game.store.list_turns(game.session_id, 0, 10) == []
         if limit > 100_000:
             assert kinds(await game.play(1, "act")) == WHOLE_TURN
 

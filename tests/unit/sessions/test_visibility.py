@@ -28,7 +28,7 @@ ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": T
 
 
 def view(viewer: str | None) -> ViewerProjection:
-    return Projector(spec(entities=ENTITIES)).view(viewer)
+    return Projector(spec(entities=ENTITIES)).for_viewer(viewer)
 
 
 def change(path: str, before: Any = ABSENT, after: Any = ABSENT) -> Change:
@@ -54,7 +54,7 @@ DIE = Rolled(RollResult("words", "words", 12, 7, success=False, draw=Draw("roll"
 
 
 def test_of_a_rule_that_failed_only_code_and_place_are_told() -> None:
-    (told,) = view("p").failures([ERROR])
+    (told,) = view("p").project_failures([ERROR])
     assert (told.code, told.rule) == (ERROR.code, ERROR.rule)
     assert "hidden" not in told.message
     assert "string" not in told.message
@@ -62,7 +62,7 @@ def test_of_a_rule_that_failed_only_code_and_place_are_told() -> None:
 
 def test_why_an_action_was_rejected_is_told_in_the_engines_words() -> None:
     reason = RuleError("PRECONDITION_FAILED", "/actions/0/preconditions", "the preconditions do not hold")
-    assert view(None).failures([reason]) == (reason,)
+    assert view(None).project_failures([reason]) == (reason,)
 
 
 def test_prose_reaches_those_it_was_narrated_for() -> None:
@@ -73,46 +73,46 @@ def test_prose_reaches_those_it_was_narrated_for() -> None:
         DIE,
     ]
     for event in prose:
-        assert view("p").event(event, "p") == event
-        assert view("q").event(event, "p") is None
-        assert view(None).event(event, "p") is None
-        assert view("q").event(event, None) == event
+        assert view("p").project_event(event, "p") == event
+        assert view("q").project_event(event, "p") is None
+        assert view(None).project_event(event, "p") is None
+        assert view("q").project_event(event, None) == event
 
 
 def test_what_the_player_said_reaches_those_it_was_narrated_for() -> None:
     accepted = Accepted("attempt", "request", (), "words")
-    assert view("p").event(accepted, "p") == accepted
-    assert view(None).event(accepted, "p") == Accepted("attempt", "request", (), "")
+    assert view("p").project_event(accepted, "p") == accepted
+    assert view(None).project_event(accepted, "p") == Accepted("attempt", "request", (), "")
 
 
 def test_mechanics_are_cut_to_the_viewer() -> None:
     changes = (change("state.open", 1, 2), change("state.private.q.x", "a", "b"))
     log = (LogLine(1, "line", "decay"),)
     act = ActionResolved("act", {}, accepted=False, reasons=(ERROR,), changes=changes, log=log)
-    seen = view("p").event(act, None)
+    seen = view("p").project_event(act, None)
     assert isinstance(seen, ActionResolved)
     assert seen.changes == changes[:1]
     assert seen.log == log
-    assert seen.reasons == view("p").failures([ERROR])
-    world = view("p").event(WorldResolved(None, changes, log, (ERROR,), ONGOING), None)
+    assert seen.reasons == view("p").project_failures([ERROR])
+    world = view("p").project_event(WorldResolved(None, changes, log, (ERROR,), ONGOING), None)
     assert isinstance(world, WorldResolved)
     assert world.changes == changes[:1]
-    assert world.errors == view("p").failures([ERROR])
+    assert world.errors == view("p").project_failures([ERROR])
     failed = RuleFailed(ERROR.code, ERROR.rule, ERROR.message, turn_abandoned=False)
-    assert view("p").event(failed, None) == view("p").failures([failed])[0]
+    assert view("p").project_event(failed, None) == view("p").project_failures([failed])[0]
 
 
 def test_the_end_of_a_turn_is_cut_like_its_parts() -> None:
     changes = (change("state.hidden.y", 1, 2),)
     end = Committed("h", "c", ONGOING, (), UsageTotal(), changes, "prose", Resolution.NARRATED, "m", 0)
-    seen = view("q").event(end, "p")
+    seen = view("q").project_event(end, "p")
     assert isinstance(seen, Committed)
     assert (seen.changes, seen.narrative) == ((), "")
-    heard = view("p").event(end, "p")
+    heard = view("p").project_event(end, "p")
     assert isinstance(heard, Committed)
     assert heard.narrative == "prose"
 
 
 def test_that_the_server_tells_the_turn_is_no_secret() -> None:
     degraded = Degraded("MODEL_UNAVAILABLE", "why")
-    assert view(None).event(degraded, "p") == degraded
+    assert view(None).project_event(degraded, "p") == degraded

@@ -69,7 +69,10 @@ def test_accepted_documents_have_one_canonical_form(core: Backend, document: byt
     ],
 )
 def test_refused_documents_name_the_first_problem_and_its_place(
-    core: Backend, document: bytes, code: str, message: str
+    core: Backend,
+    document: bytes,
+    code: str,
+    message: str,
 ) -> None:
     with pytest.raises(EngineError) as caught:
         core.parse(document)

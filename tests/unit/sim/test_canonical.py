@@ -48,7 +48,8 @@ def test_every_number_reads_back_as_itself(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), 2**53, {1: 2}, {"a": object()}, "\ud800", b"x"]
+    "value",
+    [float("nan"), float("inf"), 2**53, {1: 2}, {"a": object()}, "\ud800", b"x"],
 )
 def test_what_is_not_json_is_refused(value: object) -> None:
     with pytest.raises(InvalidArgumentError):

@@ -56,7 +56,10 @@ def away(gap: float, scale: float) -> float:
     ],
 )
 def test_a_comparison_of_numbers_is_as_far_as_its_gap_on_the_scale_of_the_start(
-    operator: str, a: float, b: float, gap: float
+    operator: str,
+    a: float,
+    b: float,
+    gap: float,
 ) -> None:
     logic = {operator: [var("a"), var("b")]}
     assert distance(logic, {"a": 2, "b": 12}, a=a, b=b) == away(gap, 10)
@@ -189,7 +192,9 @@ def test_the_opposite_of_several_is_the_other_of_their_opposites(joined: str) ->
     opposites = [{"!": part} for part in parts]
     for a in (3, 5, 9):
         assert distance({"!": [{joined: parts}]}, {"a": 1}, a=a) == distance(
-            {other: opposites}, {"a": 1}, a=a
+            {other: opposites},
+            {"a": 1},
+            a=a,
         )
 
 
@@ -215,7 +220,8 @@ def test_each_operand_has_the_fuel_of_an_evaluation() -> None:
 
 
 @pytest.mark.parametrize(
-    "logic", [HELD, NEAR, {"!": [FAR]}, {"and": [HELD, NEAR]}, {"or": [HELD, NEAR]}, {"<": [0, var("a"), 5]}]
+    "logic",
+    [HELD, NEAR, {"!": [FAR]}, {"and": [HELD, NEAR]}, {"or": [HELD, NEAR]}, {"<": [0, var("a"), 5]}],
 )
 @pytest.mark.parametrize("a", [0, 1, 4, 4.5, 5, 9])
 def test_the_distance_is_nothing_exactly_where_the_condition_holds(logic: Any, a: float) -> None:

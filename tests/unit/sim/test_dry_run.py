@@ -50,23 +50,23 @@ def test_the_same_seed_gives_the_same_report_and_another_seed_another(core: Back
 
 def test_two_ranges_together_are_the_whole_range(core: Backend) -> None:
     program = risky(core)
-    parts = program.dry_run(runs=64, first_run=5).merged(program.dry_run(runs=32, first_run=69))
+    parts = program.dry_run(runs=64, first_run=5).merge(program.dry_run(runs=32, first_run=69))
     assert parts == program.dry_run(runs=96, first_run=5)
 
 
 def test_two_ranges_together_have_no_digest(core: Backend) -> None:
     program = risky(core)
     parts = [program.dry_run(runs=2, first_run=first, digest=True) for first in (0, 2)]
-    assert parts[0].merged(parts[1]).digest is None
+    assert parts[0].merge(parts[1]).digest is None
 
 
 def test_a_rule_that_fails_in_both_ranges_stands_in_the_whole_once(core: Backend) -> None:
     pop = event("even", [{"op": "pop", "path": "state.list"}])
     program = program_on(core, document(random_events=[pop], horizon=20))
     whole = program.dry_run(runs=6)
-    assert program.dry_run(runs=4).merged(program.dry_run(runs=2, first_run=4)) == whole
+    assert program.dry_run(runs=4).merge(program.dry_run(runs=2, first_run=4)) == whole
     assert [(error.code, error.rule) for error in whole.errors] == [
-        ("EMPTY_ARRAY", "/random_events/0/effects/0")
+        ("EMPTY_ARRAY", "/random_events/0/effects/0"),
     ]
 
 
@@ -81,7 +81,7 @@ def test_a_run_does_not_disturb_the_next_or_the_document(core: Backend) -> None:
 def test_a_scenario_without_danger_is_survived_and_one_without_hope_is_lost(core: Backend) -> None:
     safe = program_on(core, document(horizon=5)).dry_run(runs=10)
     doomed = program_on(core, document(loss_conditions=[{"id": "now", "when": {}}, never("b")])).dry_run(
-        runs=10
+        runs=10,
     )
     assert (safe.survived, safe.turns) == (10, 50)
     assert (doomed.lost, doomed.turns) == (10, 10)
@@ -166,7 +166,7 @@ def test_a_precondition_that_fails_is_reported_and_never_passed_over(core: Backe
     """Otherwise a scenario that nobody can play would look hard, and pass."""
     blocked = action("act", [INC_A], preconditions={">": [{"/": [1, {"var": "state.zero"}]}, 0]})
     report = program_on(core, document(state={"a": 1, "zero": 0}, actions=[blocked], horizon=3)).dry_run(
-        runs=2
+        runs=2,
     )
     (error,) = report.errors
     assert (error.code, error.rule, error.count) == ("DIVISION_BY_ZERO", "/actions/0/preconditions", 6)

@@ -43,7 +43,11 @@ def take(core: Backend, effects: list[dict[str, Any]], **parts: Any) -> tuple[Ac
     ],
 )
 def test_each_operation_writes_and_says_what_it_wrote(
-    core: Backend, effect: dict[str, Any], path: str, before: Any, after: Any
+    core: Backend,
+    effect: dict[str, Any],
+    path: str,
+    before: Any,
+    after: Any,
 ) -> None:
     result, _ = take(core, [effect])
     assert result.accepted
@@ -69,7 +73,10 @@ def test_each_operation_writes_and_says_what_it_wrote(
     ],
 )  # fmt: skip
 def test_an_effect_that_cannot_be_applied_rejects_the_whole_action(
-    core: Backend, effect: dict[str, Any], code: str, message: str
+    core: Backend,
+    effect: dict[str, Any],
+    code: str,
+    message: str,
 ) -> None:
     state = {"a": 10, "note": "n", "list": [1], "big": 1e308, "empty": []}
     # Another action may write these paths, so that only running the rule can tell.
@@ -147,7 +154,7 @@ def test_a_failing_derived_value_names_its_place(core: Backend) -> None:
     )
     result = program.act(program.new_state(), "act")
     assert [(e.code, e.rule) for e in result.reasons] == [
-        ("DIVISION_BY_ZERO", "/actions/0/derives/odd~1name")
+        ("DIVISION_BY_ZERO", "/actions/0/derives/odd~1name"),
     ]
 
 
@@ -165,7 +172,8 @@ def test_a_change_keeps_the_value_of_its_moment(core: Backend) -> None:
 def test_two_uses_of_one_literal_do_not_share_it(core: Backend) -> None:
     literal = {"op": "set", "path": "state.tree", "value": {"x": []}}
     program = program_on(
-        core, document(actions=[action("act", [literal, {"op": "push", "path": "state.tree.x", "value": 1}])])
+        core,
+        document(actions=[action("act", [literal, {"op": "push", "path": "state.tree.x", "value": 1}])]),
     )
     state = program.new_state()
     program.act(state, "act")
@@ -201,7 +209,8 @@ def limit_is_hit(program: Program, state: State) -> bool:
     ],
 )
 def test_a_state_that_outgrows_its_limits_fails_the_call_and_changes_nothing(
-    core: Backend, effect: dict[str, Any]
+    core: Backend,
+    effect: dict[str, Any],
 ) -> None:
     program = program_on(core, document(actions=[action("act", [effect])]))
     state = program.new_state()

@@ -38,7 +38,7 @@ def risky(core: Backend, **parts: Any) -> Program:
 
 
 def futures(program: Program, state: State, **options: Any) -> Any:
-    return program.futures(state, **{"runs": 40, "seed": 7, "horizon": 12, "digest": True, **options})
+    return program.simulate_from(state, **{"runs": 40, "seed": 7, "horizon": 12, "digest": True, **options})
 
 
 @pytest.mark.parametrize("persona", PERSONAS)
@@ -46,7 +46,9 @@ def test_the_futures_of_the_initial_state_are_a_dry_run(core: Backend, persona: 
     program = risky(core)
     options: dict[str, Any] = {"runs": 12, "persona": persona, "horizon": 6, "first_run": 3}
     assert futures(program, program.new_state(99), **options) == program.dry_run(
-        seed=7, digest=True, **options
+        seed=7,
+        digest=True,
+        **options,
     )
 
 
@@ -86,7 +88,9 @@ def test_what_lasts_goes_on_in_every_future(core: Backend) -> None:
     program = program_on(
         core,
         document(
-            state={"a": 3}, random_events=[storm], loss_conditions=[at_most("out", "state.a", 0), never("b")]
+            state={"a": 3},
+            random_events=[storm],
+            loss_conditions=[at_most("out", "state.a", 0), never("b")],
         ),
     )
     state = program.new_state()

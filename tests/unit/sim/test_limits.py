@@ -102,7 +102,10 @@ LONG: Effects = [{"op": "push", "path": "state.list", "value": "long"}]
     ids=["values", "string", "text", "pending values"],
 )
 def test_a_state_may_reach_its_limits_and_not_pass_them(
-    core: Backend, effects: Effects, over: Effects, problem: str
+    core: Backend,
+    effects: Effects,
+    over: Effects,
+    problem: str,
 ) -> None:
     derives = {
         "edge": {"cat": ["é" * 30_000, "é" * 2768]},
@@ -186,7 +189,9 @@ def test_a_restored_state_has_the_room_that_was_left(core: Backend) -> None:
     program.step(restored)
     assert program.step(restored).changes[0].after == [0] * 4900
     program, run = started(
-        core, [{"op": "push", "path": "state.list", "value": [0] * 2000}], state={"list": []}
+        core,
+        [{"op": "push", "path": "state.list", "value": [0] * 2000}],
+        state={"list": []},
     )
     accepted = 0
     while accepted < 4:
@@ -260,7 +265,9 @@ def test_scheduling_is_paid_like_a_change(core: Backend) -> None:
     ids=["when", "conditions", "derives"],
 )
 def test_conditions_and_derived_values_are_paid_by_the_call(
-    core: Backend, parts: dict[str, Any], place: str
+    core: Backend,
+    parts: dict[str, Any],
+    place: str,
 ) -> None:
     program = program_on(core, document(**parts))
     run = program.new_state(SEED_OF_AN_EVENT)

@@ -115,8 +115,8 @@ def test_no_rule_costs_more_than_its_budget(core: Backend, logic: Any) -> None:
 def test_the_steps_of_an_evaluation_are_known_whether_it_succeeds_or_fails(logic: Any, steps: int) -> None:
     evaluation = Evaluation()
     with suppress(EngineError):
-        evaluation.result(logic, {"a": [1.0, 2.0]})
-    assert evaluation.spent == steps
+        evaluation.evaluate_whole(logic, {"a": [1.0, 2.0]})
+    assert evaluation.total_cost == steps
 
 
 def test_values_nested_by_a_rule_are_bounded_and_never_overflow_the_stack(core: Backend) -> None:

@@ -105,7 +105,10 @@ def test_a_name_that_another_rule_derives_is_an_ordinary_literal(core: Backend) 
     ],
 )  # fmt: skip
 def test_by_default_the_narrator_may_do_what_the_rules_do(
-    core: Backend, effect: Json, allowed: Json, refused: Json
+    core: Backend,
+    effect: Json,
+    allowed: Json,
+    refused: Json,
 ) -> None:
     program = program_of(core, effect)
     assert told(program, allowed).accepted
@@ -301,13 +304,13 @@ def test_a_path_longer_than_one_of_a_scenario_is_refused(core: Backend) -> None:
 
 def test_the_granted_scope_is_listed() -> None:
     spec = json.loads(
-        document(narrator_scope=[{"path": "state.a", "ops": ["inc", "set"], "max_magnitude": 2}, NO_LIMIT])
+        document(narrator_scope=[{"path": "state.a", "ops": ["inc", "set"], "max_magnitude": 2}, NO_LIMIT]),
     )
     a, tree = ("state", "a"), ("state", "tree")
     assert list_narrator_permissions(spec) == (
-        NarratorPermission(a, "set", below=True, limit=2),
-        NarratorPermission(a, "inc", below=True, limit=2),
-        NarratorPermission(tree, "patch", below=True),
+        NarratorPermission(a, "set", includes_children=True, limit=2),
+        NarratorPermission(a, "inc", includes_children=True, limit=2),
+        NarratorPermission(tree, "patch", includes_children=True),
     )
 
 
@@ -315,7 +318,7 @@ def test_without_grants_the_listed_scope_is_what_the_rules_do() -> None:
     later = {"op": "schedule", "id": "s", "after": 1, "effects": [op("dec", "state.a", 3)]}
     done = [op("inc", "state.a", 2), later, op("inc", "state.b", "d"), op("pop", "state.list")]
     done += [op("set", "state.note", value) for value in ("y", "x")] + [
-        op("patch", "state.tree", {"x": 1, "y": 2})
+        op("patch", "state.tree", {"x": 1, "y": 2}),
     ]
     spec = json.loads(document(actions=[action("act", done, derives={"d": 3})]))
     assert {

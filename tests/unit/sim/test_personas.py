@@ -73,7 +73,10 @@ def test_the_saboteur_loses_soonest(core: Backend) -> None:
 def test_the_planner_sees_the_trap_that_greed_falls_into(core: Backend) -> None:
     bait = [inc("state.a", 2), {"op": "schedule", "id": "trap", "after": 1, "effects": [dec("state.a", 9)]}]
     program = scenario(
-        core, state={"a": 6}, horizon=8, actions=[action("bait", bait), action("work", [inc("state.a", 1)])]
+        core,
+        state={"a": 6},
+        horizon=8,
+        actions=[action("bait", bait), action("work", [inc("state.a", 1)])],
     )
     assert program.dry_run(runs=4, persona="greedy").lost == 4
     assert program.dry_run(runs=4, persona="planner").lost == 0
@@ -121,7 +124,7 @@ def test_nobody_knows_the_luck_of_the_run(core: Backend) -> None:
                 "hit",
                 [dec("state.a", 6), put("state.exposed", False)],
                 when={"!!": [{"var": "state.exposed"}]},
-            )
+            ),
         ],
         negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.a": 1}},
     )
@@ -182,7 +185,9 @@ def test_to_outgrow_the_limits_is_as_bad_as_a_loss(core: Backend) -> None:
     text = {"long": {"cat": [{"var": "state.text"}, {"var": "state.text"}]}}
     burst = action("burst", [put("state.text", "long"), inc("state.a", 9)], derives=text)
     program = scenario(
-        core, state={"a": 8, "text": "€" * 20_000}, actions=[burst, action("down", [dec("state.a", 1)])]
+        core,
+        state={"a": 8, "text": "€" * 20_000},
+        actions=[burst, action("down", [dec("state.a", 1)])],
     )
     assert program.dry_run(runs=2, persona="saboteur", horizon=3).errored == 2
     assert program.dry_run(runs=2, persona="greedy", horizon=3).survived == 2
@@ -269,7 +274,7 @@ def test_a_run_depends_on_nothing_but_its_number(core: Backend, persona: Any) ->
         program.dry_run(runs=runs, first_run=first, persona=persona, detail=True, watch={"state.a": 3})
         for first, runs in ((0, 1), (1, 2))
     ]
-    assert parts[0].merged(parts[1]) == whole
+    assert parts[0].merge(parts[1]) == whole
 
 
 def test_never_is_no_more_than_half_way(core: Backend) -> None:

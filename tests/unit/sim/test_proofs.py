@@ -40,24 +40,24 @@ def sound(core: Backend, **parts: Any) -> Program:
 
 
 def claims(program: Program, horizon: int | None = None) -> list[tuple[str, str]]:
-    return [(proof.code, proof.path) for proof in program.proofs(horizon)]
+    return [(proof.code, proof.path) for proof in program.prove(horizon)]
 
 
 def only(program: Program, code: str) -> Proof:
     """The one finding there is."""
-    (proof,) = program.proofs()
+    (proof,) = program.prove()
     assert proof.code == code
     return proof
 
 
 def test_nothing_is_claimed_of_a_sound_scenario(core: Backend) -> None:
-    assert sound(core).proofs() == ()
+    assert sound(core).prove() == ()
 
 
 def test_a_win_that_is_reached_in_the_last_turn_is_reachable_and_one_turn_less_is_not(core: Backend) -> None:
     program = sound(core)
-    assert program.proofs(20) == ()
-    (proof,) = program.proofs(19)
+    assert program.prove(20) == ()
+    (proof,) = program.prove(19)
     assert (proof.code, proof.path, proof.severity) == (
         "UNREACHABLE_WIN",
         "/win_conditions/0",
@@ -83,7 +83,7 @@ def test_preconditions_bound_what_an_action_can_reach(core: Backend, limit: int,
         actions=[climb, action("down", [op("dec", A, 1)])],
         win_conditions=[{"id": "up", "when": {">": [{"var": A}, 4]}}],
     )
-    assert (program.proofs() == ()) is reachable
+    assert (program.prove() == ()) is reachable
 
 
 def test_a_win_is_unreachable_when_a_loss_that_holds_first_preempts_it(core: Backend) -> None:
@@ -94,7 +94,7 @@ def test_a_win_is_unreachable_when_a_loss_that_holds_first_preempts_it(core: Bac
 def test_parts_that_cannot_hold_together_are_found(core: Backend) -> None:
     both = {"and": [{">": [{"var": A}, 20]}, {"!": [{">": [{"var": A}, 15]}]}]}
     assert claims(sound(core, win_conditions=[{"id": "w", "when": both}])) == [
-        ("UNREACHABLE_WIN", "/win_conditions/0")
+        ("UNREACHABLE_WIN", "/win_conditions/0"),
     ]
 
 
@@ -104,13 +104,13 @@ def test_an_impossible_loss_is_found(core: Backend, limit: int, codes: list[str]
         core,
         loss_conditions=[at_most("out", A, limit), at_most("spent", B, 0)],
     )
-    assert [proof.code for proof in program.proofs()] == codes
-    assert all(proof.severity is Severity.WARNING for proof in program.proofs())
+    assert [proof.code for proof in program.prove()] == codes
+    assert all(proof.severity is Severity.WARNING for proof in program.prove())
 
 
 def test_it_is_an_error_when_no_loss_is_possible(core: Backend) -> None:
     program = sound(core, loss_conditions=[at_most("out", A, -500), at_most("spent", B, -500)])
-    assert [proof.severity for proof in program.proofs()] == [Severity.ERROR, Severity.ERROR]
+    assert [proof.severity for proof in program.prove()] == [Severity.ERROR, Severity.ERROR]
 
 
 def decaying(core: Backend, *, gain: int) -> Program:
@@ -126,11 +126,11 @@ def test_a_certain_loss_is_found_with_the_turn_by_which_it_comes(core: Backend) 
     proof = only(decaying(core, gain=1), "CERTAIN_LOSS")
     assert (proof.path, proof.severity) == ("/loss_conditions/0", Severity.ERROR)
     assert "at the end of turn 10" in proof.argument
-    assert decaying(core, gain=1).proofs(9) == ()
+    assert decaying(core, gain=1).prove(9) == ()
 
 
 def test_a_loss_that_an_action_can_hold_off_is_not_certain(core: Backend) -> None:
-    assert decaying(core, gain=2).proofs() == ()
+    assert decaying(core, gain=2).prove() == ()
 
 
 def test_a_loss_before_which_a_run_can_be_won_is_not_certain(core: Backend) -> None:
@@ -139,7 +139,7 @@ def test_a_loss_before_which_a_run_can_be_won_is_not_certain(core: Backend) -> N
         loss_conditions=[{"id": "late", "when": {">=": [{"var": "turn"}, 10]}}, at_most("out", A, 0)],
         win_conditions=[at_least("up", A, 20)],
     )
-    assert program.proofs() == ()
+    assert program.prove() == ()
 
 
 @pytest.mark.parametrize(("limit", "codes"), [(28, []), (29, ["DEAD_ACTION"])])
@@ -153,7 +153,7 @@ def test_a_dead_action_is_found_whatever_its_parameters(core: Backend, limit: in
         actions=[rich, action("up", [op("inc", A, 2)]), action("down", [op("dec", A, 3)])],
         win_conditions=[],
     )
-    assert [proof.code for proof in grown.proofs() if proof.code == "DEAD_ACTION"] == codes
+    assert [proof.code for proof in grown.prove() if proof.code == "DEAD_ACTION"] == codes
 
 
 @pytest.mark.parametrize(("word", "codes"), [("y", []), ("z", ["DEAD_EVENT"])])
@@ -165,7 +165,7 @@ def test_a_dead_event_is_found(core: Backend, word: str, codes: list[str]) -> No
         random_events=[event("hit", [op("dec", B, 1)]), event("rare", [op("dec", A, 20)], when=when)],
         win_conditions=[],
     )
-    assert [proof.code for proof in program.proofs() if proof.code == "DEAD_EVENT"] == codes
+    assert [proof.code for proof in program.prove() if proof.code == "DEAD_EVENT"] == codes
 
 
 def test_scheduled_effects_are_part_of_what_can_be_reached(core: Backend) -> None:
@@ -186,7 +186,9 @@ def test_an_event_that_lasts_happens_once_in_each_of_its_turns(core: Backend) ->
 
 @pytest.mark.parametrize(("most", "codes"), [(3, []), (4, ["DEAD_EVENT"])])
 def test_a_bound_on_how_many_items_there_are_bounds_the_array(
-    core: Backend, most: int, codes: list[str]
+    core: Backend,
+    most: int,
+    codes: list[str],
 ) -> None:
     held = {"reduce": [{"var": "state.items"}, {"+": [{"var": "accumulator"}, 1]}, 0]}
     add = action("add", [op("push", "state.items", 1)], preconditions={"<": [held, 3]})
@@ -196,7 +198,7 @@ def test_a_bound_on_how_many_items_there_are_bounds_the_array(
         actions=[*sound(core).spec["actions"], add],
         random_events=[event("hit", [op("dec", B, 1)]), full],
     )
-    assert [proof.code for proof in program.proofs()] == codes
+    assert [proof.code for proof in program.prove()] == codes
 
 
 def test_a_number_that_runs_away_is_found_with_a_run_that_shows_it(core: Backend) -> None:
@@ -210,12 +212,12 @@ def test_a_number_that_runs_away_is_found_with_a_run_that_shows_it(core: Backend
     proof = only(free, "RUNAWAY_GROWTH")
     assert (proof.path, proof.severity) == ("/actions/0", Severity.WARNING)
     assert [call.action_id for call in proof.witness] == ["grow"] * 15
-    assert "RUNAWAY_GROWTH" not in [proof.code for proof in free.proofs(14)]
+    assert "RUNAWAY_GROWTH" not in [proof.code for proof in free.prove(14)]
 
 
 def test_steady_growth_is_no_runaway(core: Backend) -> None:
     assert (
-        sound(core, actions=[action("up", [op("inc", A, 1e9)]), action("down", [op("dec", A, 3)])]).proofs()
+        sound(core, actions=[action("up", [op("inc", A, 1e9)]), action("down", [op("dec", A, 3)])]).prove()
         == ()
     )
 
@@ -224,7 +226,7 @@ def test_growth_that_an_upper_bound_allows_and_no_run_shows_is_not_claimed(core:
     """Past 100 the action cannot be taken, though the bound of a product knows nothing of that."""
     held = action("grow", [op("mul", A, 10)], preconditions={"<": [{"var": A}, 100]})
     program = sound(core, actions=[held, action("down", [op("dec", A, 3)])])
-    assert program.proofs() == ()
+    assert program.prove() == ()
 
 
 def test_a_rule_that_meets_what_another_has_set_is_found_with_the_run(core: Backend) -> None:
@@ -236,7 +238,7 @@ def test_a_rule_that_meets_what_another_has_set_is_found_with_the_run(core: Back
             action("name", [op("set", B, "word")]),
         ],
     )
-    proof = next(proof for proof in program.proofs() if proof.code == "TYPE_ERROR")
+    proof = next(proof for proof in program.prove() if proof.code == "TYPE_ERROR")
     assert (proof.path, proof.severity) == ("/random_events/0/effects/0", Severity.ERROR)
     state = program.new_state()
     for call in proof.witness[:-1]:
@@ -259,24 +261,24 @@ def test_a_rule_that_always_fails_is_found(core: Backend) -> None:
 def test_a_division_behind_its_guard_is_no_error(core: Backend, guard: dict[str, Any]) -> None:
     share = {"and": [guard, {">": [{"/": [{"var": A}, {"var": B}]}, 1]}]}
     program = sound(core, actions=[*sound(core).spec["actions"], action("share", [], preconditions=share)])
-    assert program.proofs() == ()
+    assert program.prove() == ()
 
 
 def test_proofs_are_the_same_each_time_and_of_both_cores(core: Backend) -> None:
     program = decaying(core, gain=1)
-    assert program.proofs() is program.proofs()
-    assert program.proofs(20) == program.proofs()
+    assert program.prove() is program.prove()
+    assert program.prove(20) == program.prove()
 
 
 def test_what_takes_too_much_work_is_left_unproved(core: Backend) -> None:
     many = [action(f"a{n}", [op("inc", A, 1)] * 8) for n in range(500)]
-    assert sound(core, actions=many, horizon=1000, win_conditions=[at_least("far", A, 1e12)]).proofs() == ()
+    assert sound(core, actions=many, horizon=1000, win_conditions=[at_least("far", A, 1e12)]).prove() == ()
 
 
 @pytest.mark.parametrize("horizon", [0, 1001, 1.5])
 def test_a_horizon_out_of_range_is_refused(core: Backend, horizon: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="horizon"):
-        sound(core).proofs(horizon)
+        sound(core).prove(horizon)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,10 @@ def test_rolls_of_a_turn_are_bounded(core: Backend) -> None:
     ],
 )
 def test_what_cannot_be_rolled_is_refused(
-    core: Backend, kind: str, target: str | None, difficulty: int
+    core: Backend,
+    kind: str,
+    target: str | None,
+    difficulty: int,
 ) -> None:
     program = quiet(core)
     state = program.new_state(SEED)

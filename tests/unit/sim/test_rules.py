@@ -24,14 +24,14 @@ EVERYTHING = {"var": ""}
 
 
 def rule(core: Backend, logic: Any) -> CompiledRule:
-    return core.rule(logic, EngineError)
+    return core.compile_rule(logic, EngineError)
 
 
 def refusal(core: Backend, value: Any) -> EngineError:
     with pytest.raises(EngineError) as caught:
-        core.data(value, EngineError)
+        core.parse_data(value, EngineError)
     with pytest.raises(EngineError) as of_rule:
-        core.rule(value, EngineError)
+        core.compile_rule(value, EngineError)
     with pytest.raises(EngineError) as of_call:
         rule(core, EVERYTHING).evaluate(value)
     assert caught.value.args == of_rule.value.args == of_call.value.args
@@ -41,8 +41,8 @@ def refusal(core: Backend, value: Any) -> EngineError:
 def test_a_rule_reads_parsed_data_and_plain_objects_alike(core: Backend) -> None:
     total = rule(core, {"+": [{"var": "a"}, {"var": "b.0"}]})
     plain = {"a": 1, "b": [2.5]}
-    assert total.evaluate(core.data(plain, EngineError)) == 3.5
-    assert total.evaluate(core.data(b'{"a": 1, "b": [2.5]}', EngineError)) == 3.5
+    assert total.evaluate(core.parse_data(plain, EngineError)) == 3.5
+    assert total.evaluate(core.parse_data(b'{"a": 1, "b": [2.5]}', EngineError)) == 3.5
     assert total.evaluate(plain) == total.evaluate(b'{"a": 1, "b": [2.5]}') == 3.5
     assert total.evaluate(None) == 0
 
@@ -68,7 +68,7 @@ def test_a_rule_reads_parsed_data_and_plain_objects_alike(core: Backend) -> None
     ],
 )
 def test_values_come_back_as_plain_objects(core: Backend, value: Any, read: Any) -> None:
-    result = rule(core, EVERYTHING).evaluate(core.data(value, EngineError))
+    result = rule(core, EVERYTHING).evaluate(core.parse_data(value, EngineError))
     assert repr(result) == repr({key: read[key] for key in sorted(read)} if isinstance(read, dict) else read)
 
 
@@ -125,7 +125,7 @@ def test_garbage_that_is_collected_while_a_key_is_refused_may_run_code_of_its_ow
             refused = {f"\ud800{n}": 1}
             with ignored:
                 Garbage()
-                core.data(refused, EngineError)
+                core.parse_data(refused, EngineError)
     finally:
         gc.set_threshold(*thresholds)
     gc.collect()
@@ -164,7 +164,7 @@ def test_a_text_that_stands_in_many_places_is_not_read_for_all_of_them(core: Bac
 
 def test_what_a_rule_gives_shares_nothing_with_its_data(core: Backend) -> None:
     plain = {"a": [1, 2]}
-    data = core.data(plain, EngineError)
+    data = core.parse_data(plain, EngineError)
     plain["a"].append(3)
     first = rule(core, EVERYTHING).evaluate(data)
     first["a"].append(4)
@@ -200,7 +200,10 @@ def nested(levels: int) -> Any:
     ],
 )
 def test_what_json_or_the_border_cannot_hold_is_refused(
-    core: Backend, value: Any, code: str, message: str
+    core: Backend,
+    value: Any,
+    code: str,
+    message: str,
 ) -> None:
     error = refusal(core, value)
     assert (error.code, error.message, error.path) == (code, message, "")
@@ -208,8 +211,8 @@ def test_what_json_or_the_border_cannot_hold_is_refused(
 
 def test_what_just_fits_is_accepted(core: Backend) -> None:
     for value in ([0] * 99_999, nested(64), {"k" * 256: "é" * 32768}):
-        core.data(value, EngineError)
-        core.rule(value, EngineError)
+        core.parse_data(value, EngineError)
+        core.compile_rule(value, EngineError)
 
 
 def test_an_object_that_holds_itself_is_refused(core: Backend) -> None:

@@ -101,7 +101,8 @@ def test_an_event_counts_when_it_is_drawn_whether_or_not_it_fails_or_lasts(core:
     failing = event("fail", [{"op": "pop", "path": "state.list"}])
     lasting = event("last", [DEC_A], duration="50h")
     program = program_on(
-        core, document(state={"a": 1, "list": []}, random_events=[failing, lasting], horizon=50)
+        core,
+        document(state={"a": 1, "list": []}, random_events=[failing, lasting], horizon=50),
     )
     report = program.dry_run(runs=4, persona="idle", detail=True)
     detail = detail_of(report)
@@ -139,7 +140,10 @@ def test_a_run_that_outgrows_its_limits_counts_what_came_before(core: Backend) -
     ],
 )
 def test_a_move_is_cut_at_4096_scales_and_rounded_down(
-    core: Backend, path: str, scale: float, move: float
+    core: Backend,
+    path: str,
+    scale: float,
+    move: float,
 ) -> None:
     changes = {
         "state.up": 100,
@@ -154,7 +158,8 @@ def test_a_move_is_cut_at_4096_scales_and_rounded_down(
     effects = [{"op": "set", "path": name, "value": value} for name, value in changes.items()]
     state = {"up": 0, "down": 0, "huge": 1.7e308, "odd key": 1, "list": [1, 2], "note": "n", "retyped": 1}
     program = program_on(
-        core, document(state={**state, "flag": False}, actions=[action("act", effects)], horizon=1)
+        core,
+        document(state={**state, "flag": False}, actions=[action("act", effects)], horizon=1),
     )
     report = program.dry_run(runs=1, detail=True, watch={path: scale})
     assert detail_of(report).moves == {path: move}

@@ -48,7 +48,7 @@ def test_a_finding_of_one_shape_among_several_speaks_of_the_shape_that_was_meant
 def test_all_findings_are_given_in_document_order_up_to_the_cap() -> None:
     broken = {"a": 1, "b": 1, "c": list(range(100))}
     schema = {
-        "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"items": {"type": "string"}}}
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"items": {"type": "string"}}},
     }
     findings = validate_against_schema(schema, broken)
     assert [finding.path for finding in findings[:2]] == ["/a", "/b"]
@@ -81,7 +81,7 @@ def test_the_committed_schemas_are_schemas(name: str) -> None:
 
 
 keys = st.sampled_from(
-    ["id", "name", "state", "seed", "op", "effects", "when", "extra", "path", "value", "weight"]
+    ["id", "name", "state", "seed", "op", "effects", "when", "extra", "path", "value", "weight"],
 )
 values = st.recursive(
     st.one_of(
@@ -98,7 +98,8 @@ values = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(
-    section=st.sampled_from(["actions", "random_events", "loss_conditions", "state", "extra"]), value=values
+    section=st.sampled_from(["actions", "random_events", "loss_conditions", "state", "extra"]),
+    value=values,
 )
 def test_the_verdict_is_that_of_an_independent_validator(section: str, value: Any) -> None:
     document = spec(actions=[action()], random_events=[event()]) | {section: value}

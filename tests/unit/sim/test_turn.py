@@ -111,7 +111,7 @@ def test_due_schedules_run_by_turn_then_in_the_order_they_were_made(core: Backen
     program = program_on(
         core,
         document(
-            actions=[action("act", [plan("z", 1), plan("y", 1), plan("x", 2)]), action("w", [plan("v", 1)])]
+            actions=[action("act", [plan("z", 1), plan("y", 1), plan("x", 2)]), action("w", [plan("v", 1)])],
         ),
     )
     state = program.new_state()
@@ -132,7 +132,8 @@ def test_a_schedule_freezes_the_derived_values_of_its_moment(core: Backend) -> N
         "effects": [{"op": "set", "path": "state.note", "value": "now"}],
     }
     program = program_on(
-        core, document(actions=[action("act", [later, INC_A], derives={"now": {"var": "state.a"}})])
+        core,
+        document(actions=[action("act", [later, INC_A], derives={"now": {"var": "state.a"}})]),
     )
     state = program.new_state()
     program.act(state, "act")
@@ -236,7 +237,8 @@ def test_losses_are_judged_before_wins_and_in_order(core: Backend) -> None:
 
 def test_the_empty_condition_holds(core: Backend) -> None:
     program = program_on(
-        core, document(loss_conditions=[{"id": "now", "when": {}, "message": "m"}, never("b")])
+        core,
+        document(loss_conditions=[{"id": "now", "when": {}, "message": "m"}, never("b")]),
     )
     assert program.step(program.new_state()).status == engine.Status("lost", "now", "m")
 
@@ -265,7 +267,10 @@ def test_an_action_is_rejected_with_reasons_and_changes_nothing(core: Backend) -
     ],
 )
 def test_illegal_parameters_are_named(
-    core: Backend, schema: dict[str, Any], value: Any, problem: str
+    core: Backend,
+    schema: dict[str, Any],
+    value: Any,
+    problem: str,
 ) -> None:
     program = program_on(core, document(actions=[action("act", [INC_A], params={"n": schema})]))
     state = program.new_state()
@@ -326,7 +331,8 @@ def test_a_snapshot_goes_on_exactly_where_it_was_taken(core: Backend) -> None:
 
 
 @pytest.mark.parametrize(
-    "snapshot", [b"{}", b"[]", b"null", b'{"rng_version":2}', b'{"rng_version":1}', b"no"]
+    "snapshot",
+    [b"{}", b"[]", b"null", b'{"rng_version":2}', b'{"rng_version":1}', b"no"],
 )
 def test_a_foreign_snapshot_is_refused(core: Backend, snapshot: bytes) -> None:
     program = program_on(core, document())

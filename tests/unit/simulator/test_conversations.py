@@ -36,20 +36,20 @@ def reply(*parts: TextPart | ToolUsePart) -> SimReply:
 
 
 def found(asked: SimRequest) -> SimConversation:
-    return SimConversations(StateTable(), shared=False).find(asked)
+    return SimConversations(StateTable(), shared=False).conversation_of(asked)
 
 
 def test_a_history_is_found_where_the_answer_left_it() -> None:
     first = found(request(user("a")))
     second = found(request(user("a"), assistant("one two"), user("b")))
-    assert second.place == first.place_after(reply(TextPart(("one ", "two"))))
+    assert second.position_key == first.position_key_after(reply(TextPart(("one ", "two"))))
     assert second.scope == first.scope
 
 
 def test_what_clients_write_differently_does_not_matter() -> None:
     plain = found(request(user("a"), assistant("one two"), user("b")))
     merged = found(request(user(" a\n"), assistant("one"), assistant("  two"), user("b")))
-    assert merged.place == plain.place
+    assert merged.position_key == plain.position_key
 
 
 def test_tool_calls_and_results_are_part_of_the_history() -> None:
@@ -59,16 +59,18 @@ def test_tool_calls_and_results_are_part_of_the_history() -> None:
     second = found(request(user("a"), assistant("", call), result))
     third = found(request(user("a"), assistant("", call), result, assistant("done"), user("b")))
     other = found(request(user("a"), assistant("", SimToolCall("f", {"x": 2})), result))
-    assert second.place == first.place_after(reply(ToolUsePart("id-2", "f", ('{"y":2,', '"x":1}'))))
-    assert third.place == second.place_after(reply(TextPart(("done",))))
-    assert other.place != second.place
+    assert second.position_key == first.position_key_after(
+        reply(ToolUsePart("id-2", "f", ('{"y":2,', '"x":1}'))),
+    )
+    assert third.position_key == second.position_key_after(reply(TextPart(("done",))))
+    assert other.position_key != second.position_key
 
 
 def test_histories_that_differ_are_kept_apart() -> None:
     one = found(request(user("a"), assistant("b"), user("c")))
-    assert one.place != found(request(user("a"), assistant("x"), user("c"))).place
-    assert one.place != found(request(user("x"), assistant("b"), user("c"))).place
-    assert one.place == found(request(user("a"), assistant("b"), user("x"))).place
+    assert one.position_key != found(request(user("a"), assistant("x"), user("c"))).position_key
+    assert one.position_key != found(request(user("x"), assistant("b"), user("c"))).position_key
+    assert one.position_key == found(request(user("a"), assistant("b"), user("x"))).position_key
 
 
 def test_keys_share_nothing() -> None:
@@ -80,7 +82,13 @@ def test_keys_share_nothing() -> None:
 def test_a_named_conversation_is_itself_whatever_is_said() -> None:
     one = found(request(user("a"), conversation="n"))
     two = found(request(user("b"), assistant("c"), user("d"), conversation="n"))
-    assert one.scope == one.place == two.scope == two.place == one.place_after(reply(TextPart(("x",))))
+    assert (
+        one.scope
+        == one.position_key
+        == two.scope
+        == two.position_key
+        == one.position_key_after(reply(TextPart(("x",))))
+    )
     assert one.scope != found(request(user("a"), conversation="other")).scope
 
 

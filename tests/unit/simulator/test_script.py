@@ -37,10 +37,10 @@ def played(script: ScriptEngine, *prompts: str) -> list[RuleMatch | None]:
     counts: dict[int, int] = {}
     matches = []
     for prompt in prompts:
-        advance = script.advance(MatchSubject(prompt), position, counts)
+        advance = script.match_prompt(MatchSubject(prompt), position, counts)
         position = advance.position
-        if advance.entered is not None:
-            counts[advance.entered] = counts.get(advance.entered, 0) + 1
+        if advance.limited_rule is not None:
+            counts[advance.limited_rule] = counts.get(advance.limited_rule, 0) + 1
         matches.append(advance.match)
     return matches
 
@@ -107,15 +107,16 @@ def test_a_rule_that_may_never_be_entered_is_not() -> None:
 def test_a_match_leads_to_what_the_rule_or_its_turn_says() -> None:
     failure = Fault("auth_error", {"message": "no"})
     script = ScriptEngine(
-        Script((ScriptRule(ANY, said("entered"), turns=(ScriptTurn(ANY, failure=failure),)),))
+        Script((ScriptRule(ANY, said("entered"), turns=(ScriptTurn(ANY, failure=failure),)),)),
     )
-    assert script.step(RuleMatch(0)).response == said("entered")
-    assert script.step(RuleMatch(0)).failure is None
-    assert script.step(RuleMatch(0, 0)).failure == failure
+    assert script.rule_or_turn(RuleMatch(0)).response == said("entered")
+    assert script.rule_or_turn(RuleMatch(0)).failure is None
+    assert script.rule_or_turn(RuleMatch(0, 0)).failure == failure
 
 
 @pytest.mark.parametrize(
-    ("match", "label"), [(RuleMatch(3), "response[3]"), (RuleMatch(0, 1), "response[0].turn[1]")]
+    ("match", "label"),
+    [(RuleMatch(3), "response[3]"), (RuleMatch(0, 1), "response[0].turn[1]")],
 )
 def test_a_match_is_labelled_by_its_place_in_the_file(match: RuleMatch, label: str) -> None:
     assert match.label == label
@@ -129,10 +130,10 @@ def test_matches_compare_by_place() -> None:
 
 def test_a_rule_keeps_its_name_when_others_come_before_it() -> None:
     before, after = ScriptEngine(Script((ALPHA, BETA))), ScriptEngine(Script((FALLBACK, BETA, ALPHA)))
-    assert [after.indices[name] for name in before.names] == [2, 1]
+    assert [after.index_by_key[name] for name in before.rule_keys] == [2, 1]
 
 
 def test_rules_with_the_same_pattern_have_names_of_their_own() -> None:
     script = ScriptEngine(Script((BETA, BETA, replace(BETA, name="named"))))
-    assert len(set(script.names)) == 3
-    assert script.indices["named"] == 2
+    assert len(set(script.rule_keys)) == 3
+    assert script.index_by_key["named"] == 2

@@ -124,7 +124,7 @@ def test_tool_calls_reasoning_and_claimed_usage_arrive_as_scripted() -> None:
     assert [(call.name, call.arguments) for call in answer.tool_calls] == [("f", {"x": [1, "ü"]}), ("g", {})]
     assert len({call.id for call in answer.tool_calls}) == 2
     assert answer.usage is not None
-    assert (answer.usage.input, answer.usage.read, answer.usage.fresh, answer.usage.output) == (
+    assert (answer.usage.input, answer.usage.read_variable, answer.usage.fresh, answer.usage.output) == (
         100,
         60,
         40,
@@ -174,7 +174,8 @@ async def test_a_streamed_answer_is_the_same_in_pieces() -> None:
 def test_rules_can_look_at_tool_results_and_at_the_place_in_the_conversation() -> None:
     second = ScriptRule(replace(ANY, message_index=(1, 1)), ScriptResponse("second"))
     result = ScriptRule(
-        replace(ANY, tool_result=TextPattern(TextKind.CONTAINS, "42")), ScriptResponse("result")
+        replace(ANY, tool_result=TextPattern(TextKind.CONTAINS, "42")),
+        ScriptResponse("result"),
     )
     simulator = Simulator(Script((second, result), default_response=ScriptResponse("other")))
     assert [simulator.execute("p").text for _ in range(3)] == ["other", "second", "other"]
@@ -223,13 +224,13 @@ def test_a_history_that_is_repeated_goes_on_where_it_was() -> None:
 
 def test_counts_can_be_reset_and_sequences_too() -> None:
     simulator = Simulator(
-        Script((replace(STEPS, max_matches=1),), default_response=ScriptResponse("default"))
+        Script((replace(STEPS, max_matches=1),), default_response=ScriptResponse("default")),
     )
     simulator.execute("enter")
     simulator.reset_turns()
     assert not simulator.has_active_sequence()
     assert simulator.execute("enter").text == "default"
-    simulator.reset_counts()
+    simulator.reset_counters()
     assert simulator.execute("enter").text == "one"
 
 
@@ -264,7 +265,7 @@ def test_a_sequence_that_a_reload_leaves_no_place_for_ends() -> None:
     simulator.execute("enter")
     simulator.execute("x")
     simulator.reload(
-        Script((replace(STEPS, turns=STEPS.turns[:1]),), default_response=ScriptResponse("default"))
+        Script((replace(STEPS, turns=STEPS.turns[:1]),), default_response=ScriptResponse("default")),
     )
     assert simulator.execute("y").text == "default"
 
@@ -274,7 +275,7 @@ def test_a_scenario_that_cannot_be_compiled_leaves_the_old_one() -> None:
     simulator.execute("enter")
     with pytest.raises(InvalidArgumentError):
         simulator.reload(
-            Script((ScriptRule(Pattern(TextPattern(TextKind.REGEX, "(")), ScriptResponse("x")),))
+            Script((ScriptRule(Pattern(TextPattern(TextKind.REGEX, "(")), ScriptResponse("x")),)),
         )
     assert simulator.execute("x").text == "two"
 
@@ -340,8 +341,8 @@ def test_a_failure_is_raised_and_captured() -> None:
 def test_a_failing_turn_is_used_up() -> None:
     simulator = Simulator(
         Script(
-            (rule("enter", "one", ScriptTurn(ANY, failure=DENIED), ScriptTurn(ANY, ScriptResponse("two"))),)
-        )
+            (rule("enter", "one", ScriptTurn(ANY, failure=DENIED), ScriptTurn(ANY, ScriptResponse("two"))),),
+        ),
     )
     simulator.execute("enter")
     with pytest.raises(ApiError):

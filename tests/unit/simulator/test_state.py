@@ -25,12 +25,12 @@ def test_none_removes() -> None:
 def test_a_watched_table_tells_each_change_once() -> None:
     table = StateTable(limit=2)
     table.put("unwatched", 0)
-    table.watch({"a": 1})
+    table.load({"a": 1})
     table.put("b", 2)
-    assert table.changes() == {"b": 2, "unwatched": None}
-    assert table.changes() == {}
+    assert table.take_changes() == {"b": 2, "unwatched": None}
+    assert table.take_changes() == {}
     table.clear()
-    assert table.changes() == {"a": None, "b": None}
+    assert table.take_changes() == {"a": None, "b": None}
 
 
 def test_a_fork_is_independent() -> None:

@@ -41,7 +41,7 @@ async def test_a_write_block_that_raises_leaves_nothing(database: Database) -> N
 
 async def test_a_reader_keeps_its_snapshot_while_a_writer_commits(database: Database) -> None:
     await add_pair(database, 1)
-    async with database.read() as connection:
+    async with database.read_variable() as connection:
         count = select(func.count()).select_from(pairs)
         before = await connection.scalar(count)
         await add_pair(database, 2)
@@ -51,7 +51,7 @@ async def test_a_reader_keeps_its_snapshot_while_a_writer_commits(database: Data
 
 async def test_writing_inside_a_read_block_fails(database: Database) -> None:
     with pytest.raises(DBAPIError, match=r"read-?only"):
-        async with database.read() as connection:
+        async with database.read_variable() as connection:
             await connection.execute(insert(pairs).values(number=1, half=0))
 
 
@@ -84,13 +84,14 @@ async def test_cancelled_writers_leave_whole_transactions_and_a_usable_database(
 
 
 async def test_readers_that_find_every_connection_taken_are_told_to_come_back(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pool = database._backend._readers.sync_engine.pool  # type: ignore[attr-defined]
     monkeypatch.setattr(pool, "_timeout", 0.05)
     async with AsyncExitStack() as held:
         for _ in range(pool.size()):
-            await held.enter_async_context(database.read())
+            await held.enter_async_context(database.read_variable())
         with pytest.raises(UnavailableError) as caught:
             await halves(database)
     assert caught.value.code == "STORAGE_BUSY"
@@ -102,7 +103,7 @@ async def test_any_text_and_any_bytes_come_back_as_they_were(database: Database,
     data = bytes(range(256))
     async with database.write() as connection:
         await connection.execute(insert(things).values(number=1, said=said, data=data))
-    async with database.read() as connection:
+    async with database.read_variable() as connection:
         row = (await connection.execute(select(things).where(things.c.said == said))).one()
     assert (row.said, row.data) == (said, data)
 
@@ -125,7 +126,8 @@ async def test_several_may_open_an_empty_database_at_once(database_url: str) -> 
 
 @pytest.mark.parametrize("reports", [1, 20, 60])
 async def test_a_process_killed_while_writing_loses_nothing_it_reported_and_leaves_no_half(
-    database_url: str, reports: int
+    database_url: str,
+    reports: int,
 ) -> None:
     with writing(database_url) as process:
         assert process.stdout is not None

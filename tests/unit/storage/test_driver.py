@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 async def reader(path: str) -> AsyncIterator[DriverConnection]:
-    opened = await DriverConnection.open(path, patience=1.0, reads=True)
+    opened = await DriverConnection.open(path, busy_seconds=1.0, read_only=True)
     yield opened
     await opened.close()
 
@@ -61,7 +61,7 @@ async def test_a_cancelled_read_in_the_thread_leaves_a_connection_that_works(
 async def test_who_begins_to_write_while_others_do_waits_for_them_without_holding_up_the_loop(
     path: str,
 ) -> None:
-    one, other = [await DriverConnection.open(path, patience=5.0, reads=False) for _ in range(2)]
+    one, other = [await DriverConnection.open(path, busy_seconds=5.0, read_only=False) for _ in range(2)]
     await one.execute(BEGIN_WRITING)
     waiting = asyncio.create_task(other.execute(BEGIN_WRITING))
     await asyncio.sleep(0)
@@ -81,7 +81,7 @@ async def test_a_read_that_another_connection_is_in_the_way_of_waits_without_hol
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("CREATE TABLE t (x)")
-    reader = await DriverConnection.open(path, patience=60.0, reads=True)
+    reader = await DriverConnection.open(path, busy_seconds=60.0, read_only=True)
     reading = asyncio.create_task(reader.execute("SELECT * FROM t"))
     await asyncio.sleep(0)
     assert not reading.done()
@@ -91,7 +91,7 @@ async def test_a_read_that_another_connection_is_in_the_way_of_waits_without_hol
 
 
 async def test_a_wait_for_another_writer_ends(path: str) -> None:
-    one, other = [await DriverConnection.open(path, patience=0.01, reads=False) for _ in range(2)]
+    one, other = [await DriverConnection.open(path, busy_seconds=0.01, read_only=False) for _ in range(2)]
     await one.execute(BEGIN_WRITING)
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         await other.execute(BEGIN_WRITING)
@@ -100,7 +100,7 @@ async def test_a_wait_for_another_writer_ends(path: str) -> None:
 
 
 async def test_a_connection_that_is_closed_says_so(path: str) -> None:
-    closed = await DriverConnection.open(path, patience=1.0, reads=False)
+    closed = await DriverConnection.open(path, busy_seconds=1.0, read_only=False)
     await closed.close()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         closed.cursor()

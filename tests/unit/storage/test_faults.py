@@ -42,7 +42,7 @@ async def prepare(database: Database) -> None:
     """One pair, room for large rows, and as much at work on the disk as there can be."""
     async with database.write() as connection:
         await connection.execute(
-            text("CREATE TABLE IF NOT EXISTS large (number INTEGER PRIMARY KEY, data BLOB)")
+            text("CREATE TABLE IF NOT EXISTS large (number INTEGER PRIMARY KEY, data BLOB)"),
         )
     await add_pair(database, 0)
     async with database.write() as connection:
@@ -124,7 +124,10 @@ async def write_on_a_failing_disk(path: Path, disk: FaultyDisk, **fault: Any) ->
 @pytest.mark.parametrize("for_good", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("kind", ["error", "full", "torn"])
 async def test_whatever_fails_of_the_disk_while_a_group_is_written_what_was_acknowledged_is_kept(
-    tmp_path: Path, disk: FaultyDisk, kind: Kind, for_good: bool
+    tmp_path: Path,
+    disk: FaultyDisk,
+    kind: Kind,
+    for_good: bool,
 ) -> None:
     seen: set[str] = set()
     for at in itertools.count(1):
@@ -138,7 +141,8 @@ async def test_whatever_fails_of_the_disk_while_a_group_is_written_what_was_ackn
 
 
 async def test_when_the_commit_fails_all_of_the_group_hear_that_it_may_have_been_kept(
-    tmp_path: Path, disk: FaultyDisk
+    tmp_path: Path,
+    disk: FaultyDisk,
 ) -> None:
     database = await Database.open(f"sqlite:///{tmp_path / 'test.db'}")
     await add_pair(database, 0)
@@ -157,7 +161,11 @@ def add_note(connection: Connection) -> None:
 @pytest.mark.parametrize("kind", ["error", "full", "torn"])
 @pytest.mark.parametrize("exists", [False, True], ids=["new", "older"])
 async def test_whatever_fails_of_the_disk_while_a_database_is_opened_the_next_attempt_opens_it(
-    tmp_path: Path, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch, kind: Kind, exists: bool
+    tmp_path: Path,
+    disk: FaultyDisk,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Kind,
+    exists: bool,
 ) -> None:
     old = tmp_path / "old.db"
     if exists:
@@ -175,9 +183,9 @@ async def test_whatever_fails_of_the_disk_while_a_database_is_opened_the_next_at
         failed = disk.failed
         disk.mend()
         database = await Database.open(url)
-        async with database.read() as connection:
+        async with database.read_variable() as connection:
             rows = await connection.execute(
-                text("SELECT number, note FROM pairs") if exists else select(pairs)
+                text("SELECT number, note FROM pairs") if exists else select(pairs),
             )
             assert [tuple(row) for row in rows] == [(1, "none")] * 2 * exists
         await database.close()

@@ -74,7 +74,8 @@ def names(folder: Path) -> list[str]:
 
 
 async def test_blocks_that_wait_together_share_a_transaction_up_to_a_bound(
-    database: Database, commits: list[object]
+    database: Database,
+    commits: list[object],
 ) -> None:
     count = 2 * MAX_BLOCKS + 1
     await asyncio.gather(*(add_pair(database, number) for number in range(count)))
@@ -141,7 +142,9 @@ async def test_a_statement_that_fails_is_the_fault_of_its_block_alone(database: 
 
 @pytest.mark.parametrize("place", [0, 1])
 async def test_a_block_that_is_cancelled_is_undone_alone(
-    database: Database, commits: list[object], place: int
+    database: Database,
+    commits: list[object],
+    place: int,
 ) -> None:
     held = [Held(database, number) for number in (1, 2, 3)]
     for block in held:
@@ -193,7 +196,8 @@ async def test_a_cancellation_during_the_commit_waits_for_it(database: Database)
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_of_any_mix_of_blocks_those_that_ended_are_kept_and_all_others_are_whole_or_not_there(
-    database: Database, seed: int
+    database: Database,
+    seed: int,
 ) -> None:
     rng = random.Random(seed)
     blocks = [
@@ -254,7 +258,9 @@ async def test_a_block_that_goes_on_after_sqlite_gave_up_its_transaction_changes
 
 @pytest.mark.parametrize("statement", ["ROLLBACK TO block", "RELEASE block"])
 async def test_when_a_block_cannot_be_undone_alone_nothing_of_its_group_is_kept(
-    database: Database, monkeypatch: pytest.MonkeyPatch, statement: str
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    statement: str,
 ) -> None:
     execute = DriverConnection.execute
     broken = iter([True])
@@ -307,7 +313,8 @@ async def test_a_connection_that_is_gone_when_a_block_is_cancelled_takes_its_gro
 
 
 async def test_what_was_rolled_back_unnoticed_is_not_acknowledged(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     execute = DriverConnection.execute
 

@@ -22,7 +22,8 @@ _SECONDS = 0.004  # a group takes about as long
 
 @pytest.mark.parametrize("seed", range(_FILES))
 def test_a_process_killed_amid_groups_loses_no_block_it_acknowledged_and_leaves_no_half(
-    tmp_path: Path, seed: int
+    tmp_path: Path,
+    seed: int,
 ) -> None:
     rng, path = random.Random(seed), tmp_path / "test.db"
     before: set[int] = set()

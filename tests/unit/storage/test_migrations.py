@@ -63,12 +63,12 @@ async def opened(url: str) -> AsyncIterator[Database]:
 
 
 async def rows(url: str, query: str) -> list[tuple[object, ...]]:
-    async with opened(url) as database, database.read() as connection:
+    async with opened(url) as database, database.read_variable() as connection:
         return [tuple(row) for row in await connection.execute(text(query))]
 
 
 async def recorded(url: str) -> list[int]:
-    async with opened(url) as database, database.read() as connection:
+    async with opened(url) as database, database.read_variable() as connection:
         return list(await connection.scalars(select(_version.c.version)))
 
 
@@ -77,7 +77,8 @@ async def column_names(connection: AsyncConnection) -> list[str]:
 
 
 async def test_an_older_database_gets_every_step_it_lacks_in_order_and_keeps_what_it_held(
-    database_url: str, know: Callable[..., None]
+    database_url: str,
+    know: Callable[..., None],
 ) -> None:
     async with opened(database_url) as database:
         await add_pair(database, 7)
@@ -109,19 +110,21 @@ async def test_a_new_database_needs_no_steps(database_url: str, know: Callable[.
 
 
 async def test_a_table_that_is_not_there_yet_is_made_whole_and_not_altered(
-    database_url: str, know: Callable[..., None]
+    database_url: str,
+    know: Callable[..., None],
 ) -> None:
     async with opened(database_url) as database, database.write() as connection:
         await connection.run_sync(pairs.drop)
     know(add_to_what_is_not_there, add_note)
     async with opened(database_url) as database:
         await add_pair(database, 1)
-        async with database.read() as connection:
+        async with database.read_variable() as connection:
             assert await column_names(connection) == ["number", "half"]
 
 
 async def test_a_step_that_fails_leaves_the_database_as_it_was(
-    database_url: str, know: Callable[..., None]
+    database_url: str,
+    know: Callable[..., None],
 ) -> None:
     async with opened(database_url) as database:
         await add_pair(database, 1)
@@ -130,12 +133,13 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(
         await Database.open(database_url)
     know()
     assert await recorded(database_url) == [_NEWEST]
-    async with opened(database_url) as database, database.read() as connection:
+    async with opened(database_url) as database, database.read_variable() as connection:
         assert await column_names(connection) == ["number", "half"]
 
 
 async def test_processes_that_start_together_take_a_step_once(
-    database_url: str, know: Callable[..., None]
+    database_url: str,
+    know: Callable[..., None],
 ) -> None:
     async with opened(database_url) as database:
         await add_pair(database, 1)
@@ -150,7 +154,8 @@ async def test_processes_that_start_together_take_a_step_once(
 
 
 async def test_an_older_program_that_still_runs_goes_on_and_is_refused_once_it_starts_again(
-    database_url: str, know: Callable[..., None]
+    database_url: str,
+    know: Callable[..., None],
 ) -> None:
     async with opened(database_url) as older:
         await add_pair(older, 1)

@@ -84,7 +84,8 @@ async def test_a_connection_that_broke_unseen_is_replaced(database: Database) ->
 
 
 async def test_a_connection_that_is_given_up_while_it_is_made_is_closed(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: asyncio.Future[Connection[Any]] = asyncio.get_running_loop().create_future()
 
@@ -121,14 +122,14 @@ async def test_a_connection_that_breaks_during_the_commit_leaves_it_open_what_wa
         await connection.execute(
             text(
                 "CREATE FUNCTION break() RETURNS trigger LANGUAGE plpgsql AS"
-                " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
-            )
+                " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
+            ),
         )
         await connection.execute(
             text(
                 "CREATE CONSTRAINT TRIGGER break AFTER INSERT ON pairs DEFERRABLE INITIALLY DEFERRED"
-                " FOR EACH ROW EXECUTE FUNCTION break()"
-            )
+                " FOR EACH ROW EXECUTE FUNCTION break()",
+            ),
         )
     with pytest.raises(UnavailableError) as caught:
         await add_pair(database, 1)
@@ -156,7 +157,8 @@ async def test_what_the_server_did_is_unavailable(database: Database, state: str
 
 
 async def test_who_waits_too_long_for_a_turn_is_told_to_come_back(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(module._SETTINGS, "lock_timeout", "30ms")
     one, other = [await Database.open(database_url) for _ in range(2)]
@@ -170,7 +172,8 @@ async def test_who_waits_too_long_for_a_turn_is_told_to_come_back(
 
 
 async def test_blocks_about_different_things_do_not_wait_for_each_other(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(module._SETTINGS, "lock_timeout", "30ms")
     database = await Database.open(database_url)
@@ -187,12 +190,13 @@ async def test_blocks_about_different_things_do_not_wait_for_each_other(
 
 
 async def test_a_server_that_does_not_answer_is_unavailable(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     database = await Database.open(database_url)
     monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
     with pytest.raises(UnavailableError) as caught:
-        async with database.read() as connection:
+        async with database.read_variable() as connection:
             await connection.execute(text("SELECT pg_sleep(60)"))
     assert caught.value.details == {"fault": "TimeoutError"}
     assert await halves(database) == {}
@@ -200,11 +204,12 @@ async def test_a_server_that_does_not_answer_is_unavailable(
 
 
 async def test_an_idle_connection_that_fell_silent_is_given_up(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     database = await Database.open(database_url)
     monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
-    async with database.read() as connection:
+    async with database.read_variable() as connection:
         process = await connection.scalar(text("SELECT pg_backend_pid()"))
     assert isinstance(process, int)
     os.kill(process, signal.SIGSTOP)
@@ -228,7 +233,9 @@ async def test_an_idle_connection_that_fell_silent_is_given_up(
     ],
 )
 async def test_a_server_that_cannot_be_reached_is_unavailable_and_no_password_is_told(
-    database_url: str, change: tuple[str, str], fault: str | None
+    database_url: str,
+    change: tuple[str, str],
+    fault: str | None,
 ) -> None:
     wrong = database_url.replace(*change)
     with pytest.raises(PeripetyError) as caught:
@@ -244,7 +251,8 @@ async def test_a_server_that_cannot_be_reached_is_unavailable_and_no_password_is
 
 
 async def test_the_way_to_a_missing_driver_is_named(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     with pytest.raises(FailedPreconditionError, match=r"pip install 'peripety\[postgresql\]'"):

@@ -50,7 +50,9 @@ def test_the_caller_may_have_its_own() -> None:
     ],
 )
 def test_categories_that_cannot_be_used_are_refused_by_their_place(
-    context: TaskContext, own: list[Category], place: str
+    context: TaskContext,
+    own: list[Category],
+    place: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=re.escape(place)) as caught:
         categories_of(context, own)

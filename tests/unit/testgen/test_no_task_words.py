@@ -27,7 +27,7 @@ ORDINARY = frozenset(
     {
         "after", "count", "hidden", "list", "main", "next", "parse", "path",
         "private", "read", "send", "size", "total", "write",
-    }
+    },
 )  # fmt: skip
 
 

@@ -53,7 +53,12 @@ TEST = TestCase(
 )
 FINDING = Finding("STUB", "/steps", "it expects nothing.", Severity.WARNING)
 EXAMINED = EvaluatedTest(
-    TestStatus.UNSTABLE, 5, "seen", (FINDING,), frozenset({"rule:/a"}), frozenset({"m", "n"})
+    TestStatus.UNSTABLE,
+    5,
+    "seen",
+    (FINDING,),
+    frozenset({"rule:/a"}),
+    frozenset({"m", "n"}),
 )
 VERDICT = CaseVerdict(EXAMINED, counts=True, findings=(FINDING,), new_kills=("m",), new_coverage=("rule:/a",))
 MUTANT = Mutant("m", "swap", "/a", b'{"a": 1}', None, MutantOutcome.SURVIVED, ("t",))
@@ -69,7 +74,17 @@ ORDER = TestGenOrder(
     Budget(1, 2, 10**14, 1.5),
 )
 STATS = told.GenerationStats(
-    1, 2, {"a": 1}, 3, None, SPENT, 1.25, ("u",), told.GenerationStop.BUDGET, QUALITY, 4
+    1,
+    2,
+    {"a": 1},
+    3,
+    None,
+    SPENT,
+    1.25,
+    ("u",),
+    told.GenerationStop.BUDGET,
+    QUALITY,
+    4,
 )
 
 
@@ -78,7 +93,12 @@ STATS = told.GenerationStats(
     [
         told.GenerationStarted(ORDER),
         told.GenerationProgressed(
-            told.GenerationPhase.GLOBAL_REFINEMENT, None, 1, "s", told.StepOutcome.FAILED, "u"
+            told.GenerationPhase.GLOBAL_REFINEMENT,
+            None,
+            1,
+            "s",
+            told.StepOutcome.FAILED,
+            "u",
         ),
         told.TestAdded(TEST),
         told.DuplicateDropped(TEST, "b", DuplicateLevel.KILLS),

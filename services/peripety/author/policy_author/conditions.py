@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 _CALLER = re.compile(
-    rf"\broles?\s+(?:{PLACEHOLDER})|(?:{PLACEHOLDER})\s+(?:role|caller|user)s?\b", re.IGNORECASE
+    rf"\broles?\s+(?:{PLACEHOLDER})|(?:{PLACEHOLDER})\s+(?:role|caller|user)s?\b",
+    re.IGNORECASE,
 )
 _NUMBERS = {"number", "integer"}
 _BOUNDING = stems("max min maximum minimum limit count number of total")
@@ -42,8 +43,8 @@ def build_conditions(
     subject: ClauseSubject,
     lists: Mapping[str, str],
     *,
-    stops: bool,
-    opposite: bool = False,
+    is_stopping: bool,
+    negate: bool = False,
 ) -> list[dict[str, Any]] | None:
     """Return the members of `when` for the literals and the bound of a clause.
 
@@ -52,8 +53,8 @@ def build_conditions(
         clause: the clause, with its literals.
         subject: all tools that the clause is about.
         lists: the value kind of each list.
-        stops: True for a rule that stops calls; then one matching value is enough.
-        opposite: negate each condition.
+        is_stopping: True for a rule that stops calls; then one matching value is enough.
+        negate: negate each condition.
 
     Returns:
         One condition for each kind of literal and for the bound; None if the tool lacks an argument for one
@@ -61,26 +62,26 @@ def build_conditions(
     """
     found: list[dict[str, Any]] = []
     for (kind, others), entries in _group_literals(tool, clause.literals, lists).items():
-        roles = _find_argument_roles(tool, kind, clause, subject, stops=stops)
+        roles = _find_argument_roles(tool, kind, clause, subject, is_stopping=is_stopping)
         if not roles or not all(_is_valid_entry(kind, entry) for entry in entries):
             return None
-        quantifier = _QUANTIFIERS[stops, others is not opposite]
+        quantifier = _QUANTIFIERS[is_stopping, others is not negate]
         matcher = {"argument_roles": list(roles), "kind": kind, "among": entries, "quantifier": quantifier}
         found.append({"arguments": [matcher]})
     if clause.bound is not None:
         argument = _find_numeric_argument(tool, clause)
         if argument is None:
             return None
-        bound = clause.bound.opposite if opposite else clause.bound
-        found.append({"logic": _bound_to_logic(argument, bound, stops=stops)})
+        bound = clause.bound.negated if negate else clause.bound
+        found.append({"logic": _bound_to_logic(argument, bound, is_stopping=is_stopping)})
     return found
 
 
-def build_caller_condition(callers: Sequence[str], *, opposite: bool) -> list[dict[str, Any]]:
+def build_caller_condition(callers: Sequence[str], *, negate: bool) -> list[dict[str, Any]]:
     """Return the condition that the caller has one of the roles, or has none of them."""
     if not callers:
         return []
-    if opposite:
+    if negate:
         return [{"logic": {"!": [{"or": [{"in": [caller, {"var": "roles"}]} for caller in callers]}]}}]
     return [{"roles": list(callers)}]
 
@@ -96,7 +97,9 @@ _QUANTIFIERS = {(False, False): "all", (False, True): "none", (True, False): "an
 
 
 def _group_literals(
-    tool: DescribedTool, literals: Sequence[Literal], lists: Mapping[str, str]
+    tool: DescribedTool,
+    literals: Sequence[Literal],
+    lists: Mapping[str, str],
 ) -> dict[tuple[str, bool], list[str]]:
     """Group the literals of a clause by kind and by whether the complement is meant."""
     found: dict[tuple[str, bool], list[str]] = {}
@@ -108,7 +111,7 @@ def _group_literals(
             kind, value = "email", f"*@{value}"
         elif kind == "name":
             kind = "unknown" if value.startswith("@") else "identifier"
-        found.setdefault((kind, literal.others), []).append(value)
+        found.setdefault((kind, literal.is_complement), []).append(value)
     return found
 
 
@@ -125,12 +128,17 @@ def _is_valid_entry(kind: str, entry: str) -> bool:
 
 
 def _find_argument_roles(
-    tool: DescribedTool, kind: str, clause: ExtractedLiterals, subject: ClauseSubject, *, stops: bool
+    tool: DescribedTool,
+    kind: str,
+    clause: ExtractedLiterals,
+    subject: ClauseSubject,
+    *,
+    is_stopping: bool,
 ) -> tuple[str, ...]:
     """Return the argument roles of a clause; a rule that allows calls covers all roles of the kind."""
     said = stems(clause.text)
-    if stops and any(one.roles_said(kind, said) for one in subject.tools):
-        return tool.roles_said(kind, said)
+    if is_stopping and any(one.roles_mentioned(kind, said) for one in subject.tools):
+        return tool.roles_mentioned(kind, said)
     return tool.roles.get(kind, ())
 
 
@@ -146,11 +154,11 @@ def _find_numeric_argument(tool: DescribedTool, clause: ExtractedLiterals) -> st
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _bound_to_logic(argument: str, bound: NumericBound, *, stops: bool) -> dict[str, Any]:
+def _bound_to_logic(argument: str, bound: NumericBound, *, is_stopping: bool) -> dict[str, Any]:
     path = f"arguments.{argument}"
     compared = {bound.operator: [{"var": path}, bound.number]}
     # A missing argument compares as 0. It must not allow a call.
-    return compared if stops else {"and": [{"!": [{"missing": [path]}]}, compared]}
+    return compared if is_stopping else {"and": [{"!": [{"missing": [path]}]}, compared]}
 
 
 KINDS: Mapping[str, frozenset[str]] = {
@@ -167,7 +175,8 @@ _ALL = re.compile(
 _FLAGS = {
     "read_only": re.compile(r"\bread[- ]only\b|\bchang(?:es?|ing) nothing\b", re.IGNORECASE),
     "destructive": re.compile(
-        r"(?<!non-)\b(?:destructive|irreversibl[ey]|(?:cannot|can.t|can not) be undone)\b", re.IGNORECASE
+        r"(?<!non-)\b(?:destructive|irreversibl[ey]|(?:cannot|can.t|can not) be undone)\b",
+        re.IGNORECASE,
     ),
 }
 _ENOUGH = 2
@@ -216,15 +225,15 @@ class DescribedTool:
         """Return the stems of its names and its description."""
         return self.names | stems(str(self.document.get("description") or ""))
 
-    def is_named_in(self, said: frozenset[str]) -> bool:
+    def is_mentioned(self, words: frozenset[str]) -> bool:
         """Return True if the words contain its full name, or the first part of its name and its server."""
         first, *others = _NAME_PART.findall(self.name) or [self.name]
-        return stem(first) in said and (stems(" ".join(others)) <= said or bool(stems(self.server) & said))
+        return stem(first) in words and (stems(" ".join(others)) <= words or bool(stems(self.server) & words))
 
-    def roles_said(self, kind: str, said: frozenset[str]) -> tuple[str, ...]:
+    def roles_mentioned(self, kind: str, words: frozenset[str]) -> tuple[str, ...]:
         """Return its roles of a kind that the words specify beyond the kind: `write_path`, by "wrote"."""
         return tuple(
-            role for role in self.roles.get(kind, ()) if (stems(role) - KINDS.get(kind, frozenset())) & said
+            role for role in self.roles.get(kind, ()) if (stems(role) - KINDS.get(kind, frozenset())) & words
         )
 
 
@@ -253,7 +262,11 @@ def extract_annotation(text: str) -> tuple[str, str]:
 
 
 def match_tools(
-    clause: ExtractedLiterals, flag: str, tools: Sequence[DescribedTool], *, described: bool
+    clause: ExtractedLiterals,
+    flag: str,
+    tools: Sequence[DescribedTool],
+    *,
+    described: bool,
 ) -> ClauseSubject:
     """Return the tools that a clause is about.
 
@@ -273,7 +286,7 @@ def match_tools(
     named = [
         tool for tool in among if tool.name in names or re.search(rf"\b{re.escape(tool.name)}\b", clause.text)
     ]
-    named = named or [tool for tool in among if tool.is_named_in(said)]
+    named = named or [tool for tool in among if tool.is_mentioned(said)]
     if named:
         return ClauseSubject(tuple(named), PLACE_WORDS.union(of_servers, *(tool.names for tool in named)))
     if servers or _ALL.search(clause.text):
@@ -289,6 +302,6 @@ def _is_server_mentioned(server: str, text: str, names: set[str]) -> bool:
 
 
 def _matches_description(tool: DescribedTool, kinds: set[str], said: frozenset[str]) -> bool:
-    if any(tool.roles_said(kind, said) for kind in kinds):
+    if any(tool.roles_mentioned(kind, said) for kind in kinds):
         return True
     return len((said - STOP_WORDS) & tool.words) >= _ENOUGH

@@ -59,10 +59,12 @@ def _words_pattern(*patterns: str) -> re.Pattern[str]:
 _APPROVAL = r"(?:ask\w*|approv\w*|confirm\w*|permission|consent|escalat\w*|sign-?offs?|review\w*)"
 _UNLESS_ASKED = _words_pattern(rf"(?:without|unless|until)\b[^,;]*?\b{_APPROVAL}")
 _ASK = _words_pattern(
-    _APPROVAL, r"(?:a|some) (?:person|human) (?:has to|must|decides)", r"up to a (?:person|human)"
+    _APPROVAL,
+    r"(?:a|some) (?:person|human) (?:has to|must|decides)",
+    r"up to a (?:person|human)",
 )
 _TWICE = _words_pattern(
-    r"(?:not|never|no) (?:be )?(?:forbidden|prohibited|denied|refused|rejected|disallowed)"
+    r"(?:not|never|no) (?:be )?(?:forbidden|prohibited|denied|refused|rejected|disallowed)",
 )
 _NOTHING = _words_pattern("nothing", "nobody", "no one", "no", "neither")
 _DENY = _words_pattern(
@@ -80,12 +82,14 @@ _DENY = _words_pattern(
     "off[- ]limits",
 )
 _DENIED_OTHERWISE = _words_pattern(
-    r"(?:may|can|must|shall|should|do(?:es)?|is|are) (?:never|not)(?: be)?(?: allowed| permitted)?"
+    r"(?:may|can|must|shall|should|do(?:es)?|is|are) (?:never|not)(?: be)?(?: allowed| permitted)?",
 )
 _ALLOW = _words_pattern(r"allow(?:s|ed)?", "may", "can", r"permit(?:s|ted)?", "fine", r"free(?:ly)?")
 _MUST = _words_pattern("must", "has to", "have to", "shall", "should", "limited to")
 _REST = _words_pattern(
-    r"(?:everything|anything|all|any|every\w*|each)\b[^.;]*?\b(?:else|other)", "otherwise", "by default"
+    r"(?:everything|anything|all|any|every\w*|each)\b[^.;]*?\b(?:else|other)",
+    "otherwise",
+    "by default",
 )
 
 
@@ -135,11 +139,11 @@ class DerivedRules:
 
     Attributes:
         rules: the rules of a policy document, strictest first.
-        unread: the sentences that are not fully understood.
+        not_understood: the sentences that are not fully understood.
     """
 
     rules: tuple[dict[str, Any], ...]
-    unread: tuple[str, ...]
+    not_understood: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +153,14 @@ class _ClauseStatement:
     server: str
     when: Mapping[str, Any]
     then: str
-    rest: bool
+    is_fallback: bool
     tools: tuple[str, ...] = ()
 
 
 def build_rules(
-    constitution: str, tools: Iterable[Mapping[str, Any]], lists: Mapping[str, str] | None = None
+    constitution: str,
+    tools: Iterable[Mapping[str, Any]],
+    lists: Mapping[str, str] | None = None,
 ) -> DerivedRules:
     """Derive rules from a written policy, sentence by sentence.
 
@@ -179,12 +185,14 @@ def build_rules(
             if whole:
                 # The sentence is the principle of the rule only if all of it was understood.
                 rule["principle"] = sentence
-            rules.append(((statement.rest, _ORDER.index(statement.then), number), rule))
+            rules.append(((statement.is_fallback, _ORDER.index(statement.then), number), rule))
     return DerivedRules(tuple(rule for _, rule in sorted(rules, key=lambda one: one[0])), tuple(unread))
 
 
 def _parse_sentence(
-    sentence: str, tools: Sequence[DescribedTool], lists: Mapping[str, str]
+    sentence: str,
+    tools: Sequence[DescribedTool],
+    lists: Mapping[str, str],
 ) -> tuple[list[_ClauseStatement], bool]:
     """Return the statements of a sentence, and whether all of it is understood."""
     if len(sentence) > _MAX_SENTENCE:
@@ -200,12 +208,15 @@ def _parse_sentence(
 
 
 def _parse_clause(
-    clause: ExtractedLiterals, before: ClauseSubject, tools: Sequence[DescribedTool], lists: Mapping[str, str]
+    clause: ExtractedLiterals,
+    before: ClauseSubject,
+    tools: Sequence[DescribedTool],
+    lists: Mapping[str, str],
 ) -> tuple[list[_ClauseStatement], ClauseSubject, bool]:
     text, flag = extract_annotation(clause.text)
     verdict, said = decide_clause(text)
     # "All but `this`" is about unnamed tools, which cannot be determined.
-    if verdict is None or any(one.others and one.kind == "name" for one in clause.literals):
+    if verdict is None or any(one.is_complement and one.kind == "name" for one in clause.literals):
         return [], before, False
     allows = verdict is ClauseDecision.ALLOW
     rest = covers_remaining_calls(text)
@@ -214,14 +225,21 @@ def _parse_clause(
     if not subject.tools:
         return [], subject, bool(flag)
     callers = find_caller_roles(
-        clause, frozenset(name for tool in tools for name in (tool.name, tool.server))
+        clause,
+        frozenset(name for tool in tools for name in (tool.name, tool.server)),
     )
     named = _remove_names(clause, subject, callers)
     then = "deny" if verdict is ClauseDecision.REQUIRE else verdict.value
     statements = [
         *_build_statements(
-            named, subject, lists, then, callers, rest=rest, opposite=verdict is ClauseDecision.REQUIRE
-        )
+            named,
+            subject,
+            lists,
+            then,
+            callers,
+            rest=rest,
+            opposite=verdict is ClauseDecision.REQUIRE,
+        ),
     ]
     if not statements:
         # No argument of the tools can express the literals of the prohibition, so it applies to all their
@@ -242,7 +260,9 @@ def _parse_clause(
 
 
 def _remove_names(
-    clause: ExtractedLiterals, subject: ClauseSubject, callers: Sequence[str]
+    clause: ExtractedLiterals,
+    subject: ClauseSubject,
+    callers: Sequence[str],
 ) -> ExtractedLiterals:
     """Return the literals about arguments, without names of tools, servers and callers."""
     names = {*callers, *(tool.name for tool in subject.tools), *(tool.server for tool in subject.tools)}
@@ -263,10 +283,10 @@ def _build_statements(
     """Yield one statement for each server and for each condition that some of its tools share."""
     groups: dict[str, tuple[_ClauseStatement, list[str]]] = {}
     for tool in subject.tools:
-        named = build_conditions(tool, clause, subject, lists, stops=then != "allow", opposite=opposite)
+        named = build_conditions(tool, clause, subject, lists, is_stopping=then != "allow", negate=opposite)
         if named is None:
             continue
-        parts = [*named, *build_caller_condition(callers, opposite=opposite)]
+        parts = [*named, *build_caller_condition(callers, negate=opposite)]
         for when in parts if opposite else [merge_conditions(parts)]:
             key = json.dumps([tool.server, when])
             groups.setdefault(key, (_ClauseStatement(tool.server, when, then, rest), []))[1].append(tool.name)

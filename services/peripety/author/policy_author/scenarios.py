@@ -59,7 +59,9 @@ _PLAIN: Final = {
 
 
 def sample_calls(
-    rule: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], lists: Mapping[str, Mapping[str, Any]]
+    rule: Mapping[str, Any],
+    tools: Sequence[Mapping[str, Any]],
+    lists: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[ToolRequest]:
     """Yield calls that a rule may match, simplest first.
 
@@ -80,7 +82,8 @@ def sample_calls(
 
 
 def _sample_role_values(
-    when: Mapping[str, Any], lists: Mapping[str, Mapping[str, Any]]
+    when: Mapping[str, Any],
+    lists: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[dict[str, str]]:
     """Yield values by role, first for the first entry of each matcher, then for the second ones."""
     matchers = when.get("arguments", ())
@@ -136,7 +139,9 @@ def _find_comparisons(logic: Any) -> Iterator[tuple[str, float]]:
 
 
 def _build_arguments(
-    tool: Mapping[str, Any], values: Mapping[str, str], number: tuple[str, float] | None
+    tool: Mapping[str, Any],
+    values: Mapping[str, str],
+    number: tuple[str, float] | None,
 ) -> dict[str, Any]:
     """Return valid arguments of the tool, with the given values for its roles."""
     schema = tool.get("input_schema") or {}

@@ -27,7 +27,7 @@ _LITERAL = re.compile(
     r"""|(?P<email>[A-Za-z0-9.!#$%&+*_{|}~-]*@(?:\*\.)?(?:[A-Za-z0-9_-]+\.)+[A-Za-z0-9_-]+)"""
     r"""|(?P<list>(?<!\w)@[A-Za-z_][\w-]*)"""
     r"""|(?P<path>(?<![\w/.:])/[^\s,;"'`<>()]{0,1000})"""
-    r"""|(?P<host>(?<![\w@/.-])(?:\*\.)?(?:[a-z0-9][a-z0-9_-]*\.)+[a-z]{2,}(?![\w@]))"""
+    r"""|(?P<host>(?<![\w@/.-])(?:\*\.)?(?:[a-z0-9][a-z0-9_-]*\.)+[a-z]{2,}(?![\w@]))""",
 )
 _BOUND = re.compile(
     r"\b(?P<most>at most|no more than|not more than|up to|a maximum of|not exceed(?:ing)?)"
@@ -38,7 +38,7 @@ _BOUND = re.compile(
 )
 _NUMBER = re.compile(r"\s+(\d[\d,_]{0,14}(?:\.\d{1,9})?)\b")
 _HOST_IN_URL = re.compile(
-    r"://(?:[^/?#@]*@)?(?P<host>(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63})(?=[:/?#]|$)"
+    r"://(?:[^/?#@]*@)?(?P<host>(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63})(?=[:/?#]|$)",
 )
 _OPERATORS = {"most": "<=", "more": ">", "less": "<", "least": ">="}
 _OPPOSITE = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
@@ -58,12 +58,12 @@ class Literal:
     Attributes:
         kind: `path`, `domain`, `email`, `list` or `name`.
         value: the value, as a matcher entry.
-        others: True if the complement is meant: "outside /a".
+        is_complement: True if the complement is meant: "outside /a".
     """
 
     kind: str
     value: str
-    others: bool = False
+    is_complement: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class NumericBound:
     number: float
 
     @property
-    def opposite(self) -> NumericBound:
+    def negated(self) -> NumericBound:
         """Return the negated comparison."""
         return NumericBound(_OPPOSITE[self.operator], self.number)
 
@@ -104,7 +104,7 @@ def extract_literals(clause: str) -> ExtractedLiterals:
         before = clause[end : match.start()]
         excepted = _BUT_THESE.search(before)
         joined = bool(literals) and _JOINED.fullmatch(before) is not None
-        literals.append(Literal(kind, value, literals[-1].others if joined else excepted is not None))
+        literals.append(Literal(kind, value, literals[-1].is_complement if joined else excepted is not None))
         text += f"{before[: excepted.start()] if excepted else before} {PLACEHOLDER} "
         end = match.start() + len(match.group().rstrip(_TRAILING))
     text += clause[end:]
@@ -218,12 +218,12 @@ STOP_WORDS: Final = stems(
     " being do does done has have had will would must may might can could shall should not no never"
     " allowed allow allows permit permitted permits fine free freely assistant agent model caller callers"
     " tool tools call calls called request requests person human"
-    " return returns give gives"
+    " return returns give gives",
 )
 """Stop words: words that do not affect a decision."""
 
 PLACE_WORDS: Final = stems(
     "path paths folder folders directory directories file files host hosts domain domains site sites"
-    " address addresses recipient recipients list lists argument arguments value values name names"
+    " address addresses recipient recipients list lists argument arguments value values name names",
 )
 """Words beside a literal that also identify tools."""

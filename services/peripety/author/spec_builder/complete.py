@@ -91,7 +91,9 @@ def default_actions(
 
 
 def default_events(
-    quantities: Sequence[Quantity], given: Sequence[Event], phrases: Mapping[str, str]
+    quantities: Sequence[Quantity],
+    given: Sequence[Event],
+    phrases: Mapping[str, str],
 ) -> Iterator[Event]:
     """Yield an event for each quantity that no event harms."""
     threat = next(one for one in quantities if one.role is Role.THREAT and not one.is_unseen)
@@ -165,7 +167,8 @@ def _rename_people(names: Iterable[str]) -> dict[str, str]:
 
 
 def _clean_quantities(
-    given: Sequence[Quantity], people: Mapping[str, str]
+    given: Sequence[Quantity],
+    people: Mapping[str, str],
 ) -> tuple[tuple[Quantity, ...], dict[str, str]]:
     """Return the usable quantities, and their names by the given names."""
     kept: list[Quantity] = []
@@ -188,7 +191,7 @@ def _clean_quantities(
                 holder=holder,
                 is_hidden=hidden,
                 amount=amount,
-            )
+            ),
         )
     return tuple(kept), renamed
 
@@ -203,7 +206,9 @@ def _limit_decay(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
 
 
 def _clean_flows(
-    given: Iterable[Flow], known: Mapping[str, Quantity], renamed: Mapping[str, str]
+    given: Iterable[Flow],
+    known: Mapping[str, Quantity],
+    renamed: Mapping[str, str],
 ) -> tuple[Flow, ...]:
     """Return one flow for each known quantity; progress towards a goal is never undone."""
     by_name: dict[str, Flow] = {}
@@ -217,7 +222,9 @@ def _clean_flows(
 
 
 def _clean_actions(
-    given: Iterable[Action], known: Mapping[str, Quantity], renamed: Mapping[str, str]
+    given: Iterable[Action],
+    known: Mapping[str, Quantity],
+    renamed: Mapping[str, str],
 ) -> Iterator[Action]:
     taken: list[str] = []
     for action in given:
@@ -259,7 +266,9 @@ def _is_gain(flow: Flow, known: Mapping[str, Quantity]) -> bool:
 
 
 def _clean_events(
-    given: Iterable[Event], known: Mapping[str, Quantity], renamed: Mapping[str, str]
+    given: Iterable[Event],
+    known: Mapping[str, Quantity],
+    renamed: Mapping[str, str],
 ) -> Iterator[Event]:
     taken: list[str] = []
     for event in given:

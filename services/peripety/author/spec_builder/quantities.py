@@ -37,7 +37,7 @@ class LabelledCondition:
     """Condition of a rule, with its label in symbols."""
 
     logic: Logic
-    shown: str
+    label: str
 
 
 def read_variable(path: str) -> Logic:
@@ -45,17 +45,18 @@ def read_variable(path: str) -> Logic:
     return {"var": path}
 
 
-def compare_value(path: str, shown: str, operator: str, amount: float) -> LabelledCondition:
+def compare_value(path: str, label: str, operator: str, amount: float) -> LabelledCondition:
     """Return the condition that compares a value with a number.
 
     Args:
         path: path of the value.
-        shown: the label of the value.
+        label: the label of the value.
         operator: `>=`, `<=`, `>` or `<`.
         amount: the number on the right-hand side.
     """
     return LabelledCondition(
-        {operator: [read_variable(path), amount]}, f"{shown} {_SIGNS[operator]} {amount}"
+        {operator: [read_variable(path), amount]},
+        f"{label} {_SIGNS[operator]} {amount}",
     )
 
 
@@ -64,7 +65,7 @@ def all_of(*conditions: LabelledCondition) -> LabelledCondition:
     if len(conditions) == 1:
         return conditions[0]
     logic = {"and": [condition.logic for condition in conditions]} if conditions else {}
-    return LabelledCondition(logic, ", ".join(condition.shown for condition in conditions))
+    return LabelledCondition(logic, ", ".join(condition.label for condition in conditions))
 
 
 PUBLIC, HIDDEN, PRIVATE = "state", "state.hidden", "state.private"
@@ -136,15 +137,15 @@ class StateGauge:
             else f'{self.parent}["{self.name}"]'
         )
 
-    def amount(self, steps: float) -> float:
+    def to_amount(self, steps: float) -> float:
         """Return a number of steps as an amount."""
         return to_integer_if_whole(steps * self.scale.unit)
 
-    def compared(self, operator: str, amount: float) -> LabelledCondition:
+    def compare_with(self, operator: str, amount: float) -> LabelledCondition:
         """Return the condition that compares it with an amount."""
         return compare_value(self.path, self.name, operator, to_integer_if_whole(amount))
 
-    def part(self, share: float) -> float:
+    def value_at(self, share: float) -> float:
         """Return the value at a share of the way from nothing, or from the start, to the limit.
 
         For a supply or ward, the way leads from nothing to the start.
@@ -153,15 +154,16 @@ class StateGauge:
             return self._in_units(share * self.scale.start)
         return self._in_units(self.scale.start + share * (self.scale.end - self.scale.start))
 
-    def has_room(self, amount: float) -> LabelledCondition:
+    def room_condition(self, amount: float) -> LabelledCondition:
         """Return the condition that a gain stays within the best value and does not go below zero.
 
         Without it, a lucky run would gain without limit and lose its risk.
         """
         if self.role is Role.THREAT:
-            return self.compared(">=", amount)
-        return self.compared(
-            "<=", max(self._in_units(_MAX_MULTIPLE * self.scale.start) - amount, self.scale.start)
+            return self.compare_with(">=", amount)
+        return self.compare_with(
+            "<=",
+            max(self._in_units(_MAX_MULTIPLE * self.scale.start) - amount, self.scale.start),
         )
 
     def _in_units(self, amount: float) -> float:
@@ -176,29 +178,29 @@ class GaugeMove:
         gauge: the gauge.
         steps: the number of steps; for a derived amount only the sign counts.
         derived: name of the derived value that is the amount; empty if the amount is fixed.
-        shown_as: the label of a derived amount.
+        derived_label: the label of a derived amount.
     """
 
     gauge: StateGauge
     steps: float
     derived: str = ""
-    shown_as: str = ""
+    derived_label: str = ""
 
     def effect(self) -> dict[str, Any]:
         """Return the effect, as the specification writes it."""
-        value = self.derived or self.gauge.amount(abs(self.steps))
+        value = self.derived or self.gauge.to_amount(abs(self.steps))
         return {"op": "inc" if self.steps > 0 else "dec", "path": self.gauge.path, "value": value}
 
     @property
-    def gives(self) -> bool:
+    def is_gain(self) -> bool:
         """Return True if it improves a public quantity."""
         return self.gauge.is_public and is_beneficial(self.gauge.role, rises=self.steps > 0)
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """Return its label in symbols."""
         sign = "+" if self.steps > 0 else "\u2212"
-        return f"{self.gauge.name} {sign}{self.shown_as or self.gauge.amount(abs(self.steps))}"
+        return f"{self.gauge.name} {sign}{self.derived_label or self.gauge.to_amount(abs(self.steps))}"
 
 
 def is_beneficial(role: Role, *, rises: bool) -> bool:
@@ -240,9 +242,9 @@ def slugify(name: str) -> str:
     return words if len(words) <= _LIMIT else words[: _LIMIT + 1].rpartition("_")[0] or words[:_LIMIT]
 
 
-def assign_identifiers(prefix: str, names: Iterable[str], taken: Iterable[str] = ()) -> Mapping[str, str]:
+def assign_identifiers(prefix: str, names: Iterable[str], used_ids: Iterable[str] = ()) -> Mapping[str, str]:
     """Return a unique identifier for each name; the prefix is for those without a letter at the start."""
-    used = set(taken)
+    used = set(used_ids)
     ids: dict[str, str] = {}
     for place, name in enumerate(names):
         word = slugify(name)
@@ -284,7 +286,7 @@ class TimeScale:
     horizon: int
     due: int
 
-    def duration(self, turns: int) -> str:
+    def format_duration(self, turns: int) -> str:
         """Return the duration of a number of turns, as the specification writes it."""
         return _format_duration(turns * (self.minutes or _HOUR))
 
@@ -321,23 +323,23 @@ class SizedBlueprint:
     Attributes:
         blueprint: the complete blueprint.
         gauges: its quantities, by name.
-        marks: for each delayed or one-time action, by name: a private counter of the player, with the number
+        use_counters: for each delayed or one-time action, by name: a private counter of the player, with the number
             of pending or completed uses.
         people: the identifier of each person, by name.
         actions: the identifier of each action, by name.
         events: the identifier of each event, by name.
-        timing: the time scale.
+        time_scale: the time scale.
         due: the share of the goal that the deadline requires.
         pressures: factor of the weight of harmful events, by the name of the harmed quantity.
     """
 
     blueprint: Blueprint
     gauges: Mapping[str, StateGauge]
-    marks: Mapping[str, StateGauge]
+    use_counters: Mapping[str, StateGauge]
     people: Mapping[str, str]
     actions: Mapping[str, str]
     events: Mapping[str, str]
-    timing: TimeScale
+    time_scale: TimeScale
     due: float
     pressures: Mapping[str, float]
 
@@ -346,20 +348,20 @@ class SizedBlueprint:
         """Return all identifiers in use."""
         return frozenset((*self.people.values(), *self.actions.values(), *self.events.values()))
 
-    def of_role(self, *roles: Role) -> list[StateGauge]:
+    def gauges_of_role(self, *roles: Role) -> list[StateGauge]:
         """Return the public gauges of these roles, in the order of the blueprint."""
         return [gauge for gauge in self.gauges.values() if gauge.is_public and gauge.role in roles]
 
-    def moves(self, flows: Iterable[Flow]) -> list[GaugeMove]:
+    def to_moves(self, flows: Iterable[Flow]) -> list[GaugeMove]:
         """Return flows as changes of gauges."""
         return [
             GaugeMove(self.gauges[flow.quantity], STEPS[flow.size] * (1 if flow.rises else -1))
             for flow in flows
         ]
 
-    def say(self, use: str, term: str) -> str:
+    def format_phrase(self, phrase_key: str, term: str) -> str:
         """Return a phrase filled with a term."""
-        return self.blueprint.phrases[use].format(a=term, b=term)
+        return self.blueprint.phrases[phrase_key].format(a=term, b=term)
 
 
 def build_sized_blueprint(
@@ -380,7 +382,7 @@ def build_sized_blueprint(
             one.name: StateGauge(one, scales[one.name], _parent_path(one, people))
             for one in blueprint.quantities
         },
-        marks={
+        use_counters={
             action.name: StateGauge(Quantity(action.name, Role.THREAT), QuantityScale(1, 0, 1), mine)
             for action in blueprint.actions
             if action.is_delayed or action.is_final
@@ -388,7 +390,7 @@ def build_sized_blueprint(
         people=people,
         actions=actions,
         events=assign_identifiers("e", [event.name for event in blueprint.events], taken),
-        timing=timing,
+        time_scale=timing,
         due=due,
         pressures=pressures,
     )

@@ -30,9 +30,9 @@ class AuthoringRequest:
         category: the requested category; None for any.
         categories: the names of all categories, in order.
         round: the number of the round, from 1.
-        least: the minimum number of tests.
-        most: the maximum number of tests.
-        existing: one line for each earlier test: its input and its expected output.
+        min_tests: the minimum number of tests.
+        max_tests: the maximum number of tests.
+        existing_lines: one line for each earlier test: its input and its expected output.
         survivors: mutants of the subject that no test detects, as `variants` accepts them.
         uncovered: ids of parts of the subject that no test reaches.
     """
@@ -40,14 +40,14 @@ class AuthoringRequest:
     category: str | None
     categories: tuple[str, ...]
     round: int = 1
-    least: int = 1
-    most: int = _DEFAULT_MAX_TESTS
-    existing: tuple[str, ...] = ()
+    min_tests: int = 1
+    max_tests: int = _DEFAULT_MAX_TESTS
+    existing_lines: tuple[str, ...] = ()
     survivors: tuple[Mapping[str, Any], ...] = ()
     uncovered: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, material: Mapping[str, Any], question: Mapping[str, Any]) -> AuthoringRequest:
+    def from_prompt(cls, material: Mapping[str, Any], question: Mapping[str, Any]) -> AuthoringRequest:
         """Parse a request with its material."""
         before = [*question.get("existing_tests", ()), *question.get("dropped", ())]
         lines = (_LINE.fullmatch(line) for line in before)
@@ -62,14 +62,14 @@ class AuthoringRequest:
             tuple(one["target"] for one in question.get("uncovered", ())),
         )
 
-    def has(self, given: str) -> bool:
+    def has_test(self, given: str) -> bool:
         """Return True if an earlier test has this input; its line may be truncated."""
         text = " ".join(given.split())
         return any(
             line == text
             or line.startswith(f"{text} -> ")
             or (line.endswith(_CUT) and text.startswith(line.removesuffix(_CUT)))
-            for line in self.existing
+            for line in self.existing_lines
         )
 
 
@@ -100,19 +100,19 @@ class Candidate:
     """Candidate test.
 
     Attributes:
-        given: its input as readable text; unique among all candidates.
-        fits: the test categories it belongs to.
+        input_text: its input as readable text; unique among all candidates.
+        categories: the test categories it belongs to.
         gains: the requested targets it would reach.
         write: builds the rest of the test.
-        shows: what else it would reach; the first round of a category covers each of these.
+        labels: what else it would reach; the first round of a category covers each of these.
         size: its size; a smaller test is preferred.
     """
 
-    given: str
-    fits: frozenset[str]
+    input_text: str
+    categories: frozenset[str]
     gains: frozenset[str]
     write: Callable[[], CandidateDetails]
-    shows: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
     size: int = 1
 
 
@@ -122,23 +122,25 @@ def choose(sketches: Iterable[Candidate], asked: AuthoringRequest) -> list[dict[
     The first round is filled up with tests that show something new; later rounds only cover requested
     targets. If no candidate belongs to any known category, all candidates are eligible.
     """
-    left = [sketch for sketch in sketches if not asked.has(sketch.given)]
-    if asked.category is not None and any(sketch.fits.intersection(asked.categories) for sketch in left):
-        left = [sketch for sketch in left if asked.category in sketch.fits]
+    left = [sketch for sketch in sketches if not asked.has_test(sketch.input_text)]
+    if asked.category is not None and any(
+        sketch.categories.intersection(asked.categories) for sketch in left
+    ):
+        left = [sketch for sketch in left if asked.category in sketch.categories]
     tests: list[dict[str, Any]] = []
     gained: frozenset[str] = frozenset()
     shown: frozenset[str] = frozenset()
-    while left and len(tests) < asked.most:
+    while left and len(tests) < asked.max_tests:
         best = max(
             left,
-            key=lambda one: (len(one.gains - gained) / (4 + one.size), len(one.shows - shown), -one.size),
+            key=lambda one: (len(one.gains - gained) / (4 + one.size), len(one.labels - shown), -one.size),
         )
-        is_filling = asked.round == 1 and len(tests) < asked.least
-        if not best.gains - gained and not (is_filling and best.shows - shown):
+        is_filling = asked.round == 1 and len(tests) < asked.min_tests
+        if not best.gains - gained and not (is_filling and best.labels - shown):
             break
-        left = [one for one in left if one.given != best.given]
+        left = [one for one in left if one.input_text != best.input_text]
         gained |= best.gains
-        shown |= best.shows
+        shown |= best.labels
         tests.append(_build_test(best, asked))
     return tests
 
@@ -147,9 +149,9 @@ def _build_test(sketch: Candidate, asked: AuthoringRequest) -> dict[str, Any]:
     written = sketch.write()
     test: dict[str, Any] = {"id": written.name[:_MAX_NAME].strip("_")}
     if asked.category is None:
-        named = (name for name in asked.categories if name in sketch.fits)
+        named = (name for name in asked.categories if name in sketch.categories)
         test["category"] = next(named, asked.categories[0])
-    test["input"] = sketch.given
+    test["input"] = sketch.input_text
     if written.body is not None:
         test["body"] = written.body
     return test | {

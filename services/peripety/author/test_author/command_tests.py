@@ -53,14 +53,14 @@ class StatedExample:
     """Example of a run.
 
     Attributes:
-        given: the input.
+        input_text: the input.
         out: the exact output; None if unspecified.
         exit_code: the exit code; None if unspecified.
         is_quoted: True if the input is quoted in the text, not only inferred from its position.
         is_input: True if the input is read from standard input.
     """
 
-    given: str
+    input_text: str
     out: str | None
     exit_code: int | None = None
     is_quoted: bool = True
@@ -124,7 +124,8 @@ def _unquote(text: str) -> tuple[str, bool]:
 
 
 _PIPED = re.compile(
-    r"(?:echo|printf)\s++(?P<flag>-n\s++|-e\s++)?+(?P<text>[^|]++)\|\s*+(?P<call>.+)", re.DOTALL
+    r"(?:echo|printf)\s++(?P<flag>-n\s++|-e\s++)?+(?P<text>[^|]++)\|\s*+(?P<call>.+)",
+    re.DOTALL,
 )
 _NUMBER_ARGUMENT = re.compile(r"-?\d+(?:\.\d+)?")
 _NO_CALL = frozenset(
@@ -132,7 +133,7 @@ _NO_CALL = frozenset(
         *("a", "an", "and", "any", "as", "be", "by", "each", "every", "for", "given", "if", "in", "is", "it"),
         *("must", "of", "on", "or", "program", "script", "should", "tool", "command", "that", "the", "then"),
         *("this", "to", "what", "when", "where", "which", "with"),
-    }
+    },
 )
 _STATED_CONFIDENCE = 0.95
 _INFERRED_CONFIDENCE = 0.7
@@ -154,7 +155,9 @@ class _ExpectedRun:
 
 
 def command_candidates(
-    task: str, subject: Mapping[str, Any], environment: Mapping[str, Any]
+    task: str,
+    subject: Mapping[str, Any],
+    environment: Mapping[str, Any],
 ) -> Iterator[Candidate]:
     """Yield tests of a command, stated examples first; every expectation is either stated or certain.
 
@@ -171,8 +174,8 @@ def command_candidates(
     seen: set[str] = set()
     for run in (*stated, *derived, *_argparse_runs(source)):
         sketch = _run_candidate(run)
-        if sketch.given not in seen:
-            seen.add(sketch.given)
+        if sketch.input_text not in seen:
+            seen.add(sketch.input_text)
             yield sketch
 
 
@@ -205,13 +208,15 @@ def _stated_runs(text: str, command: Sequence[str], known: set[str]) -> Iterator
 
 
 def _parse_call(
-    example: StatedExample, command: Sequence[str], known: set[str]
+    example: StatedExample,
+    command: Sequence[str],
+    known: set[str],
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the arguments and the input of an example; None if it does not call the command."""
     if example.is_input:
-        return ((), f"{_unescape_line_ends(example.given)}\n") if example.is_quoted else None
-    piped = _PIPED.fullmatch(example.given.removeprefix("$ "))
-    words = _split_words(piped["call"] if piped else example.given)
+        return ((), f"{_unescape_line_ends(example.input_text)}\n") if example.is_quoted else None
+    piped = _PIPED.fullmatch(example.input_text.removeprefix("$ "))
+    words = _split_words(piped["call"] if piped else example.input_text)
     if words is None:
         return None
     rest = _strip_command(words, command)
@@ -320,7 +325,10 @@ _INVALID_CALLS: tuple[tuple[re.Pattern[str], float, Callable[[_Calls, str], _Cal
     ),
     (
         _phrase_pattern(
-            r"not (?:a|an|numeric)\b", "non-?numeric", r"no (?:number|integer)s?\b", "invalid number"
+            r"not (?:a|an|numeric)\b",
+            "non-?numeric",
+            r"no (?:number|integer)s?\b",
+            "invalid number",
         ),
         _DERIVED_CONFIDENCE,
         _spoil_number,
@@ -389,7 +397,9 @@ _HIGH_CONFIDENCE, _MEDIUM_CONFIDENCE, _LOW_CONFIDENCE = 0.8, 0.65, 0.4
 
 
 def text_candidates(
-    task: str, environment: Mapping[str, Any], categories: Sequence[str]
+    task: str,
+    environment: Mapping[str, Any],
+    categories: Sequence[str],
 ) -> Iterator[Candidate]:
     """Yield tests in words, by descending confidence; a sentence without a checkable statement yields none.
 
@@ -404,11 +414,15 @@ def text_candidates(
             kinds = ("correctness", "anti_cheat") if number % 2 else ("correctness", "existence")
             why = "An example of the description does not hold."
             confidence = _HIGH_CONFIDENCE if example.is_quoted else _LOW_CONFIDENCE
-            yield _text_candidate(example.given, example.out or "nothing", why, confidence, *kinds)
+            yield _text_candidate(example.input_text, example.out or "nothing", why, confidence, *kinds)
     for tool in environment.get("prohibited_tools", ()):
         why = "A prohibited tool is used."
         yield _text_candidate(
-            f"Look for any use of {tool}", "No use of it.", why, _HIGH_CONFIDENCE, "anti_cheat"
+            f"Look for any use of {tool}",
+            "No use of it.",
+            why,
+            _HIGH_CONFIDENCE,
+            "anti_cheat",
         )
     for sentence in sentences:
         yield from _limit_candidates(sentence)
@@ -418,7 +432,11 @@ def text_candidates(
         for one, other in islice(pairwise(stating), _MAX_PAIRS):
             given = f"One after the other: {_shorten(one)} Then: {_shorten(other)}"
             yield _text_candidate(
-                given, "Both hold.", "One breaks the other.", _LOW_CONFIDENCE, "integration"
+                given,
+                "Both hold.",
+                "One breaks the other.",
+                _LOW_CONFIDENCE,
+                "integration",
             )
 
 
@@ -439,7 +457,10 @@ def _limit_candidates(sentence: str) -> Iterator[Candidate]:
     while stated.bound is not None:
         bound = stated.bound
         yield from _candidates_around(
-            sentence, bound.operator, bound.number, f"{bound.operator} {bound.number:g}"
+            sentence,
+            bound.operator,
+            bound.number,
+            f"{bound.operator} {bound.number:g}",
         )
         stated = extract_literals(stated.text)
 
@@ -453,7 +474,11 @@ def _candidates_around(sentence: str, operator: str, number: float, limit: str) 
         told = f"{value:g}"
         given = f"Exactly {told}, given the limit: {_shorten(sentence)}"
         yield _text_candidate(
-            given, f"{told} {verdict} the limit ({limit.strip()}).", why, _MEDIUM_CONFIDENCE, "boundary"
+            given,
+            f"{told} {verdict} the limit ({limit.strip()}).",
+            why,
+            _MEDIUM_CONFIDENCE,
+            "boundary",
         )
 
 
@@ -464,23 +489,41 @@ def _duty_candidates(sentence: str) -> Iterator[Candidate]:
         given, then = case["case"] or case["case2"], case["then"] or case["then2"]
         why = "The consequence is missing."
         yield _text_candidate(
-            given.strip().rstrip("."), then.strip(), why, _HIGH_CONFIDENCE, "correctness", "integration"
+            given.strip().rstrip("."),
+            then.strip(),
+            why,
+            _HIGH_CONFIDENCE,
+            "correctness",
+            "integration",
         )
     if _NEVER.search(sentence):
         why = "A prohibition is violated."
         given = f"Try to get around: {sentence}"
         yield _text_candidate(
-            given, f"It still holds: {sentence}", why, _MEDIUM_CONFIDENCE, "correctness", "anti_cheat"
+            given,
+            f"It still holds: {sentence}",
+            why,
+            _MEDIUM_CONFIDENCE,
+            "correctness",
+            "anti_cheat",
         )
     elif not case and _MUST.search(sentence):
         why = "A required behaviour is missing."
         yield _text_candidate(
-            f"A usual case of: {sentence}", sentence, why, _MEDIUM_CONFIDENCE, "correctness"
+            f"A usual case of: {sentence}",
+            sentence,
+            why,
+            _MEDIUM_CONFIDENCE,
+            "correctness",
         )
     for name in _CODE.findall(sentence):
         why = "It is missing, or has another name."
         yield _text_candidate(
-            f"Look for {name}", f"It is there: {sentence}", why, _MEDIUM_CONFIDENCE, "existence"
+            f"Look for {name}",
+            f"It is there: {sentence}",
+            why,
+            _MEDIUM_CONFIDENCE,
+            "existence",
         )
 
 

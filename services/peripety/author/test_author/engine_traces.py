@@ -40,12 +40,12 @@ class PlayCall:
     Attributes:
         action_id: the action.
         params: its parameters.
-        is_border: True if a parameter is at a bound, or beyond it.
+        is_boundary: True if a parameter is at a bound, or beyond it.
     """
 
     action_id: str
     params: Mapping[str, Any]
-    is_border: bool = False
+    is_boundary: bool = False
 
     def __str__(self) -> str:
         """Return it as readable text."""
@@ -101,13 +101,13 @@ def boundary_calls(action: Mapping[str, Any]) -> list[PlayCall]:
     found = [PlayCall(action["id"], usual)]
     for name, param in action["params"].items():
         found += (
-            PlayCall(action["id"], usual | {name: value}, is_border=True)
+            PlayCall(action["id"], usual | {name: value}, is_boundary=True)
             for value in _boundary_values(param)[1:]
         )
         without = {other: value for other, value in usual.items() if other != name}
-        found.append(PlayCall(action["id"], without, is_border=True))
+        found.append(PlayCall(action["id"], without, is_boundary=True))
     if usual:
-        found.append(PlayCall(action["id"], usual | {"no_such_parameter": 1}, is_border=True))
+        found.append(PlayCall(action["id"], usual | {"no_such_parameter": 1}, is_boundary=True))
     return found
 
 
@@ -165,28 +165,28 @@ class TracedTurn:
 
     Attributes:
         accepted: whether its action was accepted; None for a turn without an action.
-        event: the id of the random event; None without one.
-        status: `ongoing`, `won` or `lost`.
-        ending: the id of the ending; None without one.
+        event_id: the id of the random event; None without one.
+        status: `is_ongoing`, `won` or `lost`.
+        ending_id: the id of the ending; None without one.
         changed: the changed variables, in order.
-        shows: labels of its parts, such as `event a`.
+        labels: labels of its parts, such as `event a`.
         digest: hash of the state after it.
         tree: the state after it.
     """
 
     accepted: bool | None
-    event: str | None
+    event_id: str | None
     status: str
-    ending: str | None
+    ending_id: str | None
     changed: tuple[str, ...]
-    shows: frozenset[str]
+    labels: frozenset[str]
     digest: str
     tree: Any
 
     @property
     def outcome(self) -> tuple[bool | None, str | None, str, str | None]:
         """Return its visible result without the state."""
-        return self.accepted, self.event, self.status, self.ending
+        return self.accepted, self.event_id, self.status, self.ending_id
 
     def value(self, variable: str) -> Any:
         """Return the value of a variable."""
@@ -226,7 +226,9 @@ def trace(program: engine.Program, play: Play) -> tuple[TracedTurn, ...]:
 
 
 def find_difference(
-    turns: Sequence[TracedTurn], program: engine.Program, play: Play
+    turns: Sequence[TracedTurn],
+    program: engine.Program,
+    play: Play,
 ) -> TraceDifference | None:
     """Return the first difference on another scenario; None without one.
 
@@ -257,7 +259,10 @@ def find_difference(
 
 
 def _trace_turn(
-    state: engine.State, action_id: str | None, acted: engine.ActResult | None, stepped: engine.StepResult
+    state: engine.State,
+    action_id: str | None,
+    acted: engine.ActResult | None,
+    stepped: engine.StepResult,
 ) -> TracedTurn:
     changes = (*(() if acted is None else acted.changes), *stepped.changes)
     tree = state.tree()
@@ -325,7 +330,8 @@ _RULE_PATH_LENGTH = 2
 
 
 def mutate_document(
-    document: Mapping[str, Any], survivors: Iterable[Mapping[str, Any]]
+    document: Mapping[str, Any],
+    survivors: Iterable[Mapping[str, Any]],
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Yield each mutant with its description; mutants with an incomplete description are skipped.
 

@@ -39,13 +39,13 @@ class CandidateValue:
     """Candidate value of an argument.
 
     Attributes:
-        given: the value.
-        borders: JSON Pointers of boundaries, each with its side.
+        value: the value.
+        boundaries: JSON Pointers of boundaries, each with its side.
         is_disguised: True if it could be mistaken for another value.
     """
 
-    given: Any
-    borders: frozenset[str] = frozenset()
+    value: Any
+    boundaries: frozenset[str] = frozenset()
     is_disguised: bool = False
 
 
@@ -86,7 +86,8 @@ def values_around_number(number: Any, place: str) -> Iterator[CandidateValue]:
     elif isinstance(number, str):
         yield CandidateValue(f"{number}x", is_disguised=True)
         yield CandidateValue(
-            number.upper() if number != number.upper() else number.lower(), is_disguised=True
+            number.upper() if number != number.upper() else number.lower(),
+            is_disguised=True,
         )
 
 
@@ -107,7 +108,9 @@ def values_around_entry(kind: str, entry: str, place: str) -> Iterator[Candidate
                 yield CandidateValue(f"{whole}/../elsewhere", outside, is_disguised=True)
                 yield CandidateValue(f"{whole}/./inner", inside, is_disguised=True)
                 yield CandidateValue(
-                    f"{parent}/elsewhere/..{whole.removeprefix(parent)}/inner", inside, is_disguised=True
+                    f"{parent}/elsewhere/..{whole.removeprefix(parent)}/inner",
+                    inside,
+                    is_disguised=True,
                 )
                 yield CandidateValue(whole.upper(), is_disguised=True)
             yield CandidateValue("/elsewhere/example", is_disguised=False)
@@ -117,13 +120,18 @@ def values_around_entry(kind: str, entry: str, place: str) -> Iterator[Candidate
             yield CandidateValue(entry, on)
             yield CandidateValue(f"{entry}-next", is_disguised=True)
             yield CandidateValue(
-                entry.upper() if entry != entry.upper() else entry.lower(), is_disguised=True
+                entry.upper() if entry != entry.upper() else entry.lower(),
+                is_disguised=True,
             )
             yield CandidateValue("something-else")
 
 
 def _values_around_host(
-    kind: str, entry: str, on: frozenset[str], inside: frozenset[str], outside: frozenset[str]
+    kind: str,
+    entry: str,
+    on: frozenset[str],
+    inside: frozenset[str],
+    outside: frozenset[str],
 ) -> Iterator[CandidateValue]:
     local, _, pattern = entry.rpartition("@")
     who = _SOMEONE if local in {"", "*"} else local
@@ -157,13 +165,13 @@ class CandidateRequest:
 
     Attributes:
         request: the request.
-        borders: JSON Pointers of boundaries, each with its side.
-        fits: the test categories it belongs to, independent of the decision.
+        boundaries: JSON Pointers of boundaries, each with its side.
+        categories: the test categories it belongs to, independent of the decision.
     """
 
     request: ToolRequest
-    borders: frozenset[str] = frozenset()
-    fits: frozenset[str] = frozenset()
+    boundaries: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         """Return it as readable text."""
@@ -181,7 +189,8 @@ class _CandidateArgument:
 
 
 def generate_requests(
-    document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]
+    document: Mapping[str, Any],
+    rules: Sequence[Mapping[str, Any]],
 ) -> Iterator[CandidateRequest]:
     """Yield valid requests for each tool of a policy, simplest first, without duplicates.
 
@@ -210,7 +219,7 @@ def _tool_requests(
     every = tuple(role for held in roles for role in held)
     held_by = [*dict.fromkeys([*roles, every])]
     for number, row in enumerate(_argument_rows(arguments, plain, tool.get("input_schema"))):
-        given = {name: value.given for name, value in row.items()}
+        given = {name: value.value for name, value in row.items()}
         # Roles are combined only with the first values; all combinations would be too many.
         for held in held_by if number < _MAX_ROWS_PER_ROLE else ((),):
             request = ToolRequest(tool["server_name"], tool["tool_name"], given, held)
@@ -225,7 +234,7 @@ def _argument_rows(
     """Yield argument values that satisfy the schema of the tool."""
 
     def is_taken(row: Mapping[str, CandidateValue]) -> bool:
-        given = {name: value.given for name, value in row.items()}
+        given = {name: value.value for name, value in row.items()}
         return schema is None or not validate_against_schema(schema, given, linear=True)
 
     yield from filter(is_taken, [plain])
@@ -245,9 +254,10 @@ def _argument_rows(
 
 
 def _collect_tags(
-    row: Mapping[str, CandidateValue], plain: Mapping[str, CandidateValue]
+    row: Mapping[str, CandidateValue],
+    plain: Mapping[str, CandidateValue],
 ) -> tuple[frozenset[str], frozenset[str]]:
-    borders = frozenset().union(*(value.borders for value in row.values()))
+    borders = frozenset().union(*(value.boundaries for value in row.values()))
     fits = {"boundary"} if borders else set()
     if len(row) < len(plain) or any(value.is_disguised for value in row.values()):
         fits.add("evasion")
@@ -255,7 +265,9 @@ def _collect_tags(
 
 
 def _candidate_arguments(
-    tool: Mapping[str, Any], document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]
+    tool: Mapping[str, Any],
+    document: Mapping[str, Any],
+    rules: Sequence[Mapping[str, Any]],
 ) -> Iterator[_CandidateArgument]:
     """Yield the arguments from schema, roles and rules, with candidate values for each."""
     properties = (tool.get("input_schema") or {}).get("properties") or {}
@@ -275,7 +287,7 @@ def _candidate_arguments(
             values += values_around_entry(kind, entry, place)
         if schema.get("type") == "array":
             values = [*_list_values(values)]
-        elif not values or not isinstance(values[0].given, str | int | float | bool):
+        elif not values or not isinstance(values[0].value, str | int | float | bool):
             values.insert(0, CandidateValue(_PLAIN_VALUE))
         if not schema and name in of_roles:
             # Without a schema, the argument may also be a list.
@@ -287,24 +299,26 @@ def _merge_values(values: Iterable[CandidateValue]) -> Iterator[CandidateValue]:
     """Merge duplicate values and their boundaries."""
     merged: dict[str, CandidateValue] = {}
     for value in values:
-        key = json.dumps(value.given)
+        key = json.dumps(value.value)
         same = merged.get(key, value)
-        merged[key] = replace(same, borders=same.borders | value.borders)
+        merged[key] = replace(same, boundaries=same.boundaries | value.boundaries)
     return iter(merged.values())
 
 
 def _list_values(values: Sequence[CandidateValue]) -> Iterator[CandidateValue]:
     """Yield lists with one value, with two adjacent values, and the empty list."""
-    single = [value for value in values if not isinstance(value.given, list)]
+    single = [value for value in values if not isinstance(value.value, list)]
     for value in single or [CandidateValue(_PLAIN_VALUE)]:
-        yield CandidateValue([value.given], value.borders, value.is_disguised)
+        yield CandidateValue([value.value], value.boundaries, value.is_disguised)
     for one, other in pairwise(single):
-        yield CandidateValue([one.given, other.given], one.borders | other.borders, is_disguised=True)
+        yield CandidateValue([one.value, other.value], one.boundaries | other.boundaries, is_disguised=True)
     yield CandidateValue([], is_disguised=True)
 
 
 def _find_entries(
-    roles: set[str], document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]
+    roles: set[str],
+    document: Mapping[str, Any],
+    rules: Sequence[Mapping[str, Any]],
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the pointer, kind and text of each matcher entry for the roles."""
     lists = document.get("lists") or {}
@@ -322,12 +336,13 @@ def _find_entries(
                     elif entry not in seen and entry[1:] in lists:
                         seen.add(entry)
                         waiting.append(
-                            (format_pointer(("lists", entry[1:], "values")), lists[entry[1:]]["values"])
+                            (format_pointer(("lists", entry[1:], "values")), lists[entry[1:]]["values"]),
                         )
 
 
 def _rules_with_paths(
-    document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]
+    document: Mapping[str, Any],
+    rules: Sequence[Mapping[str, Any]],
 ) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
     invariants = len(document.get("invariants") or ())
     for index, rule in enumerate(rules):
@@ -335,7 +350,9 @@ def _rules_with_paths(
 
 
 def _find_comparands(
-    document: Mapping[str, Any], rules: Sequence[Mapping[str, Any]], tool: Mapping[str, Any]
+    document: Mapping[str, Any],
+    rules: Sequence[Mapping[str, Any]],
+    tool: Mapping[str, Any],
 ) -> Iterator[tuple[str, str, Any]]:
     """Yield each argument in an expression, with the pointer to the compared value, and the value."""
     for at, rule in _rules_with_paths(document, rules):
@@ -425,9 +442,9 @@ def _find_reaching(
 ) -> Iterator[int]:
     """Yield the indices of the requests that reach a part of a policy."""
     kind, _, path = target.partition(":")
-    deciding = policy.deciding(prepared)
+    deciding = policy.find_deciding_rules(prepared)
     if kind == "boundary":
-        yield from (number for number, request in enumerate(requests) if path in request.borders)
+        yield from (number for number, request in enumerate(requests) if path in request.boundaries)
         return
     try:
         index, part = _find_rule(policy, path)
@@ -438,7 +455,7 @@ def _find_reaching(
         return
     if part is None:
         return
-    (holds,) = policy.matches(prepared, [{**policy.rules[index], "when": part}])
+    (holds,) = policy.match_rules(prepared, [{**policy.rules[index], "when": part}])
     wanted = path.endswith("/true")
     for number, by in enumerate(deciding):
         is_asked = by in {-1, index} or by > index
@@ -464,16 +481,19 @@ def _find_rule(policy: engine.Policy, path: str) -> tuple[int, Mapping[str, Any]
 
 
 def _request_candidate(
-    request: CandidateRequest, decided: engine.DecisionResult, gains: frozenset[str], why: str
+    request: CandidateRequest,
+    decided: engine.DecisionResult,
+    gains: frozenset[str],
+    why: str,
 ) -> Candidate:
     decision = decided.decision.value
     by = decided.rule_id or "no rule"
     return Candidate(
         str(request),
-        frozenset({_OF_DECISION[decision], *request.fits}),
+        frozenset({_OF_DECISION[decision], *request.categories}),
         gains,
         partial(_write_request_test, request, decision, by, why),
-        frozenset({f"{by} {request.request.tool_name} {next(iter(sorted(request.fits)), '')}"}),
+        frozenset({f"{by} {request.request.tool_name} {next(iter(sorted(request.categories)), '')}"}),
         len(str(request)),
     )
 

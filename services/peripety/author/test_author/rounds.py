@@ -40,7 +40,7 @@ def write_tests(material: Mapping[str, Any], question: Mapping[str, Any]) -> lis
     Raises:
         PeripetyError: the engine rejects the document under test.
     """
-    asked = AuthoringRequest.of(material, question)
+    asked = AuthoringRequest.from_prompt(material, question)
     return choose(_candidates_for(material, asked), asked)
 
 

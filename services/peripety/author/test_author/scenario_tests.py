@@ -53,7 +53,7 @@ class _CompiledMutant:
         return str(self.survivor["mutant"])
 
     @property
-    def is_border(self) -> bool:
+    def is_boundary_mutant(self) -> bool:
         """Return True if it mutates a bound of a condition or a range."""
         before, path = self.survivor.get("before"), mutated_path(self.survivor)
         is_number = isinstance(before, int | float) and not isinstance(before, bool)
@@ -61,7 +61,7 @@ class _CompiledMutant:
             is_number or "comparison" in self.name
         )
 
-    def may_show_in(self, play: Play) -> bool:
+    def may_be_detected_by(self, play: Play) -> bool:
         """Return True if a play may detect it: a mutant of an action needs a call of the action."""
         match parse_pointer(mutated_path(self.survivor)):
             case ["actions", index, *_]:
@@ -115,7 +115,10 @@ def _target_label(document: Mapping[str, Any], target: str) -> str:
 
 
 def _iter_probes(
-    document: Mapping[str, Any], plays: Sequence[Play], asked: AuthoringRequest, left: Mapping[str, int]
+    document: Mapping[str, Any],
+    plays: Sequence[Play],
+    asked: AuthoringRequest,
+    left: Mapping[str, int],
 ) -> Iterator[Play]:
     """Yield plays that insert each action with unreached targets at every turn of the known plays."""
     paths = [(mutated_path(survivor), survivor["mutant"]) for survivor in asked.survivors]
@@ -132,23 +135,26 @@ def _iter_probes(
 
 
 def _play_candidates(
-    program: engine.Program, play: Play, wrong: Sequence[_CompiledMutant], wanted: Mapping[str, str]
+    program: engine.Program,
+    play: Play,
+    wrong: Sequence[_CompiledMutant],
+    wanted: Mapping[str, str],
 ) -> Iterator[Candidate]:
     """Yield the tests of a play: one up to each turn that shows something new."""
     turns = trace(program, play)
     differing: dict[str, TraceDifference] = {}
     borders: set[int] = set()
     for one in wrong:
-        found = find_difference(turns, one.program, play) if one.may_show_in(play) else None
+        found = find_difference(turns, one.program, play) if one.may_be_detected_by(play) else None
         if found is not None:
             differing[one.name] = found
-            if one.is_border:
+            if one.is_boundary_mutant:
                 borders.add(found.turn)
     told_of = {one.name: one.survivor for one in wrong}
     shown: set[str] = set()
     for index, turn in enumerate(turns):
         here = [name for name, found in differing.items() if found.turn == index]
-        new = turn.shows - shown
+        new = turn.labels - shown
         shown |= new
         is_last = index + 1 == len(turns)
         if not new and not here and not is_last:
@@ -157,8 +163,8 @@ def _play_candidates(
         gains = {wanted[show] for show in shown if show in wanted} | {*reached}
         cut = Play(play.turns[: index + 1], play.seed)
         call = cut.turns[-1]
-        fits = {_KIND.get(show.partition(" ")[0], "endings") for show in turn.shows}
-        if index in borders or (call is not None and call.is_border):
+        fits = {_KIND.get(show.partition(" ")[0], "endings") for show in turn.labels}
+        if index in borders or (call is not None and call.is_boundary):
             fits.add("boundary")
         told = here or reached[:1]
         why = (
@@ -170,13 +176,16 @@ def _play_candidates(
             frozenset(fits),
             frozenset(gains),
             partial(_write_play_test, cut, turns, watch, why),
-            frozenset(turn.shows | ({str(call)} if call is not None and call.is_border else set())),
+            frozenset(turn.labels | ({str(call)} if call is not None and call.is_boundary else set())),
             index + 1,
         )
 
 
 def _write_play_test(
-    play: Play, turns: Sequence[TracedTurn], watch: Mapping[int, Sequence[str]], why: str
+    play: Play,
+    turns: Sequence[TracedTurn],
+    watch: Mapping[int, Sequence[str]],
+    why: str,
 ) -> CandidateDetails:
     """Return a test that expects the changed values and the run status of each turn."""
     steps = []
@@ -187,11 +196,11 @@ def _write_play_test(
             {"===": [{"var": path}, turn.value(path)]} for path in islice(paths, _MAX_EXPECTED)
         ]
         holds.append({"===": [{"var": "status"}, turn.status]})
-        if turn.ending is not None:
-            holds.append({"===": [{"var": "ending"}, turn.ending]})
-        holds.append({"===": [{"var": "event"}, turn.event]})
+        if turn.ending_id is not None:
+            holds.append({"===": [{"var": "ending"}, turn.ending_id]})
+        holds.append({"===": [{"var": "event"}, turn.event_id]})
         actions = [] if call is None else [{"action_id": call.action_id, "params": dict(call.params)}]
         steps.append({"actions": actions, "accepted": turn.accepted, "expect": {"and": holds}})
     last = turns[len(play.turns) - 1]
-    name = "_".join(sorted(last.shows)).replace(" ", "_").lower() or "waiting"
+    name = "_".join(sorted(last.labels)).replace(" ", "_").lower() or "waiting"
     return CandidateDetails(name, why, None, {"seed": play.seed, "steps": steps})

@@ -65,28 +65,29 @@ class _Phrase:
     @property
     def words(self) -> set[str]:
         """Return the words that no other phrase may share: its words, and its shortened text."""
-        return {token.folded for token in self.tokens} | {self.text}
+        return {token.casefolded for token in self.tokens} | {self.text}
 
 
-def analyze_text(text: str, *, at_least: int, at_most: int) -> TextAnalysis:
+def analyze_text(text: str, *, min_terms: int, max_terms: int) -> TextAnalysis:
     """Extract the keywords of a text; a text with too few words reuses them, each time with a letter."""
     visible = languages.clean_text(text[:_READ_LIMIT])
     tokens = tokenize(visible)
-    language = detect_language([token.folded for token in tokens])
+    language = detect_language([token.casefolded for token in tokens])
     phrases = list(_PhraseExtractor(tokens, language).phrases())
     player = _choose_phrases((phrase for phrase in phrases if phrase.is_player), 0, 1)
     others = _without_shared_words((phrase for phrase in phrases if phrase.people), player)
     people = _choose_phrases(others, 0, _MAX_PEOPLE)
     things = _without_shared_words(
-        (phrase for phrase in phrases if not phrase.people and not phrase.is_player), [*player, *people]
+        (phrase for phrase in phrases if not phrase.people and not phrase.is_player),
+        [*player, *people],
     )
-    terms = [phrase.text for phrase in _choose_phrases(things, at_least, at_most)]
+    terms = [phrase.text for phrase in _choose_phrases(things, min_terms, max_terms)]
     names = tuple(_name_people(people))
     roles = tuple(role.text for role in player)
     return TextAnalysis(
         title=_extract_title(visible),
         language=language,
-        terms=(*terms, *_lettered_terms(terms or names or roles, at_least - len(terms))),
+        terms=(*terms, *_lettered_terms(terms or names or roles, min_terms - len(terms))),
         people=names,
         player="".join(roles),
     )
@@ -116,19 +117,19 @@ class _PhraseExtractor:
     def __init__(self, tokens: Sequence[Token], language: Language) -> None:
         self._tokens = tokens
         self._language = language
-        self._counts = Counter(token.folded for token in tokens)
-        kinds = {token.folded: token.kind for token in tokens}
-        self._measures = set(self._found_measures())
-        self._carrying = {word for word, kind in kinds.items() if self._may_carry(word, kind)}
-        inner = [token for token in tokens if not token.opens_sentence and self._carries(token)]
-        capitals = sum(token.capitalised for token in inner)
+        self._counts = Counter(token.casefolded for token in tokens)
+        kinds = {token.casefolded: token.kind for token in tokens}
+        self._measures = set(self._find_measures())
+        self._carrying = {word for word, kind in kinds.items() if self._may_name_word(word, kind)}
+        inner = [token for token in tokens if not token.opens_sentence and self._may_name_thing(token)]
+        capitals = sum(token.is_capitalized for token in inner)
         # A capital does not mark a name if every noun, or most words, have one.
         self._capitals_tell = language.capitals == "names" and 2 * capitals < len(inner)
 
     def phrases(self) -> Iterator[_Phrase]:
         """Yield all phrases of the text, in order; words that rarely name a thing have a low salience."""
-        found = list(self._rows())
-        naming = [self._carries(row[0]) for row in found]
+        found = list(self._iter_rows())
+        naming = [self._may_name_thing(row[0]) for row in found]
         people = find_people(found, naming, self._language)
         player = find_player(found, naming, self._language)
         rows: list[list[Token]] = [[], *found, []]
@@ -136,54 +137,56 @@ class _PhraseExtractor:
         for place, (before, row, after) in enumerate(zip(rows, rows[1:], rows[2:], strict=False)):
             subject_seen = subject_seen and not row[0].opens_clause
             if place == player or place in people:
-                kept = self._kept(row)
+                kept = self._noun_part(row)
                 salience = self._salience(kept, announced=True)
                 yield _Phrase(tuple(kept), salience, people.get(place, 0), place == player)
                 subject_seen = True
             elif len(row) > _MAX_PHRASE:
                 yield from (_Phrase((token,), self._salience([token], announced=False)) for token in row)
-            elif self._carries(row[0]):
-                yield self._phrase(row, before[-1:], after[:1], subject=not subject_seen)
+            elif self._may_name_thing(row[0]):
+                yield self._build_phrase(row, before[-1:], after[:1], subject=not subject_seen)
                 subject_seen = True
             elif row[0].kind != languages.DIGIT:
-                word = row[0].folded
+                word = row[0].casefolded
                 stop = (
-                    word in self._language.stop | self._language.people.no_things | self._measures
+                    word in self._language.stop | self._language.people.non_noun_words | self._measures
                     or _is_short(word, row[0].kind)
                 )
                 yield _Phrase(tuple(row), _STOP if stop else _WEAK)
 
-    def _rows(self) -> Iterator[list[Token]]:
+    def _iter_rows(self) -> Iterator[list[Token]]:
         row: list[Token] = []
         for token in self._tokens:
-            if row and not self._joins(row[-1], token):
+            if row and not self._belong_together(row[-1], token):
                 yield row
                 row = []
             row.append(token)
         if row:
             yield row
 
-    def _joins(self, left: Token, right: Token) -> bool:
+    def _belong_together(self, left: Token, right: Token) -> bool:
         spelled = left.kind == right.kind == languages.LETTER and self._language.head != "none"
-        together = spelled and not right.opens_clause and self._carries(left) and self._carries(right)
-        return together and self._names(left) == self._names(right)
+        together = (
+            spelled and not right.opens_clause and self._may_name_thing(left) and self._may_name_thing(right)
+        )
+        return together and self._is_proper_name(left) == self._is_proper_name(right)
 
-    def _carries(self, token: Token) -> bool:
+    def _may_name_thing(self, token: Token) -> bool:
         """Return True if the word may name a thing."""
-        return token.folded in self._carrying
+        return token.casefolded in self._carrying
 
-    def _may_carry(self, word: str, kind: str) -> bool:
-        no_thing = self._language.stop | self._language.people.no_things | self._measures
+    def _may_name_word(self, word: str, kind: str) -> bool:
+        no_thing = self._language.stop | self._language.people.non_noun_words | self._measures
         if kind == languages.DIGIT or word in no_thing:
             return False
         return not (_is_short(word, kind) or self._is_weak(word))
 
-    def _found_measures(self) -> Iterator[str]:
+    def _find_measures(self) -> Iterator[str]:
         """Yield words for amounts and times, which do not name a thing; time units only after a number."""
         language, before = self._language, ""
         for token in self._tokens:
-            word = token.folded
-            if word in language.counting or (
+            word = token.casefolded
+            if word in language.counting_words or (
                 word in language.units and (before in language.numbers or before[:1].isdigit())
             ):
                 yield word
@@ -192,33 +195,40 @@ class _PhraseExtractor:
     def _is_weak(self, word: str) -> bool:
         return any(word.endswith(end) and len(word) >= len(end) + _STEM for end in self._language.weak)
 
-    def _names(self, token: Token) -> bool:
-        return self._capitals_tell and token.capitalised and not token.opens_sentence
+    def _is_proper_name(self, token: Token) -> bool:
+        return self._capitals_tell and token.is_capitalized and not token.opens_sentence
 
-    def _phrase(self, row: list[Token], before: list[Token], after: list[Token], *, subject: bool) -> _Phrase:
-        follows = "" if not after or after[0].opens_clause else after[0].folded
-        announced = bool(before) and before[0].folded in self._language.determiners
-        named = self._names(row[0])
+    def _build_phrase(
+        self,
+        row: list[Token],
+        before: list[Token],
+        after: list[Token],
+        *,
+        subject: bool,
+    ) -> _Phrase:
+        follows = "" if not after or after[0].opens_clause else after[0].casefolded
+        announced = bool(before) and before[0].casefolded in self._language.determiners
+        named = self._is_proper_name(row[0])
         if subject and not named and follows not in self._language.auxiliaries:
             # "the a b." and "a b the c": the row at the start of a clause mostly ends with the verb of its
             # subject.
             whole_clause = row[0].opens_clause and not follows
             row = row if whole_clause else row[:-1] or row
-        kept = self._kept(row)
+        kept = self._noun_part(row)
         return _Phrase(tuple(kept), self._salience(kept, announced=announced), int(named))
 
-    def _kept(self, row: list[Token]) -> list[Token]:
+    def _noun_part(self, row: list[Token]) -> list[Token]:
         """Return the part of a row that names the thing."""
         if self._language.capitals == "nouns":
-            row = [token for token in row if token.capitalised] or row
+            row = [token for token in row if token.is_capitalized] or row
         return row[-_PHRASE_WORDS:] if self._language.head == "last" else row[:_PHRASE_WORDS]
 
     def _salience(self, row: list[Token], *, announced: bool) -> float:
-        repeated = sum(min(self._counts[token.folded], 4) - 1 for token in row) * 0.5
+        repeated = sum(min(self._counts[token.casefolded], 4) - 1 for token in row) * 0.5
         if self._language.head == "none":
             # Without a list of stop words, length is the only sign of a term.
             return repeated + min(len(row[0].text), 10) / 5
-        noun = self._language.capitals == "nouns" and row[-1].capitalised
+        noun = self._language.capitals == "nouns" and row[-1].is_capitalized
         return repeated + announced * 0.5 + (len(row) > 1) * 0.4 + noun * 1.0
 
 

@@ -84,12 +84,12 @@ class PersonWords:
     am: Sequence[Sequence[str]]
 
     @property
-    def no_things(self) -> AbstractSet[str]:
+    def non_noun_words(self) -> AbstractSet[str]:
         """Return the words that do not name a thing."""
-        return self.verbs | self.parties.keys()
+        return self.predicate_words | self.parties.keys()
 
     @property
-    def verbs(self) -> AbstractSet[str]:
+    def predicate_words(self) -> AbstractSet[str]:
         """Return the words for actions and states of persons."""
         return self.acts | self.wishes | self.sayings | self.states
 
@@ -123,7 +123,7 @@ class Language:
     capitals: str
     head: str
     stop: frozenset[str]
-    telling: frozenset[str]
+    identifying: frozenset[str]
     determiners: frozenset[str]
     auxiliaries: frozenset[str]
     weak: tuple[str, ...]
@@ -138,7 +138,7 @@ class Language:
     people: PersonWords
 
     @property
-    def counting(self) -> AbstractSet[str]:
+    def counting_words(self) -> AbstractSet[str]:
         """Return the words for amounts and times, which do not name a thing."""
         return self.numbers.keys() | self.moments.keys() | self.percent
 
@@ -164,7 +164,7 @@ def _parse_language(code: str, table: dict[str, Any]) -> Language:
         capitals=table["capitals"],
         head=table["head"],
         stop=stop,
-        telling=stop | frozenset(_WORD.findall(_SLOT.sub("", connecting.casefold()))),
+        identifying=stop | frozenset(_WORD.findall(_SLOT.sub("", connecting.casefold()))),
         determiners=frozenset(table["determiners"].split()),
         auxiliaries=frozenset(table["auxiliaries"].split()),
         weak=tuple(table["weak"].split()),
@@ -185,7 +185,9 @@ def _parse_person_words(table: Mapping[str, Any]) -> PersonWords:
     parties = {word: int(number) for word, number in _parse_pairs(said.pop("parties"))}
     am = tuple(tuple(words.split()) for words in said.pop("am"))
     return PersonWords(
-        parties=parties, am=am, **{name: frozenset(words.casefold().split()) for name, words in said.items()}
+        parties=parties,
+        am=am,
+        **{name: frozenset(words.casefold().split()) for name, words in said.items()},
     )
 
 
@@ -207,7 +209,9 @@ def detect_language(words: Sequence[str]) -> Language:
     A short text without a known word counts as English if it is plain ASCII, because most plain ASCII is
     English. A long text without known words is in an unsupported language.
     """
-    hits = {language.code: sum(word in language.telling for word in words) for language in load_languages()}
+    hits = {
+        language.code: sum(word in language.identifying for word in words) for language in load_languages()
+    }
     best = max(hits, key=lambda code: hits[code])
     if hits[best] <= (0 if len(words) <= _FEW_WORDS else _SHARE * len(words)):
         plain = len(words) <= _FEW_WORDS and all(word.isascii() for word in words)
@@ -356,13 +360,13 @@ class Token:
 
     Attributes:
         text: the word.
-        folded: the word in lower case.
+        casefolded: the word in lower case.
         kind: the class of its first character.
         gap: the classes of the characters before it.
     """
 
     text: str
-    folded: str
+    casefolded: str
     kind: str
     gap: str
 
@@ -377,7 +381,7 @@ class Token:
         return SENTENCE in self.gap
 
     @property
-    def capitalised(self) -> bool:
+    def is_capitalized(self) -> bool:
         """Return True if only its first letter is a capital."""
         return self.text[0].isupper() and self.text[1:2].islower()
 

@@ -25,7 +25,9 @@ _MAX_GROUP_SIZE = 3
 
 
 def find_people(
-    rows: Sequence[Sequence[Token]], names: Sequence[bool], language: Language
+    rows: Sequence[Sequence[Token]],
+    names: Sequence[bool],
+    language: Language,
 ) -> Mapping[int, int]:
     """Return the rows that name persons, with the number of persons of each.
 
@@ -37,7 +39,7 @@ def find_people(
     clause = _Grammar(rows, names, language)
     found: dict[int, int] = {}
     for place, name in enumerate(names):
-        if name and (person := clause.person(place)):
+        if name and (person := clause.find_person(place)):
             found.setdefault(*person)
     return found
 
@@ -62,62 +64,72 @@ class _Grammar:
         self._names = names
         self._language = language
         self._words = language.people
-        self._apart = language.people.links | language.people.joins | language.people.verbs
+        self._apart = language.people.links | language.people.joins | language.people.predicate_words
         self._counts = {
             **{word: number for word, number in language.numbers.items() if number > 0},
             **language.people.parties,
         }
 
-    def person(self, place: int) -> tuple[int, int] | None:
+    def find_person(self, place: int) -> tuple[int, int] | None:
         """Return the row of the person at a row, and the number of persons; None for a thing."""
-        following = self._word(place + 1)
+        following = self._word_at(place + 1)
         if following in self._words.who and not self._rows[place + 1][0].opens_sentence:
-            return place, self._alike(self._start(place), place)
+            return place, self._group_size(self._find_start(place), place)
         is_relative = following in self._words.relatives
         if is_relative and self._rows[place + 1][0].opens_sentence:
             return None
-        verb = self._verb(place + 1 + is_relative)
+        verb = self._find_verb(place + 1 + is_relative)
         if verb is None or self._is_inverted(verb, is_relative=is_relative):
             return None
-        if self._word(verb) in self._words.sayings and not (self._is_party(place) or self._goes_on(verb)):
+        if self._word_at(verb) in self._words.sayings and not (
+            self._is_group(place) or self._has_second_verb(verb)
+        ):
             return None
-        return (place, self._alike(self._start(place), place)) if is_relative else self._subject(place)
+        return (
+            (place, self._group_size(self._find_start(place), place))
+            if is_relative
+            else self._find_subject(place)
+        )
 
     def is_player(self, place: int) -> bool:
         """Return True if a row is the role of the player."""
         row = self._rows[place]
-        if any(token.folded in self._language.units for token in row):
+        if any(token.casefolded in self._language.units for token in row):
             return False
         before = place - 1
-        while place - before < _MAX_NOUN_DISTANCE and self._describes(before) and not self._opens(before + 1):
+        while (
+            place - before < _MAX_NOUN_DISTANCE
+            and self._may_describe(before)
+            and not self._opens_clause(before + 1)
+        ):
             before -= 1
-        if self._word(before) in self._words.articles and not self._opens(before + 1):
+        if self._word_at(before) in self._words.articles and not self._opens_clause(before + 1):
             before -= 1
-        elif self._language.capitals != "nouns" or not row[0].capitalised:
+        elif self._language.capitals != "nouns" or not row[0].is_capitalized:
             return False
-        return any(self._ends_in(before, said) for said in self._words.am)
+        return any(self._matches_sequence(before, said) for said in self._words.am)
 
-    def _describes(self, place: int) -> bool:
+    def _may_describe(self, place: int) -> bool:
         """Return True if the word can occur between an article and an occupation."""
-        word = self._word(place)
-        no_more = self._language.stop | self._language.counting
+        word = self._word_at(place)
+        no_more = self._language.stop | self._language.counting_words
         return word in self._words.sole or (bool(word) and not word.isdigit() and word not in no_more)
 
-    def _ends_in(self, place: int, said: Sequence[str]) -> bool:
+    def _matches_sequence(self, place: int, words: Sequence[str]) -> bool:
         """Return True if the word sequence ends at a row, in one clause with its successor."""
-        first = place - len(said) + 1
-        found = tuple(self._word(at) for at in range(first, place + 1))
+        first = place - len(words) + 1
+        found = tuple(self._word_at(at) for at in range(first, place + 1))
         inner = range(first + 1, place + 2)
-        return first >= 0 and found == tuple(said) and not any(self._opens(at) for at in inner)
+        return first >= 0 and found == tuple(words) and not any(self._opens_clause(at) for at in inner)
 
-    def _verb(self, place: int) -> int | None:
+    def _find_verb(self, place: int) -> int | None:
         """Return the row of a verb of persons, if only connecting words separate it from a row."""
         words, is_being = self._words, False
         doing = words.acts | words.sayings | words.wishes
         fitting = words.between | words.negations | self._language.auxiliaries
         for at in range(place, place + _MAX_VERB_DISTANCE):
-            word = self._word(at)
-            if not word or self._opens(at):
+            word = self._word_at(at)
+            if not word or self._opens_clause(at):
                 return None
             if word in words.be:
                 is_being = True
@@ -129,18 +141,18 @@ class _Grammar:
 
     def _is_negated(self, place: int, verb: int) -> bool:
         """Return True if a negation is between the subject and the word after the verb."""
-        return not self._words.negations.isdisjoint(self._between(place, verb + 2))
+        return not self._words.negations.isdisjoint(self._words_between(place, verb + 2))
 
     def _is_inverted(self, verb: int, *, is_relative: bool) -> bool:
         """Return True if the subject may follow the verb; then the words before the verb are its object."""
         telling = self._words.inverted | (self._language.determiners if is_relative else frozenset())
-        return self._word(verb + 1) in telling and not self._opens(verb + 1)
+        return self._word_at(verb + 1) in telling and not self._opens_clause(verb + 1)
 
-    def _goes_on(self, verb: int) -> bool:
+    def _has_second_verb(self, verb: int) -> bool:
         """Return True if another verb of persons follows: "refuses to speak"."""
         for at in range(verb + 1, verb + 1 + _MAX_VERB_CONTEXT):
-            word = self._word(at)
-            if not word or self._opens(at):
+            word = self._word_at(at)
+            if not word or self._opens_clause(at):
                 return False
             if word in self._words.acts | self._words.sayings:
                 return True
@@ -148,29 +160,29 @@ class _Grammar:
                 return False
         return False
 
-    def _subject(self, place: int) -> tuple[int, int] | None:
+    def _find_subject(self, place: int) -> tuple[int, int] | None:
         """Return the row of the subject noun, from its last row: in "the a of the b", the first noun."""
         before = self._words.joins | self._words.acts | self._words.sayings
         while True:
-            start = self._start(place)
-            left = self._word(start - 1)
-            if self._opens(start) or left in before:
-                return place, self._alike(start, place)
+            start = self._find_start(place)
+            left = self._word_at(start - 1)
+            if self._opens_clause(start) or left in before:
+                return place, self._group_size(start, place)
             whole = start - 2
-            if whole < 0 or left not in self._words.links or self._opens(start - 1):
+            if whole < 0 or left not in self._words.links or self._opens_clause(start - 1):
                 return None
             if not self._names[whole]:
                 # "two of the a": two persons.
-                is_counted = self._word(whole) in self._counts and self._opens(whole)
-                return (place, self._alike(whole, place)) if is_counted else None
+                is_counted = self._word_at(whole) in self._counts and self._opens_clause(whole)
+                return (place, self._group_size(whole, place)) if is_counted else None
             place = whole
 
-    def _start(self, place: int) -> int:
+    def _find_start(self, place: int) -> int:
         """Return the first row of the noun phrase that ends at a row."""
         start, at = place, place - 1
-        while at >= 0 and not self._opens(at + 1):
-            word = self._word(at)
-            if word in self._words.owning and at > 0 and self._names[at - 1] and not self._opens(at):
+        while at >= 0 and not self._opens_clause(at + 1):
+            word = self._word_at(at)
+            if word in self._words.owning and at > 0 and self._names[at - 1] and not self._opens_clause(at):
                 place = start = at = at - 1
             elif word in self._language.determiners or word in self._counts:
                 start = at
@@ -179,21 +191,23 @@ class _Grammar:
             at -= 1
         return start
 
-    def _alike(self, start: int, place: int) -> int:
+    def _group_size(self, start: int, place: int) -> int:
         """Return the number of persons that a row names, from the words before it."""
-        counts = [self._counts.get(word, 1) for word in self._between(start, place)]
+        counts = [self._counts.get(word, 1) for word in self._words_between(start, place)]
         return max((count for count in counts if count <= _MAX_GROUP_SIZE), default=1)
 
-    def _is_party(self, place: int) -> bool:
-        return any(word in self._words.parties for word in self._between(self._start(place), place))
+    def _is_group(self, place: int) -> bool:
+        return any(
+            word in self._words.parties for word in self._words_between(self._find_start(place), place)
+        )
 
-    def _between(self, start: int, place: int) -> list[str]:
-        return [self._word(at) for at in range(start, place)]
+    def _words_between(self, start: int, place: int) -> list[str]:
+        return [self._word_at(at) for at in range(start, place)]
 
-    def _opens(self, place: int) -> bool:
+    def _opens_clause(self, place: int) -> bool:
         return place >= len(self._rows) or self._rows[place][0].opens_clause
 
-    def _word(self, place: int) -> str:
+    def _word_at(self, place: int) -> str:
         """Return the word of a row without a name; empty for a row with a name or out of range."""
         inside = 0 <= place < len(self._rows) and not self._names[place]
-        return self._rows[place][0].folded if inside else ""
+        return self._rows[place][0].casefolded if inside else ""

@@ -62,14 +62,14 @@ def extract_facts(text: str, terms: Sequence[str], language: Language) -> Facts:
     hints: dict[str, str] = {}
     for part in _CLAUSE_END.split(languages.clean_text(text[:_READ_LIMIT]).casefold()):
         clause = _Clause(part, language)
-        spans.update(clause.spans())
+        spans.update(clause.find_spans())
         for term in terms:
-            place = clause.place(term)
+            place = clause.find_term(term)
             if place is None:
                 continue
-            if (amount := clause.amount(*place)) and term not in amounts:
+            if (amount := clause.find_amount(*place)) and term not in amounts:
                 amounts[term] = amount
-            if (hint := clause.hint(*place)) and term not in hints:
+            if (hint := clause.find_hint(*place)) and term not in hints:
                 hints[term] = hint
     return Facts(tuple(sorted(spans, reverse=True)), amounts, hints)
 
@@ -83,20 +83,20 @@ class _Clause:
         matches = list(_WORD.finditer(text))
         self._words = [match.group() for match in matches]
         self._ends = [match.end() for match in matches]
-        self._units = [self._unit(place) for place in range(len(matches))]
+        self._units = [self._find_unit(place) for place in range(len(matches))]
 
-    def spans(self) -> Iterator[float]:
+    def find_spans(self) -> Iterator[float]:
         """Yield the future time spans, in hours."""
         if not self._language.past.isdisjoint(self._words):
             return
         for place, word in enumerate(self._words):
             if word in self._language.moments:
                 yield self._language.moments[word]
-            number = self._number(place)
+            number = self._parse_number(place)
             if number and self._units[place]:
                 yield number * self._language.units[self._units[place]]
 
-    def place(self, term: str) -> tuple[int, int] | None:
+    def find_term(self, term: str) -> tuple[int, int] | None:
         """Return the positions of the first and last word of a term."""
         wanted = _WORD.findall(term.casefold())
         for start in range(len(self._words) - len(wanted) + 1 if wanted else 0):
@@ -104,22 +104,22 @@ class _Clause:
                 return start, start + len(wanted) - 1
         return None
 
-    def amount(self, first: int, last: int) -> float | None:
+    def find_amount(self, first: int, last: int) -> float | None:
         """Return the amount of a term: a number shortly before or after it, or a percentage."""
         for place in range(first - 1, max(first - 2 - _WORDS_BETWEEN, -1), -1):
-            number = self._number(place)
+            number = self._parse_number(place)
             if number and number > 1 and not self._units[place]:
-                is_share = self._words[place + 1] in self._percent()
+                is_share = self._words[place + 1] in self._find_percentage()
                 return None if is_share else number
         for place in range(last + 1, min(last + 1 + _NEAR, len(self._words) - 1)):
-            if self._words[place + 1] in self._percent():
-                return self._number(place)
+            if self._words[place + 1] in self._find_percentage():
+                return self._parse_number(place)
         # "a thing of 3,000": a number at the end of a clause counts the term before it.
         final = len(self._words) - 1
         is_close = last < final <= last + _WORDS_BETWEEN
-        return self._number(final) if is_close and self._words[final][0].isdigit() else None
+        return self._parse_number(final) if is_close and self._words[final][0].isdigit() else None
 
-    def hint(self, first: int, last: int) -> str | None:
+    def find_hint(self, first: int, last: int) -> str | None:
         """Return the hint nearest to the term."""
         near = [
             (min(abs(place - first), abs(place - last)), hint)
@@ -130,16 +130,16 @@ class _Clause:
         distance, hint = min(near, key=lambda found: found[0], default=(_NEAR + 1, None))
         return hint if distance <= _NEAR else None
 
-    def _percent(self) -> frozenset[str]:
+    def _find_percentage(self) -> frozenset[str]:
         return self._language.percent | {"%"}
 
-    def _number(self, place: int) -> float | None:
+    def _parse_number(self, place: int) -> float | None:
         word = self._words[place]
         if word in self._language.numbers:
             return self._language.numbers[word]
         return min(int(_GROUPING.sub("", word)), _MAX_AMOUNT) if _COUNT.fullmatch(word) else None
 
-    def _unit(self, place: int) -> str:
+    def _find_unit(self, place: int) -> str:
         """Return the longest time unit that follows a word; empty without one."""
         rest = self._text[self._ends[place] :].lstrip(_GAP)
         fitting = (unit for unit in self._language.units if rest.startswith(unit))
@@ -169,14 +169,14 @@ _EDGES = " .,:;!?-"
 def fit_name(text: str, limit: int) -> str:
     """Return the text as a name: one line, without special characters; empty if nothing remains."""
     name = truncate_graphemes(" ".join(_SPECIAL_CHARACTERS.sub(" ", clean_text(text)).split()), limit).strip(
-        _EDGES
+        _EDGES,
     )
     return name[:1].upper() + name[1:] if any(char.isalnum() for char in name) or not name.isascii() else ""
 
 
-def make_unique_name(name: str, taken: Iterable[str]) -> str:
+def make_unique_name(name: str, used_names: Iterable[str]) -> str:
     """Return the name, with the first number that makes it unique among the used names, ignoring case."""
-    used = {one.casefold() for one in taken}
+    used = {one.casefold() for one in used_names}
     number = 1
     unlike = name or "1"
     while unlike.casefold() in used:
@@ -205,7 +205,7 @@ class Term:
     amount: float | None = None
 
     @property
-    def counted(self) -> float | None:
+    def countable_amount(self) -> float | None:
         """Return the amount if it is large enough to count down."""
         return self.amount if self.amount is not None and self.amount >= _MIN_COUNTED else None
 
@@ -231,9 +231,9 @@ class TermSet:
     player: str = ""
 
 
-def extract_terms(text: str, *, at_least: int, at_most: int) -> TermSet:
+def extract_terms(text: str, *, min_terms: int, max_terms: int) -> TermSet:
     """Analyse a text; a text with too few words reuses them, each time with a letter."""
-    reading = analyze_text(text, at_least=at_least, at_most=at_most)
+    reading = analyze_text(text, min_terms=min_terms, max_terms=max_terms)
     known = extract_facts(text, reading.terms, reading.language)
     terms = tuple(
         Term(term, _PARTS.get(known.hints.get(term, "")), known.amounts.get(term)) for term in reading.terms

@@ -63,13 +63,15 @@ class ConsoleView:
     """
 
     def __init__(
-        self, out: Console, follow: Callable[[scenario_pb2.Progress], None] = lambda _: None
+        self,
+        out: Console,
+        follow: Callable[[scenario_pb2.Progress], None] = lambda _: None,
     ) -> None:
         self._out = out
         self._follow = follow
         self._prose_is_open = False
-        self._stage = scenario_pb2.STAGE_UNSPECIFIED
-        self._ways: Counter[str | None] = Counter()
+        self._current_step = scenario_pb2.STAGE_UNSPECIFIED
+        self._turns_by_resolution: Counter[str | None] = Counter()
 
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
         """Print an event of the generation."""
@@ -147,24 +149,26 @@ class ConsoleView:
         if kind == "accepted":
             self._line(f"\nTurn {event.turn}", "bold")
         self._lines(_format_event(event), _STYLES.get(kind or ""))
-        self._ways[_resolution_of(event)] += 1
+        self._turns_by_resolution[_resolution_of(event)] += 1
 
     def end(self, session: session_pb2.Session) -> None:
         """Print how the turns were resolved and the model usage."""
-        self._line(f"\n{_format_resolutions(self._ways)}{_format_used(session.usage)}")
+        self._line(f"\n{_format_resolutions(self._turns_by_resolution)}{_format_used(session.usage)}")
 
     def _progress(self, progress: scenario_pb2.Progress) -> None:
         stage = progress.stage
-        if stage != self._stage:
+        if stage != self._current_step:
             word = enum_word(scenario_pb2.Progress.DESCRIPTOR.fields_by_name["stage"], stage).replace(
-                "_", " "
+                "_",
+                " ",
             )
             self._line(f"  {word}: {printable(progress.message)}", "dim")
-        self._stage = stage
+        self._current_step = stage
         self._follow(progress)
 
     def _rebalanced(
-        self, moved: scenario_pb2.NumbersAdjusted | scenario_pb2.CompileScenarioResponse.Repaired
+        self,
+        moved: scenario_pb2.NumbersAdjusted | scenario_pb2.CompileScenarioResponse.Repaired,
     ) -> None:
         self._line(f"  missed its budget: {format_dry_run(moved.before)}", "yellow")
         self._lines(f"    {printable(edit.summary)}" for edit in moved.edits)

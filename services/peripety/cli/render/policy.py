@@ -57,7 +57,8 @@ def format_request(request: pb.PolicyRequest) -> str:
 
 
 def format_failures(
-    results: Iterable[pb.ScenarioResult], scenarios: dict[str, pb.PolicyScenario]
+    results: Iterable[pb.ScenarioResult],
+    scenarios: dict[str, pb.PolicyScenario],
 ) -> Iterator[str]:
     """Format failed scenarios: the expected and the actual decision.
 
@@ -173,14 +174,16 @@ class PolicyProgressView:
     """
 
     def __init__(
-        self, out: Console, follow: Callable[[pb.CompilePolicyResponse.Progress], None] = lambda _: None
+        self,
+        out: Console,
+        follow: Callable[[pb.CompilePolicyResponse.Progress], None] = lambda _: None,
     ) -> None:
         self._out = out
         self._follow = follow
         self._phase = pb.COMPILE_PHASE_UNSPECIFIED
         self._scenarios: dict[str, pb.PolicyScenario] = {}
 
-    def tell(self, event: pb.CompilePolicyResponse) -> None:
+    def show(self, event: pb.CompilePolicyResponse) -> None:
         """Print one event."""
         match event.WhichOneof("event"):
             case "progress":
@@ -190,7 +193,7 @@ class PolicyProgressView:
                 self._print(f"    {format_count(len(rules), 'rule')}")
                 self._findings(event.rules_written.findings)
             case "scenarios_written":
-                self._written(event.scenarios_written)
+                self._show_written(event.scenarios_written)
             case "verified":
                 passed, failed = event.verified.passed, event.verified.failed
                 self._print(f"    {passed:,} passed, {failed:,} failed", "yellow" if failed else "green")
@@ -198,7 +201,7 @@ class PolicyProgressView:
             case "decided":
                 self._print(format_audit_entry(event.decided))
             case "compiled":
-                self._compiled(event.compiled)
+                self._show_compiled(event.compiled)
             case "failed":
                 self._print(f"  given up{_format_used(event.failed.usage)}", "red")
 
@@ -208,13 +211,13 @@ class PolicyProgressView:
         self._phase = progress.phase
         self._follow(progress)
 
-    def _written(self, written: pb.CompilePolicyResponse.ScenariosWritten) -> None:
+    def _show_written(self, written: pb.CompilePolicyResponse.ScenariosWritten) -> None:
         self._scenarios |= {one.scenario_id: one for one in written.scenarios}
         used = _format_used(written.turn.usage) if written.HasField("turn") else ""
         if written.scenarios:
             self._print(f"    {format_sources(written.scenarios)}{used}")
 
-    def _compiled(self, compiled: pb.CompilePolicyResponse.Compiled) -> None:
+    def _show_compiled(self, compiled: pb.CompilePolicyResponse.Compiled) -> None:
         policy = compiled.policy
         rules = json.loads(policy.document)["rules"]
         cached = ", cached for the same input; no model was called" if compiled.from_cache else ""

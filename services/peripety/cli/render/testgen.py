@@ -191,7 +191,7 @@ def live_test_view(out: Console, target: int) -> Iterator[TestProgressView]:
         yield TestProgressView(out)
         return
     panel = _StatusPanel(target)
-    with Live(get_renderable=panel.drawn, console=out, transient=True):
+    with Live(get_renderable=panel.render, console=out, transient=True):
         yield TestProgressView(out, panel)
 
 
@@ -212,7 +212,7 @@ class _StatusPanel:
         """Show the latest reflection."""
         self._reflections = (*self._reflections, line)[-_REFLECTIONS:]
 
-    def drawn(self) -> RenderableType:
+    def render(self) -> RenderableType:
         """Return the current content of the panel."""
         lines = [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self._reflections]
         return Group(*lines, self._bar)
@@ -231,12 +231,12 @@ class TestProgressView:
     def __init__(self, out: Console, panel: _StatusPanel | None = None) -> None:
         self._out = out
         self._panel = panel
-        self._written = 0
-        self._doing = ""
-        self._floor: set[str] = set()
+        self._written_tests = 0
+        self._current_phase = ""
+        self._baseline_count: set[str] = set()
         self._categories: list[pb.Category] = []
 
-    def tell(self, event: pb.TestGenEvent) -> None:
+    def show(self, event: pb.TestGenEvent) -> None:
         """Print one event."""
         match event.WhichOneof("event"):
             case "start":
@@ -250,7 +250,7 @@ class TestProgressView:
             case "duplicate":
                 self._print(format_duplicate(event.duplicate), "dim")
             case "test_ran":
-                self._ran(event.test_ran)
+                self._show_result(event.test_ran)
             case "complete":
                 self._lines(format_stats(event.complete.stats, self._categories))
 
@@ -265,27 +265,27 @@ class TestProgressView:
     def _progress(self, progress: pb.TestGenEvent.Progress) -> None:
         doing = format_phase(progress)
         if self._panel is not None:
-            self._panel.progress(f"{doing}: {shorten(progress.status)}", self._written)
-            self._doing = doing
-        elif progress.round_number and doing != self._doing:
+            self._panel.progress(f"{doing}: {shorten(progress.status)}", self._written_tests)
+            self._current_phase = doing
+        elif progress.round_number and doing != self._current_phase:
             self._print(f"── {doing}", "dim")
-            self._doing = doing
+            self._current_phase = doing
 
     def _test(self, test: pb.GeneratedTest) -> None:
         if test.combinatorial:
-            self._floor.add(test.test_id)
+            self._baseline_count.add(test.test_id)
         else:
-            self._written += 1
+            self._written_tests += 1
         first, *others = format_card(test)
         self._print(first, "dim" if test.combinatorial else "bold")
         self._lines(others)
         if self._panel is not None:
-            self._panel.progress(self._doing, self._written)
+            self._panel.progress(self._current_phase, self._written_tests)
 
-    def _ran(self, ran: pb.TestGenEvent.TestRan) -> None:
+    def _show_result(self, ran: pb.TestGenEvent.TestRan) -> None:
         passed = ran.verdict.status == pb.TEST_STATUS_PASSED
         # Baseline tests are many and always pass, because they expect what the subject does.
-        if not (passed and ran.test_id in self._floor):
+        if not (passed and ran.test_id in self._baseline_count):
             style = "green" if ran.verdict.counts else "" if passed else "yellow"
             self._print(format_verdict(ran.test_id, ran.verdict), style)
 

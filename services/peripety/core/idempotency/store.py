@@ -100,11 +100,11 @@ class PendingResponse(Generic[_Result]):
 
     make: Callable[[AsyncConnection], Awaitable[_Result]]
 
-    def told(self, tell: Callable[[_Result], _Converted]) -> PendingResponse[_Converted]:
+    def map(self, convert: Callable[[_Result], _Converted]) -> PendingResponse[_Converted]:
         """Return the same pending change with its result converted by a function."""
 
         async def make(connection: AsyncConnection) -> _Converted:
-            return tell(await self.make(connection))
+            return convert(await self.make(connection))
 
         return PendingResponse(make)
 
@@ -118,9 +118,9 @@ class IdempotencyStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def once(
+    async def run_once(
         self,
         request_id: str,
         fingerprint: str,
@@ -145,9 +145,9 @@ class IdempotencyStore:
             ConflictError: another process completed the same request first; its responses are stored.
             NotFoundError: `after` is set, but no responses are stored.
         """
-        lock = self._under_way.setdefault(request_id, asyncio.Lock())
+        lock = self._locks.setdefault(request_id, asyncio.Lock())
         async with closing(work), lock:
-            async with self._database.read() as connection:
+            async with self._database.read_variable() as connection:
                 kept = await _find_responses(connection, request_id, fingerprint)
             if kept is None and after:
                 raise NotFoundError(
@@ -177,8 +177,11 @@ class IdempotencyStore:
                     done.append(response)
                     yield response
 
-    async def change_once(
-        self, request_id: str, fingerprint: str, change: Callable[[AsyncConnection], Awaitable[None]]
+    async def execute_once(
+        self,
+        request_id: str,
+        fingerprint: str,
+        change: Callable[[AsyncConnection], Awaitable[None]],
     ) -> None:
         """Make a change and record that its request was executed, in one transaction.
 
@@ -197,11 +200,13 @@ class IdempotencyStore:
 
 
 async def _find_responses(
-    connection: AsyncConnection, request_id: str, fingerprint: str
+    connection: AsyncConnection,
+    request_id: str,
+    fingerprint: str,
 ) -> list[bytes] | None:
     """Return the stored responses in order, or None if the request was not executed yet."""
     known = await connection.scalar(
-        select(_requests.c.fingerprint).where(_requests.c.request_id == request_id)
+        select(_requests.c.fingerprint).where(_requests.c.request_id == request_id),
     )
     if known is None:
         return None
@@ -213,13 +218,16 @@ async def _find_responses(
     rows = await connection.scalars(
         select(_responses.c.response)
         .where(_responses.c.request_id == request_id)
-        .order_by(_responses.c.sequence)
+        .order_by(_responses.c.sequence),
     )
     return list(rows)
 
 
 async def _store_responses(
-    connection: AsyncConnection, request_id: str, fingerprint: str, responses: Sequence[bytes]
+    connection: AsyncConnection,
+    request_id: str,
+    fingerprint: str,
+    responses: Sequence[bytes],
 ) -> None:
     """Store the responses to a request and delete expired ones."""
     now = time.time()
@@ -229,7 +237,7 @@ async def _store_responses(
     ]
     await connection.execute(delete(_requests).where(_requests.c.answer_time < now - _RETENTION_SECONDS))
     await connection.execute(
-        insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now)
+        insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now),
     )
     await connection.execute(insert(_responses), rows)
 
@@ -297,8 +305,11 @@ class RequestRecords:
         await connection.execute(delete(self._table).where(self._table.c.done < now - _RETENTION_MICROS))
         await connection.execute(
             insert(self._table).values(
-                request_id=request.request_id, digest=request.digest, done=now, **outcome
-            )
+                request_id=request.request_id,
+                digest=request.digest,
+                done=now,
+                **outcome,
+            ),
         )
 
 

@@ -40,20 +40,20 @@ class ResponseRecorder:
     """Recorder of response streams: converts events to responses and stores them.
 
     Args:
-        log: stores the responses.
-        last: names of the events that end their work.
+        store: stores the responses.
+        final_events: names of the events that end their work.
     """
 
-    def __init__(self, log: IdempotencyStore, last: Collection[str]) -> None:
-        self._log = log
-        self._last = frozenset(last)
+    def __init__(self, store: IdempotencyStore, final_events: Collection[str]) -> None:
+        self._store = store
+        self._final_events = frozenset(final_events)
 
-    async def answers(
+    async def stream(
         self,
         request: Any,
         work: AsyncIterator[_Event],
         respond: Callable[[_Event], _Message | PendingResponse[_Message]],
-        kind: type[_Message],
+        response_type: type[_Message],
     ) -> AsyncIterator[_Message]:
         """Yield the responses to a request, or replay them if the request was executed before.
 
@@ -69,17 +69,17 @@ class ResponseRecorder:
         """
         check_request_id(request.request_id)
         require_field(request.after_sequence >= 0, ".after_sequence", "must not be negative")
-        answer = self._log.once(
+        answer = self._store.run_once(
             request.request_id,
             _request_fingerprint(request),
-            self._encoded(work, respond),
+            self._encode(work, respond),
             after=request.after_sequence,
         )
         async with closing(answer) as responses:
             async for data in responses:
-                yield kind.FromString(data)
+                yield response_type.FromString(data)
 
-    async def change_once(self, request: Any, change: Callable[[AsyncConnection], Awaitable[None]]) -> None:
+    async def execute_once(self, request: Any, change: Callable[[AsyncConnection], Awaitable[None]]) -> None:
         """Make a change unless the same request has made it already.
 
         Args:
@@ -91,10 +91,12 @@ class ResponseRecorder:
             PeripetyError: errors of the store or of the change.
         """
         check_request_id(request.request_id)
-        await self._log.change_once(request.request_id, _request_fingerprint(request), change)
+        await self._store.execute_once(request.request_id, _request_fingerprint(request), change)
 
-    async def _encoded(
-        self, work: AsyncIterator[_Event], respond: Callable[[_Event], _Message | PendingResponse[_Message]]
+    async def _encode(
+        self,
+        work: AsyncIterator[_Event],
+        respond: Callable[[_Event], _Message | PendingResponse[_Message]],
     ) -> AsyncIterator[bytes | PendingResponse[bytes]]:
         """Yield events as numbered, encoded responses; the last one is pending."""
         sequence = 0
@@ -103,9 +105,9 @@ class ResponseRecorder:
                 response, sequence = respond(event), sequence + 1
                 numbered = partial(_encode_numbered, sequence)
                 if isinstance(response, PendingResponse):
-                    yield response.told(numbered)
-                elif response.WhichOneof("event") in self._last:
-                    yield PendingResponse(partial(_without_change, response)).told(numbered)
+                    yield response.map(numbered)
+                elif response.WhichOneof("event") in self._final_events:
+                    yield PendingResponse(partial(_without_change, response)).map(numbered)
                 else:
                     yield numbered(response)
 
@@ -127,5 +129,5 @@ def _request_fingerprint(request: Message) -> str:
     if "after_sequence" in same.DESCRIPTOR.fields_by_name:
         same.ClearField("after_sequence")
     return hashlib.sha256(
-        same.DESCRIPTOR.name.encode() + same.SerializeToString(deterministic=True)
+        same.DESCRIPTOR.name.encode() + same.SerializeToString(deterministic=True),
     ).hexdigest()

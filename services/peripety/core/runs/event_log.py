@@ -39,23 +39,23 @@ class RunEventBuffer(Generic[E]):
         self._events: deque[RecordedEvent[E]] = deque(maxlen=_MAX_EVENTS)
         self.news = asyncio.Event()
 
-    def add(self, events: Sequence[RecordedEvent[E]]) -> None:
+    def append(self, events: Sequence[RecordedEvent[E]]) -> None:
         """Append recorded events."""
         if events:
             self._events.extend(events)
-            self.tell()
+            self.notify()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the buffer, so that followers read the log, which may contain other events."""
         self._events.clear()
-        self.tell()
+        self.notify()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wake all followers."""
         self.news.set()
         self.news = asyncio.Event()
 
-    def after(self, sequence: int) -> list[RecordedEvent[E]] | None:
+    def since(self, sequence: int) -> list[RecordedEvent[E]] | None:
         """Return the events after a sequence, or None if they must be read from the log."""
         if not self._events or sequence < self._events[0].sequence - 1:
             return None
@@ -80,8 +80,8 @@ class RunEventWriter(Generic[E]):
         store: stores the log.
         run_id: id of the run.
         lease: returns a lease with a later expiry.
-        recent: receives the recorded events.
-        joined: merges two neighbouring events, or returns None to leave them separate.
+        buffer: receives the recorded events.
+        coalesce: merges two neighbouring events, or returns None to leave them separate.
     """
 
     def __init__(
@@ -89,26 +89,26 @@ class RunEventWriter(Generic[E]):
         store: RunStore[Any, E],
         run_id: str,
         lease: Callable[[], Lease],
-        recent: RunEventBuffer[E],
-        joined: Callable[[E, E], E | None],
+        buffer: RunEventBuffer[E],
+        coalesce: Callable[[E, E], E | None],
     ) -> None:
         self._store = store
         self._run_id = run_id
         self._lease = lease
-        self._recent = recent
-        self._joined = joined
-        self._told: list[E] = []
+        self._buffer = buffer
+        self._coalesce = coalesce
+        self._pending: list[E] = []
         self._news = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
         self._closed = False
 
-    def tell(self, event: E) -> None:
+    def append(self, event: E) -> None:
         """Buffer an event to be written soon."""
-        joined = self._joined(self._told[-1], event) if self._told else None
+        joined = self._coalesce(self._pending[-1], event) if self._pending else None
         if joined is None:
-            self._told.append(event)
+            self._pending.append(event)
         else:
-            self._told[-1] = joined
+            self._pending[-1] = joined
         self._news.set()
 
     async def commit(self, change: RunUpdate[E]) -> None:
@@ -118,23 +118,25 @@ class RunEventWriter(Generic[E]):
             LostLeaseError: another worker has the run, or the run has no more work to do.
             UnavailableError: the database cannot be written now.
         """
-        async with self._turn:
+        async with self._write_lock:
             if self._closed:
                 return
-            told, self._told = self._told, []
+            told, self._pending = self._pending, []
             self._news.clear()
-            recorded = await self._store.record(
-                self._run_id, self._lease(), replace(change, events=(*told, *change.events))
+            recorded = await self._store.append_events(
+                self._run_id,
+                self._lease(),
+                replace(change, events=(*told, *change.events)),
             )
             if change.state is not None:
                 # The lease was released with the state: `keep` has nothing more to do.
                 self._closed = True
                 self._news.set()
-                self._recent.forget()
+                self._buffer.clear()
             else:
-                self._recent.add(recorded)
+                self._buffer.append(recorded)
 
-    async def keep(self) -> None:
+    async def renew_lease(self) -> None:
         """Write buffered events and renew the lease until the run ends or waits.
 
         Raises:

@@ -64,39 +64,43 @@ class RunStore(ABC, Generic[R, E]):
         self._runs = tables.runs
         self._events = tables.events
         self._now = now
-        self._log = RequestRecords(tables.requests, now)
+        self._request_records = RequestRecords(tables.requests, now)
         # Statements used by every write are built once: building takes as long as executing.
         columns = tables.runs.c
         self._find = select(
-            columns.run_id, columns.state, columns.last_sequence, columns.lease, columns.leased_until
+            columns.run_id,
+            columns.state,
+            columns.last_sequence,
+            columns.lease,
+            columns.leased_until,
         ).where(columns.run_id == bindparam("which"))
         self._insert = insert(tables.events)
         self._updates: dict[frozenset[str], Update] = {}
 
     @abstractmethod
-    def _row(self, run: R) -> dict[str, Any]:
+    def _run_columns(self, run: R) -> dict[str, Any]:
         """Return the extra columns of a new run, by name."""
 
     @abstractmethod
-    def _written(self, event: E) -> tuple[str, str]:
+    def _encode_event(self, event: E) -> tuple[str, str]:
         """Return the kind and the encoded body of an event."""
 
     @abstractmethod
-    async def _run(self, connection: AsyncConnection, row: Row[Any]) -> R:
+    async def _run_from_row(self, connection: AsyncConnection, row: Row[Any]) -> R:
         """Return the run of a row."""
 
     @abstractmethod
-    async def _event(self, connection: AsyncConnection, row: Row[Any]) -> E:
+    async def _event_from_row(self, connection: AsyncConnection, row: Row[Any]) -> E:
         """Return the event of a row."""
 
-    async def started_by(self, request: RequestKey) -> StartResult[R] | None:
+    async def find_by_request_id(self, request: RequestKey) -> StartResult[R] | None:
         """Return the run that a request has started or changed already, or None.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read() as connection:
-            return await self._done_by(connection, request)
+        async with self._database.read_variable() as connection:
+            return await self._find_request(connection, request)
 
     async def add(self, run: R, lease: Lease, request: RequestKey) -> StartResult[R]:
         """Store a new run that has work to do, unless its request was executed already.
@@ -114,13 +118,13 @@ class RunStore(ABC, Generic[R, E]):
             "updated": run.updated,
         }
         async with self._database.write(f"request {request.request_id}") as connection:
-            done = await self._done_by(connection, request)
+            done = await self._find_request(connection, request)
             if done is not None:
                 return done
             if (await connection.execute(self._find, {"which": run.run_id})).one_or_none() is not None:
                 raise request_id_reused_error()
-            await connection.execute(insert(self._runs).values(row | self._row(run)))
-            await self._log.record(connection, request, run_id=run.run_id, sequence=0)
+            await connection.execute(insert(self._runs).values(row | self._run_columns(run)))
+            await self._request_records.record(connection, request, run_id=run.run_id, sequence=0)
         return StartResult(run.run_id, 0, run)
 
     async def get(self, run_id: str) -> R:
@@ -129,16 +133,16 @@ class RunStore(ABC, Generic[R, E]):
         Raises:
             NotFoundError: the run does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await self._read(connection, run_id)
 
     async def last_sequence(self, run_id: str) -> int:
         """Return the sequence of the last event of a run; raise as `get` does."""
-        async with self._database.read() as connection:
-            last: int = (await self._row_of(connection, run_id)).last_sequence
+        async with self._database.read_variable() as connection:
+            last: int = (await self._load_row(connection, run_id)).last_sequence
         return last
 
-    async def log(self, run_id: str, after: int, limit: int) -> RunLog[E]:
+    async def read_log(self, run_id: str, after: int, limit: int) -> RunLog[E]:
         """Return at most `limit` events of a run after a sequence.
 
         Raises:
@@ -146,25 +150,27 @@ class RunStore(ABC, Generic[R, E]):
         """
         columns = self._events.c
         query = select(self._events).where(columns.run_id == run_id, columns.sequence > after)
-        async with self._database.read() as connection:
-            row = await self._row_of(connection, run_id)
+        async with self._database.read_variable() as connection:
+            row = await self._load_row(connection, run_id)
             found = (await connection.execute(query.order_by(columns.sequence).limit(limit))).all()
-            events = [RecordedEvent(one.sequence, await self._event(connection, one)) for one in found]
+            events = [
+                RecordedEvent(one.sequence, await self._event_from_row(connection, one)) for one in found
+            ]
         return RunLog(events, row.state == RUNNING, self._is_abandoned(row))
 
-    async def take(self, run_id: str, lease: Lease) -> R | None:
+    async def acquire_lease(self, run_id: str, lease: Lease) -> R | None:
         """Acquire the lease of an abandoned run; return None if the run is not abandoned.
 
         Raises:
             NotFoundError: the run does not exist.
         """
         async with self._database.write(f"run {run_id}") as connection:
-            if not self._is_abandoned(await self._row_of(connection, run_id)):
+            if not self._is_abandoned(await self._load_row(connection, run_id)):
                 return None
-            await self._update(connection, run_id, lease=lease.name, leased_until=lease.until)
+            await self._update_columns(connection, run_id, lease=lease.name, leased_until=lease.until)
             return await self._read(connection, run_id)
 
-    async def record(self, run_id: str, lease: Lease, change: RunUpdate[E]) -> list[RecordedEvent[E]]:
+    async def append_events(self, run_id: str, lease: Lease, change: RunUpdate[E]) -> list[RecordedEvent[E]]:
         """Append the events of the lease holder and renew the lease.
 
         Returns:
@@ -174,7 +180,7 @@ class RunStore(ABC, Generic[R, E]):
             LostLeaseError: the run has another holder or none.
         """
         async with self._database.write(f"run {run_id}") as connection:
-            row = await self._row_of(connection, run_id, missing=LostLeaseError())
+            row = await self._load_row(connection, run_id, missing=LostLeaseError())
             if row.lease != lease.name:
                 raise LostLeaseError
             await self._apply(connection, row, change, lease)
@@ -182,7 +188,7 @@ class RunStore(ABC, Generic[R, E]):
             RecordedEvent(at, event) for at, event in enumerate(change.events, start=row.last_sequence + 1)
         ]
 
-    async def change(
+    async def update(
         self,
         run_id: str,
         request: RequestKey,
@@ -201,15 +207,20 @@ class RunStore(ABC, Generic[R, E]):
             NotFoundError: the run does not exist.
         """
         async with self._database.write(f"run {run_id}") as connection:
-            done = await self._done_by(connection, request)
+            done = await self._find_request(connection, request)
             if done is not None:
                 return done
             before = await self._read(connection, run_id)
-            await self._apply(connection, await self._row_of(connection, run_id), decide(before), lease)
-            await self._log.record(connection, request, run_id=run_id, sequence=before.last_sequence)
+            await self._apply(connection, await self._load_row(connection, run_id), decide(before), lease)
+            await self._request_records.record(
+                connection,
+                request,
+                run_id=run_id,
+                sequence=before.last_sequence,
+            )
             return StartResult(run_id, before.last_sequence, await self._read(connection, run_id))
 
-    async def release(self, run_id: str, lease: Lease) -> None:
+    async def release_lease(self, run_id: str, lease: Lease) -> None:
         """Release a lease, so that another worker can claim the run at once."""
         async with self._database.write(f"run {run_id}") as connection:
             mine = (self._runs.c.run_id == run_id) & (self._runs.c.lease == lease.name)
@@ -222,15 +233,15 @@ class RunStore(ABC, Generic[R, E]):
             NotFoundError: the run does not exist.
         """
         async with self._database.write(f"run {run_id}") as connection:
-            if await self._done_by(connection, request) is not None:
+            if await self._find_request(connection, request) is not None:
                 return
-            await self._row_of(connection, run_id)
+            await self._load_row(connection, run_id)
             await connection.execute(delete(self._runs).where(self._runs.c.run_id == run_id))
-            await self._log.record(connection, request, run_id=run_id, sequence=0)
+            await self._request_records.record(connection, request, run_id=run_id, sequence=0)
 
-    async def _newest(
+    async def _list_newest(
         self,
-        told: Iterable[ColumnElement[Any]],
+        selected: Iterable[ColumnElement[Any]],
         conditions: Iterable[ColumnElement[bool]],
         before: tuple[Any, ...] | None,
         limit: int,
@@ -244,22 +255,26 @@ class RunStore(ABC, Generic[R, E]):
             limit: maximum number of rows.
         """
         columns = (self._runs.c.created, self._runs.c.run_id)
-        query = select(*told).where(*conditions).order_by(*(one.desc() for one in columns))
+        query = select(*selected).where(*conditions).order_by(*(one.desc() for one in columns))
         if before is not None:
             query = query.where(tuple_(*columns) < before)
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return (await connection.execute(query.limit(limit))).all()
 
     async def _read(self, connection: AsyncConnection, run_id: str) -> R:
         found = await connection.execute(select(self._runs).where(self._runs.c.run_id == run_id))
-        return await self._run(connection, _require_row(found.one_or_none(), run_id))
+        return await self._run_from_row(connection, _require_row(found.one_or_none(), run_id))
 
-    async def _done_by(self, connection: AsyncConnection, request: RequestKey) -> StartResult[R] | None:
-        row = await self._log.find(connection, request)
+    async def _find_request(self, connection: AsyncConnection, request: RequestKey) -> StartResult[R] | None:
+        row = await self._request_records.find(connection, request)
         return None if row is None else StartResult(row.run_id, row.sequence)
 
     async def _apply(
-        self, connection: AsyncConnection, row: Row[Any], change: RunUpdate[E], lease: Lease | None
+        self,
+        connection: AsyncConnection,
+        row: Row[Any],
+        change: RunUpdate[E],
+        lease: Lease | None,
     ) -> None:
         state = change.state or row.state
         holder = lease if state == RUNNING else None
@@ -271,22 +286,25 @@ class RunStore(ABC, Generic[R, E]):
         }
         if change.events:
             rows = [
-                dict(zip(("kind", "body"), self._written(event), strict=True))
+                dict(zip(("kind", "body"), self._encode_event(event), strict=True))
                 | {"run_id": row.run_id, "sequence": sequence}
                 for sequence, event in enumerate(change.events, start=row.last_sequence + 1)
             ]
             await connection.execute(self._insert, rows)
             values |= {"last_sequence": row.last_sequence + len(rows), "updated": self._now()}
-        await self._update(connection, row.run_id, **values)
+        await self._update_columns(connection, row.run_id, **values)
 
-    async def _row_of(
-        self, connection: AsyncConnection, run_id: str, missing: Exception | None = None
+    async def _load_row(
+        self,
+        connection: AsyncConnection,
+        run_id: str,
+        missing: Exception | None = None,
     ) -> Row[Any]:
         found = await connection.execute(self._find, {"which": run_id})
         row: Row[Any] = _require_row(found.one_or_none(), run_id, missing)
         return row
 
-    async def _update(self, connection: AsyncConnection, run_id: str, **values: Any) -> None:
+    async def _update_columns(self, connection: AsyncConnection, run_id: str, **values: Any) -> None:
         named = frozenset(values)
         if named not in self._updates:
             changed = update(self._runs).where(self._runs.c.run_id == bindparam("which"))

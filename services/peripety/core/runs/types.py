@@ -128,13 +128,13 @@ class RunLog(Generic[E]):
 
     Attributes:
         events: in order.
-        running: True if the run had work to do when the events were read.
-        abandoned: True if the run has work to do and no worker holds its lease.
+        is_running: True if the run had work to do when the events were read.
+        is_abandoned: True if the run has work to do and no worker holds its lease.
     """
 
     events: list[RecordedEvent[E]]
-    running: bool
-    abandoned: bool
+    is_running: bool
+    is_abandoned: bool
 
 
 _ERRORS = {error.kind.value: error for error in PeripetyError.__subclasses__()}

@@ -47,7 +47,7 @@ class RunClient(Generic[R, E]):
     """
 
     def __init__(self, store: RunStore[R, E], workers: RunWorker[R, E]) -> None:
-        self._durable = store
+        self._store = store
         self._workers = workers
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncIterator[RecordedEvent[E]]:
@@ -60,22 +60,22 @@ class RunClient(Generic[R, E]):
             UnavailableError: the server is stopping; another process can follow the run.
         """
         while True:
-            recent = self._workers.recent_of(run_id)
+            recent = self._workers.buffer_for(run_id)
             news = None if recent is None else recent.news
-            told = None if recent is None else recent.after(after)
-            log = await self._durable.log(run_id, after, _EVENTS_PER_PAGE) if told is None else None
+            told = None if recent is None else recent.since(after)
+            log = await self._store.read_log(run_id, after, _EVENTS_PER_PAGE) if told is None else None
             for recorded in told or (log.events if log else ()):
                 yield recorded
                 after = recorded.sequence
             if told or (log is not None and len(log.events) == _EVENTS_PER_PAGE):
                 continue
-            if log is not None and not log.running:
+            if log is not None and not log.is_running:
                 return
-            if self._workers.stopping:
+            if self._workers.is_stopping:
                 raise _stopping_error()
             if news is not None:
                 await news.wait()
-            elif not (log and log.abandoned and await self._workers.take_up(run_id)):
+            elif not (log and log.is_abandoned and await self._workers.claim_abandoned(run_id)):
                 await asyncio.sleep(_POLL_SECONDS)
 
     async def resume(self, run_id: str, after: int) -> AsyncIterator[RecordedEvent[E]]:
@@ -84,7 +84,7 @@ class RunClient(Generic[R, E]):
         Raises:
             InvalidArgumentError: the sequence is beyond the last event.
         """
-        last = await self._durable.last_sequence(run_id)
+        last = await self._store.last_sequence(run_id)
         if not 0 <= after <= last:
             raise field_error(".after_sequence", f"must be from 0 to {last}, the last event")
         async for recorded in self.follow(run_id, after):
@@ -96,18 +96,18 @@ class RunClient(Generic[R, E]):
         Raises:
             NotFoundError: the run does not exist.
         """
-        return await self._durable.get(run_id)
+        return await self._store.get(run_id)
 
     async def aclose(self) -> None:
         """Stop working: release all runs, and end followers with an error that makes them reconnect."""
         await self._workers.aclose()
 
-    async def _add(self, run: R, request: RequestKey) -> StartResult[R]:
+    async def _start(self, run: R, request: RequestKey) -> StartResult[R]:
         """Store a run and start working on it; a repeated request returns the same run."""
         lease = self._workers.new_lease()
-        started = await self._durable.add(run, lease, request)
+        started = await self._store.add(run, lease, request)
         if started.run is not None:
-            await self._workers.work_on(started.run, lease, anew=True)
+            await self._workers.execute(started.run, lease, restart=True)
         return started
 
 
@@ -145,7 +145,7 @@ class _ActiveRun(Generic[E]):
     """The task of this process that works on a run, and the events it has recorded."""
 
     task: asyncio.Task[None] | None = None
-    recent: RunEventBuffer[E] = field(default_factory=RunEventBuffer)
+    buffer: RunEventBuffer[E] = field(default_factory=RunEventBuffer)
 
 
 class RunWorker(Generic[R, E]):
@@ -157,10 +157,10 @@ class RunWorker(Generic[R, E]):
         store: stores the runs.
         work: executes a run.
         now: returns the time in microseconds since 1970.
-        joined: merges two neighbouring events, or returns None to leave them separate.
+        coalesce: merges two neighbouring events, or returns None to leave them separate.
 
     Attributes:
-        stopping: True if this process claims no more runs.
+        is_stopping: True if this process claims no more runs.
     """
 
     def __init__(
@@ -168,21 +168,21 @@ class RunWorker(Generic[R, E]):
         store: RunStore[R, E],
         work: RunFunction[R, E],
         now: Callable[[], int],
-        joined: Callable[[E, E], E | None] = no_coalescing,
+        coalesce: Callable[[E, E], E | None] = no_coalescing,
     ) -> None:
         self._store = store
-        self._do = work
+        self._run_function = work
         self._now = now
-        self._joined = joined
-        self._shifts: dict[str, _ActiveRun[E]] = {}
+        self._coalesce = coalesce
+        self._active_runs: dict[str, _ActiveRun[E]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.stopping = False
+        self.is_stopping = False
 
     def new_lease(self) -> Lease:
         """Return a lease with a new unique name."""
-        return self._renewed(str(uuid.uuid4()))
+        return self._make_lease(str(uuid.uuid4()))
 
-    async def work_on(self, run: R, lease: Lease, *, anew: bool) -> None:
+    async def execute(self, run: R, lease: Lease, *, restart: bool) -> None:
         """Start working on a run, or release it at once if this process is stopping.
 
         Args:
@@ -190,78 +190,83 @@ class RunWorker(Generic[R, E]):
             lease: the lease of the run.
             anew: True to start or restart the current step; False to continue where it waited.
         """
-        if self.stopping:
-            await self._give_back(run, lease)
+        if self.is_stopping:
+            await self._release_lease(run, lease)
             return
         shift = _ActiveRun[E]()
-        self._shifts[run.run_id] = shift
-        shift.task = self._beside(self._work(run, lease, shift, anew=anew))
+        self._active_runs[run.run_id] = shift
+        shift.task = self._start_task(self._execute(run, lease, shift, anew=restart))
 
-    async def take_up(self, run_id: str) -> bool:
+    async def claim_abandoned(self, run_id: str) -> bool:
         """Claim an abandoned run and work on it; return False if the run is not abandoned."""
         lease = self.new_lease()
-        run = await self._store.take(run_id, lease)
+        run = await self._store.acquire_lease(run_id, lease)
         if run is None:
             return False
         _log.info("run claimed", extra={"run_id": run_id})
-        await self.work_on(run, lease, anew=True)
+        await self.execute(run, lease, restart=True)
         return True
 
-    def recent_of(self, run_id: str) -> RunEventBuffer[E] | None:
+    def buffer_for(self, run_id: str) -> RunEventBuffer[E] | None:
         """Return the event buffer of a run, or None if this process does not work on it."""
-        shift = self._shifts.get(run_id)
-        return None if shift is None else shift.recent
+        shift = self._active_runs.get(run_id)
+        return None if shift is None else shift.buffer
 
     async def stop(self, run_id: str) -> None:
         """Stop working on a run if this process does."""
-        shift = self._shifts.get(run_id)
+        shift = self._active_runs.get(run_id)
         if shift is not None and shift.task is not None:
             shift.task.cancel()
             await asyncio.wait([shift.task])
 
     async def aclose(self) -> None:
         """Stop working on all runs and release them."""
-        self.stopping = True
-        await asyncio.gather(*map(self.stop, list(self._shifts)))
+        self.is_stopping = True
+        await asyncio.gather(*map(self.stop, list(self._active_runs)))
         # Tasks whose work was done already and that are releasing their leases.
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _renewed(self, name: str) -> Lease:
+    def _make_lease(self, name: str) -> Lease:
         return Lease(name, self._now() + _LEASE_MICROSECONDS)
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         # Outside the caller's context, which has a deadline: a run outlives the call.
         task = asyncio.create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _work(self, run: R, lease: Lease, shift: _ActiveRun[E], *, anew: bool) -> None:
+    async def _execute(self, run: R, lease: Lease, shift: _ActiveRun[E], *, anew: bool) -> None:
         recorder = RunEventWriter(
-            self._store, run.run_id, lambda: self._renewed(lease.name), shift.recent, self._joined
+            self._store,
+            run.run_id,
+            lambda: self._make_lease(lease.name),
+            shift.buffer,
+            self._coalesce,
         )
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(recorder.keep())
-                await self._do(run, recorder, anew=anew)
+                group.create_task(recorder.renew_lease())
+                await self._run_function(run, recorder, anew=anew)
         except* LostLeaseError:
             _log.info(
-                "run lease lost: it was stopped, or another worker has it", extra={"run_id": run.run_id}
+                "run lease lost: it was stopped, or another worker has it",
+                extra={"run_id": run.run_id},
             )
         except* PeripetyError as errors:
             _log.warning("run interrupted", extra={"run_id": run.run_id, "codes": list(_error_codes(errors))})
         finally:
-            if self._shifts.get(run.run_id) is shift:
-                del self._shifts[run.run_id]
+            if self._active_runs.get(run.run_id) is shift:
+                del self._active_runs[run.run_id]
             try:
-                await self._give_back(run, lease)
+                await self._release_lease(run, lease)
             finally:
-                shift.recent.tell()
+                shift.buffer.notify()
 
-    async def _give_back(self, run: R, lease: Lease) -> None:
+    async def _release_lease(self, run: R, lease: Lease) -> None:
         # If the database does not work, the lease expires by itself.
         with suppress(PeripetyError):
-            await self._store.release(run.run_id, lease)
+            await self._store.release_lease(run.run_id, lease)
 
 
 def _error_codes(errors: BaseExceptionGroup[PeripetyError]) -> Iterator[str]:

@@ -63,10 +63,10 @@ def create_tables(connection: Connection) -> None:
 class DatabaseBackend(Protocol):
     """Database backend. Every fault is raised as `UnavailableError`."""
 
-    def reading(self) -> AbstractAsyncContextManager[AsyncConnection]:
+    def read_transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """Open a transaction that sees one snapshot and cannot write."""
 
-    def writing(self, about: str | None, /) -> AbstractAsyncContextManager[AsyncConnection]:
+    def write_transaction(self, about: str | None, /) -> AbstractAsyncContextManager[AsyncConnection]:
         """Open a write transaction; see `Database.write`."""
 
     async def close(self) -> None:
@@ -101,17 +101,17 @@ class Database:
         return database
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
+    async def read_variable(self) -> AsyncIterator[AsyncConnection]:
         """Run the block on one consistent snapshot; writing inside it is an error.
 
         Raises:
             UnavailableError: the database cannot be read now.
         """
-        async with self._backend.reading() as connection:
+        async with self._backend.read_transaction() as connection:
             yield connection
 
     @asynccontextmanager
-    async def write(self, about: str | None = None) -> AsyncIterator[AsyncConnection]:
+    async def write(self, scope: str | None = None) -> AsyncIterator[AsyncConnection]:
         """Run the block as the only writer; if it ends without an error, its effects are durable.
 
         A cancellation that arrives after the end of the block waits for the commit, so nothing changes later.
@@ -119,7 +119,7 @@ class Database:
         for the database.
 
         Args:
-            about: name of everything the block reads and changes, such as `session 5`. The block then
+            scope: name of everything the block reads and changes, such as `session 5`. The block then
                 excludes only blocks with the same name and blocks without a name, if the backend supports
                 concurrent writers.
 
@@ -127,7 +127,7 @@ class Database:
             UnavailableError: the database cannot be written now, and nothing was stored. With the code
                 `STORAGE_UNCERTAIN` the commit failed, and the whole block may have been stored.
         """
-        async with self._backend.writing(about) as connection:
+        async with self._backend.write_transaction(scope) as connection:
             yield connection
 
     async def create_schema(self) -> None:

@@ -57,12 +57,12 @@ def storage_busy(fault: str) -> UnavailableError:
     )
 
 
-def translate_db_errors(engine: AsyncEngine, explain: Explain) -> None:
-    """Replace errors of `engine` with the result of `explain`; None leaves the error as it is."""
+def translate_db_errors(engine: AsyncEngine, translate: Explain) -> None:
+    """Replace errors of `engine` with the result of `translate`; None leaves the error as it is."""
 
     def handle(context: ExceptionContext) -> UnavailableError | None:
         # A broken connection that the pool detects before use is replaced; that is not an error.
-        return None if context.is_pre_ping else explain(context)
+        return None if context.is_pre_ping else translate(context)
 
     event.listen(engine.sync_engine, "handle_error", handle, retval=True)
 

@@ -71,68 +71,68 @@ class GroupCommitter:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._group: _CommitGroup | None = None
-        self._leading: asyncio.Task[None] | None = None
-        self._is_taken = False
+        self._leader: asyncio.Task[None] | None = None
+        self._is_block_running = False
         self._waiting: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
-    async def block(self) -> AsyncIterator[AsyncConnection]:
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
         """Run the block in its turn, first come, first served; return after the commit of its group."""
-        group = await self._joined()
+        group = await self._join_group()
         try:
             async with _savepoint(group) as connection:
                 yield connection
         except BaseException as error:
-            self._leave(group)
+            self._leave_group(group)
             if isinstance(error, Exception):
                 await group.end()
             raise
-        self._leave(group)
+        self._leave_group(group)
         await group.end()
 
     async def close(self) -> None:
         """Wait for active blocks, and close the connection."""
-        while self._leading is not None and not self._leading.done():
-            await asyncio.wait([self._leading])
+        while self._leader is not None and not self._leader.done():
+            await asyncio.wait([self._leader])
         await self._engine.dispose()
 
-    async def _joined(self) -> _CommitGroup:
+    async def _join_group(self) -> _CommitGroup:
         """Wait until no other block is running, then join the open group or open one."""
-        while self._is_taken or (self._group is not None and self._group.blocks == MAX_BLOCKS):
+        while self._is_block_running or (self._group is not None and self._group.blocks == MAX_BLOCKS):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
-        self._is_taken = True
+        self._is_block_running = True
         if self._group is None:
             self._group = _CommitGroup()
-            self._leading = asyncio.create_task(self._lead(self._group))
+            self._leader = asyncio.create_task(self._run_group(self._group))
         self._group.blocks += 1
         return self._group
 
-    def _leave(self, group: _CommitGroup) -> None:
+    def _leave_group(self, group: _CommitGroup) -> None:
         """Let the next blocks run, and commit after those that waited."""
         if group is not self._group:
             return  # It could not begin, or was cancelled.
         if group.is_lost:
             group.complete.set_result(None)
             return
-        self._give_way()
-        asyncio.get_running_loop().call_soon(self._conclude, group)
+        self._wake_waiting()
+        asyncio.get_running_loop().call_soon(self._complete_group, group)
 
-    def _give_way(self) -> None:
-        self._is_taken = False
+    def _wake_waiting(self) -> None:
+        self._is_block_running = False
         waiting, self._waiting = self._waiting, []
         for turn in waiting:
             if not turn.done():
                 turn.set_result(None)
 
-    def _conclude(self, group: _CommitGroup) -> None:
+    def _complete_group(self, group: _CommitGroup) -> None:
         """Complete a group if no block is running in it and it is not complete yet."""
-        if group is self._group and not self._is_taken and not group.complete.done():
-            self._is_taken = True
+        if group is self._group and not self._is_block_running and not group.complete.done():
+            self._is_block_running = True
             group.complete.set_result(None)
 
-    async def _lead(self, group: _CommitGroup) -> None:
+    async def _run_group(self, group: _CommitGroup) -> None:
         """Begin the transaction of a group, and commit it when the group is complete."""
         try:
             async with open_transaction(self._engine) as connection:
@@ -146,7 +146,7 @@ class GroupCommitter:
                 raise
         finally:
             self._group = None
-            self._give_way()
+            self._wake_waiting()
 
 
 class _CommitGroup:

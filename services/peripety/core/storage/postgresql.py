@@ -85,16 +85,16 @@ class PostgresqlServer:
         self._readers = _engine(url, _READER_SETTINGS, _READ_FAULTS)
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
+    async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a read transaction; see the protocol."""
         async with open_transaction(self._readers) as connection:
             yield connection
 
     @asynccontextmanager
-    async def writing(self, about: str | None, /) -> AsyncIterator[AsyncConnection]:
+    async def write_transaction(self, scope: str | None, /) -> AsyncIterator[AsyncConnection]:
         """Open a write transaction; see the protocol."""
         async with open_transaction(self._writers) as connection:
-            await connection.execute(_lock_statement(about))
+            await connection.execute(_lock_statement(scope))
             yield connection
             await commit(connection)
 
@@ -140,7 +140,10 @@ async def _connect(url: str, settings: dict[str, str]) -> Connection[Any]:
 
     try:
         connection = await asyncpg.connect(
-            url, timeout=BUSY_SECONDS, command_timeout=_COMMAND_SECONDS, server_settings=settings
+            url,
+            timeout=BUSY_SECONDS,
+            command_timeout=_COMMAND_SECONDS,
+            server_settings=settings,
         )
     except (ValueError, OverflowError):
         # The exception is not chained: its text may quote the URL with the password.

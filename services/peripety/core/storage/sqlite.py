@@ -60,7 +60,7 @@ _READ_FAULTS = frozenset(
         sqlite3.SQLITE_NOTADB,
         sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_PROTOCOL,
-    }
+    },
 )
 _WRITE_FAULTS = _READ_FAULTS | {sqlite3.SQLITE_READONLY}
 
@@ -83,20 +83,20 @@ class SqliteFile:
                 code="STORAGE_UNAVAILABLE",
             ) from None
         self._writer = GroupCommitter(
-            _engine(path, _WRITER_PRAGMAS, _WRITE_FAULTS, begin=BEGIN_WRITING, connections=1)
+            _engine(path, _WRITER_PRAGMAS, _WRITE_FAULTS, begin=BEGIN_WRITING, connections=1),
         )
         self._readers = _engine(path, _READER_PRAGMAS, _READ_FAULTS, begin="BEGIN", connections=_READERS)
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
+    async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a read transaction; see the protocol."""
         async with open_transaction(self._readers) as connection:
             yield connection
 
     @asynccontextmanager
-    async def writing(self, _about: str | None, /) -> AsyncIterator[AsyncConnection]:
+    async def write_transaction(self, _scope: str | None, /) -> AsyncIterator[AsyncConnection]:
         """Open a write transaction; see the protocol."""
-        async with self._writer.block() as connection:
+        async with self._writer.transaction() as connection:
             yield connection
 
     async def close(self) -> None:
@@ -106,12 +106,20 @@ class SqliteFile:
 
 
 def _engine(
-    path: str, pragmas: tuple[str, ...], faults: frozenset[int], *, begin: str, connections: int
+    path: str,
+    pragmas: tuple[str, ...],
+    faults: frozenset[int],
+    *,
+    begin: str,
+    connections: int,
 ) -> AsyncEngine:
     engine = create_async_engine(
         f"sqlite+aiosqlite:///{path}",
         async_creator=partial(
-            DriverConnection.open, path, patience=BUSY_SECONDS, reads=begin != BEGIN_WRITING
+            DriverConnection.open,
+            path,
+            busy_seconds=BUSY_SECONDS,
+            read_only=begin != BEGIN_WRITING,
         ),
         hide_parameters=True,
         max_overflow=0,

@@ -40,23 +40,23 @@ class DriverConnection:
 
     Args:
         path: the file.
-        patience: seconds to wait for another process before a transaction.
-        reads: True for a read-only connection.
+        busy_seconds: seconds to wait for another process before a transaction.
+        read_only: True for a read-only connection.
     """
 
-    def __init__(self, path: str, *, patience: float, reads: bool) -> None:
+    def __init__(self, path: str, *, busy_seconds: float, read_only: bool) -> None:
         self._thread = ThreadPoolExecutor(1, "sqlite")
         self._path = path
-        self._patience = patience
-        self._ends = float("inf")
+        self._busy_seconds = busy_seconds
+        self._inline_deadline = float("inf")
         self._connection: sqlite3.Connection | None = None  # checked by the dialect
-        self.reads = reads
+        self.is_read_only = read_only
 
     @classmethod
-    async def open(cls, path: str, *, patience: float, reads: bool) -> Self:
+    async def open(cls, path: str, *, busy_seconds: float, read_only: bool) -> Self:
         """Open a connection; see the arguments of the class."""
-        opened = cls(path, patience=patience, reads=reads)
-        await opened.patiently(opened._connect)
+        opened = cls(path, busy_seconds=busy_seconds, read_only=read_only)
+        await opened.run_in_thread(opened._connect)
         return opened
 
     @property
@@ -66,7 +66,7 @@ class DriverConnection:
 
     def cursor(self) -> _Cursor:
         """Return a new cursor."""
-        return _Cursor(self, self._there.cursor())
+        return _Cursor(self, self._open_connection.cursor())
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> None:
         """Execute a statement and ignore its results."""
@@ -74,53 +74,55 @@ class DriverConnection:
 
     async def create_function(self, *arguments: Any, **named: Any) -> None:
         """Register a SQL function."""
-        self._there.create_function(*arguments, **named)
+        self._open_connection.create_function(*arguments, **named)
 
     async def commit(self) -> None:
         """Commit in the thread, as a commit waits for the disk."""
-        await self.patiently(self._there.commit)
+        await self.run_in_thread(self._open_connection.commit)
 
     async def rollback(self) -> None:
         """Roll back the transaction."""
-        self._there.rollback()
+        self._open_connection.rollback()
 
     async def close(self) -> None:
         """Close the connection in the thread, as closing the last one of a file writes."""
         if self._connection is not None:
-            await self.patiently(self._close)
+            await self.run_in_thread(self._close)
 
     def stop(self) -> None:
         """Schedule the close of the connection after its current operation."""
         if self._connection is not None:
             self._thread.submit(self._close)
 
-    async def patiently(self, work: Callable[[], T]) -> T:
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
         """Run a function in the thread; a cancellation waits, as the connection is in use until then."""
         return await shield_until_done(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
     async def begin(self, statement: str) -> None:
         """Start a write transaction: at once, or in the thread if another connection is writing."""
         try:
-            self._there.execute(statement)
+            self._open_connection.execute(statement)
         except sqlite3.OperationalError as error:
             if not is_busy(error):
                 raise
-            await self.patiently(partial(self._waiting, partial(self._there.execute, statement)))
+            await self.run_in_thread(
+                partial(self._with_busy_timeout, partial(self._open_connection.execute, statement)),
+            )
 
-    async def briefly(self, read: Callable[[], T]) -> T:
+    async def run_inline(self, read: Callable[[], T]) -> T:
         """Run a read on the event loop if it is short and not blocked, else in the thread."""
-        self._ends = time.perf_counter() + _INLINE_SECONDS
+        self._inline_deadline = time.perf_counter() + _INLINE_SECONDS
         try:
             return read()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT and not is_busy(error):
                 raise
         finally:
-            self._ends = float("inf")
-        return await self.patiently(partial(self._waiting, read))
+            self._inline_deadline = float("inf")
+        return await self.run_in_thread(partial(self._with_busy_timeout, read))
 
     @property
-    def _there(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
             raise sqlite3.ProgrammingError("the connection is closed")
         return self._connection
@@ -128,27 +130,30 @@ class DriverConnection:
     def _connect(self) -> None:
         # Only the thread waits for locks, so the timeout of the connection is zero.
         self._connection = sqlite3.connect(
-            self._path, timeout=0.0, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=0.0,
+            isolation_level=None,
+            check_same_thread=False,
         )
-        if self.reads:
-            self._connection.set_progress_handler(self._outlasted, _STEPS_BETWEEN_CHECKS)
+        if self.is_read_only:
+            self._connection.set_progress_handler(self._is_overdue, _STEPS_BETWEEN_CHECKS)
 
-    def _waiting(self, work: Callable[[], T]) -> T:
+    def _with_busy_timeout(self, work: Callable[[], T]) -> T:
         """Run a function while waiting for locks of other processes."""
-        connection = self._there
-        connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}")
+        connection = self._open_connection
+        connection.execute(f"PRAGMA busy_timeout = {self._busy_seconds * 1000:.0f}")
         try:
             return work()
         finally:
             connection.execute("PRAGMA busy_timeout = 0")
 
     def _close(self) -> None:
-        connection, self._connection = self._there, None
+        connection, self._connection = self._open_connection, None
         connection.close()
         self._thread.shutdown(wait=False)
 
-    def _outlasted(self) -> bool:
-        return time.perf_counter() > self._ends
+    def _is_overdue(self) -> bool:
+        return time.perf_counter() > self._inline_deadline
 
 
 class _Cursor:
@@ -179,9 +184,9 @@ class _Cursor:
         if statement == BEGIN_WRITING:
             await self._connection.begin(statement)
         elif statement.startswith("PRAGMA"):
-            self._rows = await self._connection.patiently(read)
-        elif self._connection.reads:
-            self._rows = await self._connection.briefly(read)
+            self._rows = await self._connection.run_in_thread(read)
+        elif self._connection.is_read_only:
+            self._rows = await self._connection.run_inline(read)
         else:
             self._rows = read()
 

@@ -35,7 +35,10 @@ def versions_table(name: str, thing: str, content: str, *columns: Column[Any]) -
         METADATA,
         # Increases and is never reused: the greatest position of an id is its latest version.
         Column(
-            "position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
+            "position",
+            BigInteger().with_variant(Integer, "sqlite"),
+            primary_key=True,
+            autoincrement=True,
         ),
         Column(thing, String(64), nullable=False),
         Column(content, String(64), nullable=False),
@@ -51,28 +54,28 @@ class VersionedStore:
     """Queries on a table of versions.
 
     Attributes:
-        thing: the id column.
-        content: the content hash column.
+        id_column: the id column.
+        hash_column: the content hash column.
     """
 
     table: Table
-    thing: Column[Any]
-    content: Column[Any]
+    id_column: Column[Any]
+    hash_column: Column[Any]
 
     @classmethod
-    def of(cls, table: Table, thing: str, content: str) -> VersionedStore:
+    def from_table(cls, table: Table, thing: str, content: str) -> VersionedStore:
         """Return the queries on a table made by `versions_table`."""
         return cls(table, table.c[thing], table.c[content])
 
-    def same(self, thing_id: str, content_hash: str) -> tuple[ColumnElement[bool], ...]:
+    def is_version(self, thing_id: str, content_hash: str) -> tuple[ColumnElement[bool], ...]:
         """Return the conditions that select one version."""
-        return (self.thing == thing_id, self.content == content_hash)
+        return (self.id_column == thing_id, self.hash_column == content_hash)
 
     @property
-    def latest(self) -> ColumnElement[bool]:
+    def is_latest(self) -> ColumnElement[bool]:
         """Condition that selects the latest version of each id."""
         position = self.table.c.position
-        return position.in_(select(func.max(position)).group_by(self.thing))
+        return position.in_(select(func.max(position)).group_by(self.id_column))
 
     async def find(
         self,
@@ -82,27 +85,31 @@ class VersionedStore:
         connection: AsyncConnection,
     ) -> Row[Any] | None:
         """Return a version, the latest one unless a hash is given; None if it does not exist."""
-        query = query.where(self.thing == thing_id)
+        query = query.where(self.id_column == thing_id)
         if content_hash is not None:
-            query = query.where(self.content == content_hash)
+            query = query.where(self.hash_column == content_hash)
         newest = query.order_by(self.table.c.position.desc()).limit(1)
         row: Row[Any] | None = (await connection.execute(newest)).first()
         return row
 
     async def latest_hash(self, thing_id: str, connection: AsyncConnection) -> str | None:
         """Return the hash of the latest version of an id, or None if no version exists."""
-        row = await self.find(select(self.content), thing_id, None, connection)
+        row = await self.find(select(self.hash_column), thing_id, None, connection)
         return None if row is None else str(row[0])
 
-    async def page(
-        self, query: Select[Any], asked_size: int, page_token: str, connection: AsyncConnection
+    async def list_page(
+        self,
+        query: Select[Any],
+        requested_size: int,
+        page_token: str,
+        connection: AsyncConnection,
     ) -> Page[Row[Any]]:
         """Return a page of the versions that a query with the position selects, newest first.
 
         Raises:
             InvalidArgumentError: the size is negative or the token is invalid.
         """
-        size, before = resolve_page_size(asked_size), decode_page_token(page_token)
+        size, before = resolve_page_size(requested_size), decode_page_token(page_token)
         position = self.table.c.position
         if before is not None:
             query = query.where(position < before.number)

@@ -42,8 +42,8 @@ _MAX_ENTRIES = 1024
 
 @dataclass(slots=True)
 class _LedgerEntry:
-    used: BudgetAmount
-    held: BudgetAmount
+    get_usage: BudgetAmount
+    reserved: BudgetAmount
 
 
 class MemoryBudgetLedger:
@@ -58,51 +58,54 @@ class MemoryBudgetLedger:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._entries: OrderedDict[str, _LedgerEntry] = OrderedDict()
-        self._numbers = count()
-        self._news = asyncio.Event()
+        self._hold_ids = count()
+        self._released = asyncio.Event()
 
     async def open(self, scope: BudgetScope, used: BudgetAmount) -> None:
         """See `Ledger.open`."""
         self._entries.setdefault(scope.key, _LedgerEntry(used, BudgetAmount()))
         if len(self._entries) > _MAX_ENTRIES:
             key, oldest = self._entries.popitem(last=False)
-            if oldest.held != BudgetAmount():
+            if oldest.reserved != BudgetAmount():
                 self._entries[key] = oldest
 
     async def reserve(
-        self, scopes: Sequence[BudgetScope], amount: BudgetAmount
+        self,
+        scopes: Sequence[BudgetScope],
+        amount: BudgetAmount,
     ) -> LedgerHold | ReservationRejected:
         """See `Ledger.reserve`."""
         entries = [self._entries.get(scope.key) for scope in scopes]
         for index, (scope, entry) in enumerate(zip(scopes, entries, strict=True)):
-            if entry is None or not (entry.used + entry.held + amount).fits(scope.caps):
-                self._news.clear()
+            if entry is None or not (entry.get_usage + entry.reserved + amount).is_within(scope.caps):
+                self._released.clear()
                 return ReservationRejected(
-                    tuple(None if entry is None else entry.used for entry in entries), index
+                    tuple(None if entry is None else entry.get_usage for entry in entries),
+                    index,
                 )
         for scope in scopes:
-            self._entries[scope.key].held += amount
+            self._entries[scope.key].reserved += amount
             self._entries.move_to_end(scope.key)
-        return LedgerHold(str(next(self._numbers)), tuple(scopes), amount)
+        return LedgerHold(str(next(self._hold_ids)), tuple(scopes), amount)
 
     async def settle(self, hold: LedgerHold, used: BudgetAmount) -> None:
         """See `Ledger.settle`."""
         for scope in hold.scopes:
             entry = self._entries[scope.key]
-            entry.held -= hold.amount
-            entry.used += used
-        self._news.set()
+            entry.reserved -= hold.amount
+            entry.get_usage += used
+        self._released.set()
 
-    async def settled(self, seconds: float) -> None:
+    async def wait_for_release(self, seconds: float) -> None:
         """See `Ledger.settled`."""
-        await self._clock.wait(self._news, seconds)
+        await self._clock.wait(self._released, seconds)
 
 
 class NoUsageHistory:
-    """`History` without storage: every budget starts unused."""
+    """`UsageHistory` without storage: every budget starts unused."""
 
-    async def used(self, _scope: BudgetScope) -> BudgetAmount:
-        """See `History.used`."""
+    async def get_usage(self, _scope: BudgetScope) -> BudgetAmount:
+        """See `UsageHistory.used`."""
         return BudgetAmount()
 
 
@@ -115,14 +118,14 @@ class BudgetHold:
     """Budget reserved for a call.
 
     Attributes:
-        demand: the estimated usage; the answer may be shorter than requested.
+        estimate: the estimated usage; the answer may be shorter than requested.
         hold: the hold in the ledger; None if the call counts towards no shared budget.
-        answer_is_capped: whether the budgets hold only with that shortened answer.
+        is_answer_capped: whether the budgets hold only with that shortened answer.
     """
 
-    demand: CallUsage
+    estimate: CallUsage
     hold: LedgerHold | None
-    answer_is_capped: bool
+    is_answer_capped: bool
 
 
 class BudgetManager:
@@ -136,7 +139,11 @@ class BudgetManager:
     """
 
     def __init__(
-        self, daily: DailyBudget | None, ledger: BudgetLedger, history: UsageHistory, clock: Clock
+        self,
+        daily: DailyBudget | None,
+        ledger: BudgetLedger,
+        history: UsageHistory,
+        clock: Clock,
     ) -> None:
         self._daily: Budget | None = None
         if daily is not None:
@@ -145,52 +152,65 @@ class BudgetManager:
         self._history = history
         self._clock = clock
 
-    def purse(self, request: GenerateRequest) -> BudgetSession:
+    def open(self, request: GenerateRequest) -> BudgetSession:
         """Return the budgets of a request, for all its calls."""
         return BudgetSession(self, request)
 
-    def shared(self, request: GenerateRequest) -> tuple[BudgetScope, ...]:
+    def shared_scopes(self, request: GenerateRequest) -> tuple[BudgetScope, ...]:
         """Return the shared budgets that a call of the request counts towards now."""
         scopes = []
         if request.conversation_id and request.conversation_budget:
             scopes.append(
-                BudgetScope(BudgetKind.CONVERSATION, request.conversation_id, request.conversation_budget)
+                BudgetScope(BudgetKind.CONVERSATION, request.conversation_id, request.conversation_budget),
             )
         if self._daily is not None:
             scopes.append(BudgetScope(BudgetKind.DAY, self._clock.today().date().isoformat(), self._daily))
         return tuple(scopes)
 
     async def reserve(
-        self, scopes: tuple[BudgetScope, ...], call: ProviderCall, demand: CallUsage
+        self,
+        scopes: tuple[BudgetScope, ...],
+        call: ProviderCall,
+        estimate: CallUsage,
     ) -> tuple[CallUsage, LedgerHold]:
         """Reserve the estimated usage of a call, or as much as is left.
 
-        Raises the errors of `Purse.reserve`.
+        Raises the errors of `BudgetSession.reserve`.
         """
-        least = _min_answer_tokens(demand)
+        least = _min_answer_tokens(estimate)
         while True:
-            answer = await self._ledger.reserve(scopes, _to_amount(demand))
+            answer = await self._ledger.reserve(scopes, _to_amount(estimate))
             if isinstance(answer, LedgerHold):
-                return demand, answer
-            if None in answer.used:
-                await self._open(scopes, answer)
+                return estimate, answer
+            if None in answer.get_usage:
+                await self._open_scopes(scopes, answer)
                 continue
-            fitting = demand
-            for scope, used in zip(scopes, answer.used, strict=True):
-                fitting = self.fitted(scope, used or BudgetAmount(), call, fitting, least)
-            if fitting == demand:
+            fitting = estimate
+            for scope, used in zip(scopes, answer.get_usage, strict=True):
+                fitting = self.fit_estimate(scope, used or BudgetAmount(), call, fitting, least)
+            if fitting == estimate:
                 # The rest is reserved by calls in flight; most of them return a part of it.
-                left = self._clock.left()
+                left = self._clock.remaining_seconds()
                 if left <= 0:
-                    scope, used = scopes[answer.short], answer.used[answer.short] or BudgetAmount()
-                    raise budget_exhausted_error(
-                        scope, find_exhausted(scope.caps, used, _to_amount(demand)), self._clock.today()
+                    scope, used = (
+                        scopes[answer.exhausted_index],
+                        answer.get_usage[answer.exhausted_index] or BudgetAmount(),
                     )
-                await self._ledger.settled(left)
-            demand = fitting
+                    raise budget_exhausted_error(
+                        scope,
+                        find_exhausted(scope.caps, used, _to_amount(estimate)),
+                        self._clock.today(),
+                    )
+                await self._ledger.wait_for_release(left)
+            estimate = fitting
 
-    def fitted(
-        self, scope: BudgetScope, used: BudgetAmount, call: ProviderCall, demand: CallUsage, least: int
+    def fit_estimate(
+        self,
+        scope: BudgetScope,
+        used: BudgetAmount,
+        call: ProviderCall,
+        estimate: CallUsage,
+        min_answer_tokens: int,
     ) -> CallUsage:
         """Return the usage that fits into the rest of a budget, with a shorter answer if necessary.
 
@@ -202,17 +222,17 @@ class BudgetManager:
             least: the shortest useful answer, in tokens.
         """
         now = self._clock.today()
-        caps, prompt = scope.caps, demand.input_tokens
-        if (used + _to_amount(demand)).fits(caps):
-            return demand
-        most = demand.output_tokens
+        caps, prompt = scope.caps, estimate.input_tokens
+        if (used + _to_amount(estimate)).is_within(caps):
+            return estimate
+        most = estimate.output_tokens
         if caps.max_tokens is not None:
             most = min(most, caps.max_tokens - used.tokens - prompt)
         if caps.max_cost is not None:
             most = min(most, max_affordable_output(call, prompt, most, caps.max_cost - used.cost, now))
-        tokens = max(most, least)
-        shorter = replace(demand, output_tokens=tokens, cost=max_cost(prompt, tokens, call.data, now))
-        if not (used + _to_amount(shorter)).fits(caps):
+        tokens = max(most, min_answer_tokens)
+        shorter = replace(estimate, output_tokens=tokens, cost=max_cost(prompt, tokens, call.data, now))
+        if not (used + _to_amount(shorter)).is_within(caps):
             raise budget_exhausted_error(scope, find_exhausted(caps, used, _to_amount(shorter)), now)
         return shorter
 
@@ -220,10 +240,10 @@ class BudgetManager:
         """Settle the hold of a finished call; see `Ledger.settle`."""
         await self._ledger.settle(hold, used)
 
-    async def _open(self, scopes: Iterable[BudgetScope], refused: ReservationRejected) -> None:
-        for scope, used in zip(scopes, refused.used, strict=True):
+    async def _open_scopes(self, scopes: Iterable[BudgetScope], rejection: ReservationRejected) -> None:
+        for scope, used in zip(scopes, rejection.get_usage, strict=True):
             if used is None:
-                await self._ledger.open(scope, await self._history.used(scope))
+                await self._ledger.open(scope, await self._history.get_usage(scope))
 
 
 class BudgetSession:
@@ -236,11 +256,11 @@ class BudgetSession:
     def __init__(self, budgets: BudgetManager, request: GenerateRequest) -> None:
         self._budgets = budgets
         self._request = request
-        self._own = BudgetScope(BudgetKind.REQUEST, "", request.budget or Budget())
+        self._request_scopes = BudgetScope(BudgetKind.REQUEST, "", request.budget or Budget())
         self._used = BudgetAmount()
         self.calls = 0
 
-    async def reserve(self, call: ProviderCall, demand: CallUsage) -> BudgetHold:
+    async def reserve(self, call: ProviderCall, estimate: CallUsage) -> BudgetHold:
         """Reserve the estimated usage of a call in every budget that it counts towards.
 
         Other calls return a part of their reservation when they end. A call that would fit without those
@@ -248,7 +268,7 @@ class BudgetSession:
 
         Args:
             call: the call.
-            demand: its estimated usage.
+            estimate: its estimated usage.
 
         Raises:
             ResourceExhaustedError: a budget has no room, not even for a shorter answer (code
@@ -257,37 +277,43 @@ class BudgetSession:
                 PRICE_UNKNOWN).
             UnavailableError: the usage of a budget cannot be read now.
         """
-        shared = self._budgets.shared(self._request)
-        for scope in (self._own, *shared):
-            if scope.caps.max_cost is not None and demand.cost is None:
+        shared = self._budgets.shared_scopes(self._request)
+        for scope in (self._request_scopes, *shared):
+            if scope.caps.max_cost is not None and estimate.cost is None:
                 model = f"{call.data.provider}/{call.model}"
                 raise unknown_price_error(model, f"the budget of the {scope.kind.value}")
-        demand = self._budgets.fitted(self._own, self._used, call, demand, _min_answer_tokens(demand))
+        estimate = self._budgets.fit_estimate(
+            self._request_scopes,
+            self._used,
+            call,
+            estimate,
+            _min_answer_tokens(estimate),
+        )
         hold = None
         if shared:
-            demand, hold = await self._budgets.reserve(shared, call, demand)
-        capped = any(_limits_answers(scope.caps) for scope in (self._own, *shared))
-        return BudgetHold(demand, hold, capped)
+            estimate, hold = await self._budgets.reserve(shared, call, estimate)
+        capped = any(_limits_answers(scope.caps) for scope in (self._request_scopes, *shared))
+        return BudgetHold(estimate, hold, capped)
 
-    async def settle(self, held: BudgetHold, used: CallUsage | None) -> None:
+    async def settle(self, hold: BudgetHold, used: CallUsage | None) -> None:
         """Settle a finished call.
 
         Args:
-            held: its reservation.
+            hold: its reservation.
             used: its usage; None if no request was sent.
         """
         amount = BudgetAmount() if used is None else _to_amount(used)
         self._used += amount
-        if held.hold is not None:
-            await self._budgets.settle(held.hold, amount)
+        if hold.hold is not None:
+            await self._budgets.settle(hold.hold, amount)
 
 
-def _to_amount(demand: CallUsage) -> BudgetAmount:
-    return BudgetAmount(1, demand.input_tokens + demand.output_tokens, demand.cost or 0)
+def _to_amount(usage: CallUsage) -> BudgetAmount:
+    return BudgetAmount(1, usage.input_tokens + usage.output_tokens, usage.cost or 0)
 
 
-def _min_answer_tokens(demand: CallUsage) -> int:
-    return min(demand.output_tokens, _MIN_ANSWER_TOKENS)
+def _min_answer_tokens(estimate: CallUsage) -> int:
+    return min(estimate.output_tokens, _MIN_ANSWER_TOKENS)
 
 
 def _limits_answers(caps: Budget) -> bool:

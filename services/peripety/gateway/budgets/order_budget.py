@@ -53,7 +53,7 @@ def remaining_budget(budget: Budget, used: BudgetAmount, seconds: float) -> Budg
     Raises:
         ResourceExhaustedError: nothing is left (code BUDGET_EXHAUSTED).
     """
-    if not (used + _MINIMUM).fits(budget):
+    if not (used + _MINIMUM).is_within(budget):
         scope = BudgetScope(BudgetKind.REQUEST, "", budget)
         raise budget_exhausted_error(scope, find_exhausted(budget, used, _MINIMUM), datetime.now(UTC))
     if budget.max_seconds is not None and seconds >= budget.max_seconds:
@@ -92,35 +92,38 @@ class OrderBudget:
 
     Args:
         budget: the budget of the whole order.
-        answers: the maximum number of answers; None for no separate limit.
+        max_answers: the maximum number of answers; None for no separate limit.
         now: monotonic clock, in seconds.
 
     Attributes:
-        answers: number of answers requested so far.
+        max_answers: number of answers requested so far.
         spent: their usage. The cost becomes unknown after a failed request that may have cost something.
     """
 
     def __init__(
-        self, budget: Budget, answers: int | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        budget: Budget,
+        max_answers: int | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._budget = budget
-        self._most = answers
+        self._max_answers = max_answers
         self._now = now
-        self._begun = now()
-        self.answers = 0
+        self._started_at = now()
+        self.requested_answers = 0
         self.spent = UsageTotal()
 
-    def used_up(self) -> Finding | None:
+    def find_exhausted_limit(self) -> Finding | None:
         """Return a finding that names the exhausted limit; None while every limit has room."""
-        if self._most is not None and self.answers >= self._most:
-            return _limit_finding(f"limit of {self._most} answers reached")
+        if self._max_answers is not None and self.requested_answers >= self._max_answers:
+            return _limit_finding(f"limit of {self._max_answers} answers reached")
         try:
-            self.left()
+            self.remaining()
         except ResourceExhaustedError as error:
-            return self._refusal(error)
+            return self._exhausted_finding(error)
         return None
 
-    def left(self) -> Budget:
+    def remaining(self) -> Budget:
         """Return the budget of the next request; the gateway then stops before a cap is exceeded.
 
         Raises:
@@ -128,33 +131,33 @@ class OrderBudget:
         """
         usage = self.spent.usage
         used = BudgetAmount(self.spent.calls, usage.input_tokens + usage.output_tokens, self.spent.cost or 0)
-        return remaining_budget(self._budget, used, self._now() - self._begun)
+        return remaining_budget(self._budget, used, self._now() - self._started_at)
 
     @property
-    def is_late(self) -> bool:
+    def is_expired(self) -> bool:
         """Return True if the time limit is exceeded."""
         most = self._budget.max_seconds
-        return most is not None and self._now() - self._begun >= most
+        return most is not None and self._now() - self._started_at >= most
 
-    def ask(self) -> None:
+    def count_request(self) -> None:
         """Count a requested answer."""
-        self.answers += 1
+        self.requested_answers += 1
 
-    def count(self, spent: UsageTotal) -> None:
+    def add_usage(self, spent: UsageTotal) -> None:
         """Add the usage of an answer."""
         self.spent += spent
 
-    def failed(self, error: PeripetyError) -> Finding | None:
+    def add_failed_usage(self, error: PeripetyError) -> Finding | None:
         """Add the usage of a failed request.
 
         Returns:
             The exhausted limit if that caused the failure; None for any other failure.
         """
-        finding = self._refusal(error)
+        finding = self._exhausted_finding(error)
         self.spent += usage_of_error(error)
         return finding
 
-    def _refusal(self, error: PeripetyError) -> Finding | None:
+    def _exhausted_finding(self, error: PeripetyError) -> Finding | None:
         details, budget = error.details, self._budget
         if error.code != BUDGET_EXHAUSTED or details.get("budget") != BudgetKind.REQUEST.value:
             return None

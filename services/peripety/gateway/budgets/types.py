@@ -45,7 +45,7 @@ class BudgetAmount:
         """Return this amount minus the other one."""
         return BudgetAmount(self.calls - other.calls, self.tokens - other.tokens, self.cost - other.cost)
 
-    def fits(self, budget: Budget) -> bool:
+    def is_within(self, budget: Budget) -> bool:
         """Return True if the amount is within the budget."""
         caps = (budget.max_calls, budget.max_tokens, budget.max_cost)
         amounts = (self.calls, self.tokens, self.cost)
@@ -102,11 +102,11 @@ class ReservationRejected:
     Attributes:
         used: settled usage of each requested budget, without open reservations; None for a budget that is not
             open yet.
-        short: index of the first budget that lacks room or is not open.
+        exhausted_index: index of the first budget that lacks room or is not open.
     """
 
-    used: tuple[BudgetAmount | None, ...]
-    short: int
+    get_usage: tuple[BudgetAmount | None, ...]
+    exhausted_index: int
 
 
 class BudgetLedger(Protocol):
@@ -126,7 +126,9 @@ class BudgetLedger(Protocol):
         ...
 
     async def reserve(
-        self, scopes: Sequence[BudgetScope], amount: BudgetAmount
+        self,
+        scopes: Sequence[BudgetScope],
+        amount: BudgetAmount,
     ) -> LedgerHold | ReservationRejected:
         """Reserve an amount in all budgets, or in none of them."""
         ...
@@ -135,7 +137,7 @@ class BudgetLedger(Protocol):
         """Settle the hold of a finished call; each hold is settled once."""
         ...
 
-    async def settled(self, seconds: float) -> None:
+    async def wait_for_release(self, seconds: float) -> None:
         """Wait for budget that may have been returned since the last rejection, for at most `seconds`."""
         ...
 
@@ -143,7 +145,7 @@ class BudgetLedger(Protocol):
 class UsageHistory(Protocol):
     """Source of the usage of budgets from before this process started or last read it."""
 
-    async def used(self, scope: BudgetScope) -> BudgetAmount:
+    async def get_usage(self, scope: BudgetScope) -> BudgetAmount:
         """Return the usage of a budget so far.
 
         Raises:
@@ -174,7 +176,7 @@ class BudgetShortage:
 
     cap: str
     limit: int
-    used: int
+    get_usage: int
     needed: int
 
 
@@ -195,33 +197,35 @@ def find_exhausted(caps: Budget, used: BudgetAmount, needed: BudgetAmount) -> Bu
         )
         if cap is not None
     ]
-    return next((each for each in shortages if each.used + each.needed > each.limit), shortages[0])
+    return next((each for each in shortages if each.get_usage + each.needed > each.limit), shortages[0])
 
 
 def budget_exhausted_error(
-    scope: BudgetScope, short: BudgetShortage, now: datetime
+    scope: BudgetScope,
+    cap_shortage: BudgetShortage,
+    now: datetime,
 ) -> ResourceExhaustedError:
     """Return the error of a call that does not fit into a budget.
 
     Args:
         scope: the budget.
-        short: the cap without room.
+        cap_shortage: the cap without room.
         now: current time; a daily budget resets on the next day.
     """
     limit, used, needed = (
-        format_dollars(amount) if short.cap == "max_cost" else str(amount)
-        for amount in (short.limit, short.used, short.needed)
+        format_dollars(amount) if cap_shortage.cap == "max_cost" else str(amount)
+        for amount in (cap_shortage.limit, cap_shortage.get_usage, cap_shortage.needed)
     )
-    unit = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "dollars"}[short.cap]
-    way_out = _REMEDIES[scope.kind].format(cap=short.cap)
-    if short.used + short.needed <= short.limit:
+    unit = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "dollars"}[cap_shortage.cap]
+    way_out = _REMEDIES[scope.kind].format(cap=cap_shortage.cap)
+    if cap_shortage.get_usage + cap_shortage.needed <= cap_shortage.limit:
         way_out = "calls in progress have reserved the rest; try again when they have ended"
     tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
     return ResourceExhaustedError(
         f"budget of the {scope.kind.value} exhausted: {used} of {limit} {unit} used, and the next call may"
         f" need {needed}; {way_out}",
         code=BUDGET_EXHAUSTED,
-        details={"budget": scope.kind.value, "cap": short.cap, "limit": limit, "used": used},
+        details={"budget": scope.kind.value, "cap": cap_shortage.cap, "limit": limit, "used": used},
         retry_after=(tomorrow - now).total_seconds() if scope.kind is BudgetKind.DAY else None,
     )
 

@@ -18,9 +18,9 @@ _PROBE_RETRY_SECONDS = 1.0
 class BreakerOutcome(Enum):
     """Outcome of a call, from the view of the circuit breaker."""
 
-    WORKED = "worked"
+    SUCCEEDED = "worked"
     FAILED = "failed"
-    UNKNOWN = "unknown"
+    NEUTRAL = "unknown"
     """The caller left, or the request was invalid: no evidence about the provider."""
 
 
@@ -59,7 +59,7 @@ class CircuitBreaker:
         self._thresholds = thresholds
         self._now = now
         self._period = 0
-        self._opened: float | None = None
+        self._opened_at: float | None = None
         self._failures = 0
         self._successes = 0
         self._probes = 0
@@ -67,64 +67,64 @@ class CircuitBreaker:
     @property
     def is_open(self) -> bool:
         """Return True if the provider has failed and has not yet recovered."""
-        return self._opened is not None
+        return self._opened_at is not None
 
-    def check(self) -> None:
+    def raise_if_open(self) -> None:
         """Raise if a call would be rejected now.
 
         Raises:
             UnavailableError: the breaker is open (code PROVIDER_CIRCUIT_OPEN).
         """
-        if self._opened is None:
+        if self._opened_at is None:
             return
-        left = self._opened + self._thresholds.open_seconds - self._now()
+        left = self._opened_at + self._thresholds.open_seconds - self._now()
         if left > 0:
-            raise self._refusal(left)
+            raise self._open_error(left)
         if self._probes + self._successes >= self._thresholds.successes:
-            raise self._refusal(_PROBE_RETRY_SECONDS)
+            raise self._open_error(_PROBE_RETRY_SECONDS)
 
-    def enter(self) -> int:
+    def acquire(self) -> int:
         """Admit a call, or raise the error of `check`.
 
         Returns:
             The current period, to be passed to `leave`.
         """
-        self.check()
-        if self._opened is not None:
+        self.raise_if_open()
+        if self._opened_at is not None:
             self._probes += 1
         return self._period
 
-    def leave(self, period: int, outcome: BreakerOutcome) -> None:
+    def release(self, period: int, outcome: BreakerOutcome) -> None:
         """Report the end of an admitted call."""
         if period != self._period:
             return
-        if self._opened is not None:
+        if self._opened_at is not None:
             self._probes -= 1
         match outcome:
             case BreakerOutcome.FAILED:
-                self._failed()
-            case BreakerOutcome.WORKED:
-                self._worked()
+                self._record_failure()
+            case BreakerOutcome.SUCCEEDED:
+                self._record_success()
 
-    def _failed(self) -> None:
+    def _record_failure(self) -> None:
         self._failures += 1
-        if self._opened is not None or self._failures >= self._thresholds.failures:
-            self._begin(self._now())
+        if self._opened_at is not None or self._failures >= self._thresholds.failures:
+            self._start_period(self._now())
 
-    def _worked(self) -> None:
+    def _record_success(self) -> None:
         self._failures = 0
-        if self._opened is not None:
+        if self._opened_at is not None:
             self._successes += 1
             if self._successes >= self._thresholds.successes:
-                self._begin(None)
+                self._start_period(None)
 
-    def _begin(self, opened: float | None) -> None:
+    def _start_period(self, opened: float | None) -> None:
         """Start a new period: open since `opened`, or closed."""
         self._period += 1
-        self._opened = opened
+        self._opened_at = opened
         self._failures = self._successes = self._probes = 0
 
-    def _refusal(self, seconds: float) -> UnavailableError:
+    def _open_error(self, seconds: float) -> UnavailableError:
         return UnavailableError(
             f"provider {self._provider}: circuit breaker open after repeated failures; try again later",
             code="PROVIDER_CIRCUIT_OPEN",

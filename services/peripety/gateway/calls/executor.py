@@ -107,9 +107,9 @@ class CallRecord:
         model: the model that answered, else the requested one, in the provider's spelling.
         conversation_id: the conversation that it continued; None for none.
         outcome: `OK`, the error code, or `CANCELLED` if the caller left.
-        begun: start time.
+        started_at: start time.
         seconds: duration.
-        counted: the usage that counts towards limits and budgets, actual or assumed.
+        counted_usage: the usage that counts towards limits and budgets, actual or assumed.
         usage: tokens reported by the provider; all zero if it reported none.
         cost: the cost; None if unknown.
     """
@@ -118,27 +118,27 @@ class CallRecord:
     model: str
     conversation_id: str | None
     outcome: str
-    begun: datetime
+    started_at: datetime
     seconds: float
-    counted: CallUsage
+    counted_usage: CallUsage
     usage: Usage
     cost: Cost | None
 
 
-def log_call(report: CallRecord) -> None:
+def log_call(record: CallRecord) -> None:
     """Log a call: numbers and names only, never its content."""
     _log.info(
         "provider call",
         extra={
-            "provider": report.provider,
-            "model": report.model,
-            "outcome": report.outcome,
-            "ms": round(report.seconds * 1000),
-            "input_tokens": report.usage.input_tokens,
-            "output_tokens": report.usage.output_tokens,
-            "cache_read_tokens": report.usage.cache_read_tokens,
-            "cache_write_tokens": report.usage.cache_write_tokens,
-            "cost_pico_dollars": None if report.cost is None else report.cost.total,
+            "provider": record.provider,
+            "model": record.model,
+            "outcome": record.outcome,
+            "ms": round(record.seconds * 1000),
+            "input_tokens": record.usage.input_tokens,
+            "output_tokens": record.usage.output_tokens,
+            "cache_read_tokens": record.usage.cache_read_tokens,
+            "cache_write_tokens": record.usage.cache_write_tokens,
+            "cost_pico_dollars": None if record.cost is None else record.cost.total,
         },
     )
 
@@ -148,9 +148,9 @@ class CallAttempt:
     """Record of one request to a provider.
 
     Attributes:
-        begun: start time.
+        started_at: start time.
         used: actual or assumed usage; None while no request was sent.
-        released: whether any part of the answer was passed on.
+        has_released: whether any part of the answer was passed on.
         outcome: success, failure or neither, for the circuit breaker.
         code: `OK`, the error code, or `CANCELLED` if the caller left.
         cost: the cost; None if unknown.
@@ -158,32 +158,34 @@ class CallAttempt:
         cache_plan: the predicted effect on the prompt cache.
     """
 
-    begun: datetime
-    used: CallUsage | None = None
-    released: bool = False
-    outcome: BreakerOutcome = BreakerOutcome.UNKNOWN
+    started_at: datetime
+    get_usage: CallUsage | None = None
+    has_released: bool = False
+    outcome: BreakerOutcome = BreakerOutcome.NEUTRAL
     code: str = "CANCELLED"
     cost: Cost | None = None
     finished: AnswerFinished | None = None
     cache_plan: CachePlan | None = None
 
-    def end(self, finished: AnswerFinished, cost: Cost | None) -> None:
+    def record_end(self, finished: AnswerFinished, cost: Cost | None) -> None:
         """Record the end of a complete answer."""
-        self.outcome, self.code, self.finished, self.cost = BreakerOutcome.WORKED, "OK", finished, cost
+        self.outcome, self.code, self.finished, self.cost = BreakerOutcome.SUCCEEDED, "OK", finished, cost
         usage = finished.usage
         if usage != Usage():
-            self.used = CallUsage(
-                usage.input_tokens, usage.output_tokens, None if cost is None else cost.total
+            self.get_usage = CallUsage(
+                usage.input_tokens,
+                usage.output_tokens,
+                None if cost is None else cost.total,
             )
 
-    def fail(self, error: PeripetyError) -> None:
+    def record_failure(self, error: PeripetyError) -> None:
         """Record a failure. A request that the provider rejected has used no tokens."""
-        self.outcome = BreakerOutcome.FAILED if is_provider_fault(error) else BreakerOutcome.UNKNOWN
+        self.outcome = BreakerOutcome.FAILED if is_provider_fault(error) else BreakerOutcome.NEUTRAL
         self.code = error.code
-        if not self.released and is_explicit_rejection(error):
-            self.used, self.cost = CallUsage(0, 0), Cost()
+        if not self.has_released and is_explicit_rejection(error):
+            self.get_usage, self.cost = CallUsage(0, 0), Cost()
 
-    def report(self, provider: str, call: ProviderCall, seconds: float) -> CallRecord:
+    def to_record(self, provider: str, call: ProviderCall, seconds: float) -> CallRecord:
         """Return the call record.
 
         Args:
@@ -196,14 +198,14 @@ class CallAttempt:
             model=call.model if self.finished is None else self.finished.model,
             conversation_id=call.request.conversation_id,
             outcome=self.code,
-            begun=self.begun,
+            started_at=self.started_at,
             seconds=seconds,
-            counted=self.used or CallUsage(0, 0),
+            counted_usage=self.get_usage or CallUsage(0, 0),
             usage=Usage() if self.finished is None else self.finished.usage,
             cost=self.cost,
         )
 
-    def completion(self, finished: AnswerFinished, provider: str, calls: int) -> Completion:
+    def to_completion(self, finished: AnswerFinished, provider: str, calls: int) -> Completion:
         """Return the completion.
 
         Args:
@@ -242,7 +244,7 @@ class CallExecutor:
         random: source of the jitter of retries.
         counters: usage of the rate limits; by default in memory.
         budgets: the budgets; by default in memory, without history.
-        report: called with the record of each finished call.
+        record_call: called with the record of each finished call.
     """
 
     def __init__(
@@ -253,37 +255,42 @@ class CallExecutor:
         *,
         counters: UsageCounters | None = None,
         budgets: BudgetManager | None = None,
-        report: Callable[[CallRecord], None] = log_call,
+        record_call: Callable[[CallRecord], None] = log_call,
     ) -> None:
         # A limit that names a snapshot applies to the snapshot's whole model family.
         self._limits = {family_of(name): limits for name, limits in config.limits.items()}
         self._thresholds = BreakerThresholds(
-            config.breaker_failures, config.breaker_open_seconds, config.breaker_successes
+            config.breaker_failures,
+            config.breaker_open_seconds,
+            config.breaker_successes,
         )
         self._clock = clock
         self._random = random or Random()  # noqa: S311 - it keeps callers apart, not secrets
         self._counters = counters or MemoryUsageCounters(clock.now)
         self._budgets = budgets or BudgetManager(
-            config.daily_budget, MemoryBudgetLedger(clock), NoUsageHistory(), clock
+            config.daily_budget,
+            MemoryBudgetLedger(clock),
+            NoUsageHistory(),
+            clock,
         )
-        self._report = report
+        self._record_call = record_call
         self._prompt_cache = PromptCache(clock.now, clock.today)
-        self._accounts: dict[str, _CredentialState] = {}
+        self._credential_states: dict[str, _CredentialState] = {}
 
-    def purse(self, request: GenerateRequest) -> BudgetSession:
+    def open_budgets(self, request: GenerateRequest) -> BudgetSession:
         """Return the budgets of a request, for all its calls."""
-        return self._budgets.purse(request)
+        return self._budgets.open(request)
 
-    def cache_plan(self, provider: Provider, call: ProviderCall) -> CachePlan | None:
+    def plan_cache(self, provider: Provider, call: ProviderCall) -> CachePlan | None:
         """Return the predicted effect of a call on the prompt cache; None if it is disabled or unknown."""
-        return self._prompt_cache.visit(provider.name, provider.account, call).plan
+        return self._prompt_cache.plan_call(provider.name, provider.account, call).plan
 
-    async def call(
+    async def stream(
         self,
         provider: Provider,
         call: ProviderCall,
-        purse: BudgetSession | None = None,
-        patience: float = math.inf,
+        budget_session: BudgetSession | None = None,
+        max_wait: float = math.inf,
     ) -> AsyncIterator[GatewayEvent]:
         """Call a provider.
 
@@ -302,9 +309,9 @@ class CallExecutor:
             UnavailableError: the breaker is open.
             PeripetyError: any error of the provider.
         """
-        account = self._account(provider, call)
-        account.retries.earn()
-        purse = purse or self.purse(call.request)
+        account = self._credential_state(provider, call)
+        account.retry_budget.deposit()
+        budget_session = budget_session or self.open_budgets(call.request)
         attempts = 0
         failure: PeripetyError | None = None
         while True:
@@ -312,7 +319,7 @@ class CallExecutor:
             attempt = CallAttempt(self._clock.today())
             try:
                 async with closing(
-                    self._attempt(attempt, account, provider, call, purse, patience)
+                    self._run_attempt(attempt, account, provider, call, budget_session, max_wait),
                 ) as events:
                     async for event in events:
                         yield event
@@ -320,97 +327,110 @@ class CallExecutor:
                 if failure is not None and error.code == BUDGET_EXHAUSTED:
                     # Raise the error of the call itself, not the one that prevents the retry.
                     raise failure from error
-                pause = None if attempt.released else self._pause(account, error, attempts, patience)
+                pause = (
+                    None if attempt.has_released else self._retry_delay(account, error, attempts, max_wait)
+                )
                 if pause is None:
                     raise
                 failure = error
             else:
                 if attempt.finished is not None:
-                    yield Completed(attempt.completion(attempt.finished, provider.name, attempts))
+                    yield Completed(attempt.to_completion(attempt.finished, provider.name, attempts))
                 return
             await self._clock.sleep(pause)
 
-    def _pause(
-        self, account: _CredentialState, error: PeripetyError, attempts: int, patience: float
+    def _retry_delay(
+        self,
+        state: _CredentialState,
+        error: PeripetyError,
+        attempts: int,
+        max_wait: float,
     ) -> float | None:
         """Return the delay before a retry in seconds; None if the call must not be retried."""
-        if not is_transient(error) or account.breaker.is_open:
+        if not is_transient(error) or state.breaker.is_open:
             return None
         pause = backoff_delay(attempts, error.retry_after, self._random)
-        if pause is None or pause >= min(self._clock.left(), patience) or not account.retries.spend():
+        if (
+            pause is None
+            or pause >= min(self._clock.remaining_seconds(), max_wait)
+            or not state.retry_budget.withdraw()
+        ):
             return None
         return pause
 
-    async def _attempt(
+    async def _run_attempt(
         self,
         attempt: CallAttempt,
-        account: _CredentialState,
+        state: _CredentialState,
         provider: Provider,
         call: ProviderCall,
-        purse: BudgetSession,
-        patience: float,
+        budget_session: BudgetSession,
+        max_wait: float,
     ) -> AsyncIterator[Delta]:
         """Execute a call once, within rate limits and budgets."""
-        account.breaker.check()
-        held = await purse.reserve(call, estimate_usage(call, account.limits, attempt.begun))
-        if held.answer_is_capped or account.limits.hold_answers:
-            call = with_max_output(call, held.demand.output_tokens)
+        state.breaker.raise_if_open()
+        held = await budget_session.reserve(call, estimate_usage(call, state.limits, attempt.started_at))
+        if held.is_answer_capped or state.limits.is_output_capped:
+            call = with_max_output(call, held.estimate.output_tokens)
         try:
-            reservation = await account.gate.enter(held.demand, patience)
+            reservation = await state.rate_limiter.acquire(held.estimate, max_wait)
             try:
-                period = account.breaker.enter()
-                purse.calls += 1
+                period = state.breaker.acquire()
+                budget_session.calls += 1
                 # A sent request counts as its whole reservation until the actual usage is known.
-                attempt.used = held.demand
-                async with closing(self._made(attempt, provider, call)) as deltas:
+                attempt.get_usage = held.estimate
+                async with closing(self._execute_once(attempt, provider, call)) as deltas:
                     try:
                         async for delta in deltas:
                             yield delta
                     finally:
-                        account.breaker.leave(period, attempt.outcome)
+                        state.breaker.release(period, attempt.outcome)
             finally:
-                await account.gate.leave(reservation, attempt.used)
+                await state.rate_limiter.release(reservation, attempt.get_usage)
         finally:
-            await purse.settle(held, attempt.used)
+            await budget_session.settle(held, attempt.get_usage)
 
-    async def _made(
-        self, attempt: CallAttempt, provider: Provider, call: ProviderCall
+    async def _execute_once(
+        self,
+        attempt: CallAttempt,
+        provider: Provider,
+        call: ProviderCall,
     ) -> AsyncIterator[Delta]:
         """Send a call to the provider, and record its outcome."""
         begun = self._clock.now()
-        visit = self._prompt_cache.visit(provider.name, provider.account, call)
+        visit = self._prompt_cache.plan_call(provider.name, provider.account, call)
         attempt.cache_plan = visit.plan
         try:
             async with closing(provider.stream(visit.call)) as events:
                 async for event in events:
-                    visit.started()
+                    visit.on_first_event()
                     if isinstance(event, AnswerFinished):
-                        visit.ended(event)
-                        attempt.end(event, cost_of_call(event.usage, call.data, attempt.begun))
+                        visit.on_finished(event)
+                        attempt.record_end(event, cost_of_call(event.usage, call.data, attempt.started_at))
                     else:
-                        attempt.released = True
+                        attempt.has_released = True
                         yield event
         except PeripetyError as error:
-            attempt.fail(error)
+            attempt.record_failure(error)
             raise
         finally:
-            self._report(attempt.report(provider.name, call, self._clock.now() - begun))
+            self._record_call(attempt.to_record(provider.name, call, self._clock.now() - begun))
 
-    def _account(self, provider: Provider, call: ProviderCall) -> _CredentialState:
+    def _credential_state(self, provider: Provider, call: ProviderCall) -> _CredentialState:
         """Return the shared state of a request's credential and model family."""
         model = family_of(call.model)
         name = f"{provider.name}/{model}"
-        known = name in self._accounts or name in self._limits
-        if not known and len(self._accounts) >= _MAX_CREDENTIAL_STATES:
+        known = name in self._credential_states or name in self._limits
+        if not known and len(self._credential_states) >= _MAX_CREDENTIAL_STATES:
             # Clients choose model names. They must not control how many states are stored, nor which limits
             # apply: models named in the configuration have permanent states.
             name = f"{provider.name}/*"
-        if name not in self._accounts:
+        if name not in self._credential_states:
             limits = self._limits.get(name) or self._limits.get(provider.name) or ProviderLimits()
             gate = RateLimiter(name, limits, self._counters, self._clock, credential=provider.account)
             breaker = CircuitBreaker(provider.name, self._thresholds, self._clock.now)
-            self._accounts[name] = _CredentialState(limits, gate, breaker, RetryBudget())
-        return self._accounts[name]
+            self._credential_states[name] = _CredentialState(limits, gate, breaker, RetryBudget())
+        return self._credential_states[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,9 +438,9 @@ class _CredentialState:
     """Shared state of all calls with one credential to one model family."""
 
     limits: ProviderLimits
-    gate: RateLimiter
+    rate_limiter: RateLimiter
     breaker: CircuitBreaker
-    retries: RetryBudget
+    retry_budget: RetryBudget
 
 
 _FALLBACK_WAIT = 2.0
@@ -436,19 +456,23 @@ class FallbackChain:
     Args:
         request: names the models.
         select: returns the provider of a model.
-        caller: executes the calls.
-        purse: the budgets of the request, over all its models.
+        executor: executes the calls.
+        budget_session: the budgets of the request, over all its models.
     """
 
     def __init__(
-        self, request: GenerateRequest, select: Select, caller: CallExecutor, purse: BudgetSession
+        self,
+        request: GenerateRequest,
+        select: Select,
+        executor: CallExecutor,
+        budget_session: BudgetSession,
     ) -> None:
         self._models: tuple[str | None, ...] = (request.model, *request.fallback_models)
         self._select = select
-        self._caller = caller
-        self._purse = purse
+        self._executor = executor
+        self._budget_session = budget_session
 
-    async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Try one model after another.
 
         Yields:
@@ -457,7 +481,7 @@ class FallbackChain:
         Raises:
             PeripetyError: the error of the first model, if all failed; its details contain the others.
         """
-        calls = self._purse.calls
+        calls = self._budget_session.calls
         failures: list[tuple[str, PeripetyError]] = []
         for index, model in enumerate(models := self._models, start=1):
             name, released = model or "the configured model", False
@@ -467,12 +491,14 @@ class FallbackChain:
                 if failures:
                     yield FallingBack(failures[-1][0], name, failures[-1][1])
                 patience = _FALLBACK_WAIT if index < len(models) else math.inf
-                async with closing(self._caller.call(provider, call, self._purse, patience)) as events:
+                async with closing(
+                    self._executor.stream(provider, call, self._budget_session, patience),
+                ) as events:
                     async for event in events:
                         released = True
                         if isinstance(event, Completed):
                             self._models = (model,)
-                            made = self._purse.calls - calls
+                            made = self._budget_session.calls - calls
                             yield Completed(replace(event.completion, calls=made))
                         else:
                             yield event

@@ -2,7 +2,7 @@
 
 Usage counters of rate limits, optionally shared by replicas.
 
-All state between a gateway and its provider's limits is behind `Counters`: two calls, each atomic. The
+All state between a gateway and its provider's limits is behind `UsageCounters`: two calls, each atomic. The
 implementation in memory is in this module, the one for several replicas uses Redis.
 
 Estimate of the usage of a call, before it is sent.
@@ -58,14 +58,14 @@ class LimitReservation:
 
     Attributes:
         account: the account whose limits it counts towards.
-        demand: the reserved usage.
-        moment: time of the reservation.
+        estimate: the reserved usage.
+        reserved_at: time of the reservation.
         number: id of the reservation, where the implementation needs one.
     """
 
     account: str
-    demand: CallUsage
-    moment: float
+    estimate: CallUsage
+    reserved_at: float
     number: str = ""
 
 
@@ -73,14 +73,17 @@ class UsageCounters(Protocol):
     """Usage counters of rate limits."""
 
     async def reserve(
-        self, account: str, limits: ProviderLimits, demand: CallUsage
+        self,
+        account: str,
+        limits: ProviderLimits,
+        estimate: CallUsage,
     ) -> LimitReservation | float:
         """Admit a call.
 
         Args:
             account: a credential and a model family.
             limits: the limits of the account.
-            demand: the estimated usage; never more than a whole limit.
+            estimate: the estimated usage; never more than a whole limit.
 
         Returns:
             The reservation, or the seconds to wait before the next attempt: infinity if a call in flight must
@@ -99,7 +102,7 @@ class UsageCounters(Protocol):
 
 
 class MemoryUsageCounters:
-    """`Counters` in memory: a sliding window of one minute.
+    """`UsageCounters` in memory: a sliding window of one minute.
 
     Usage counts for a minute, so no minute, wherever it begins, exceeds a limit. A request and its input
     count from their admission. The output of a call and its cost count while the call runs and for a minute
@@ -114,19 +117,22 @@ class MemoryUsageCounters:
         self._used: dict[str, _AccountUsage] = {}
 
     async def reserve(
-        self, account: str, limits: ProviderLimits, demand: CallUsage
+        self,
+        account: str,
+        limits: ProviderLimits,
+        estimate: CallUsage,
     ) -> LimitReservation | float:
-        """See `Counters.reserve`."""
+        """See `UsageCounters.reserve`."""
         use = self._used.setdefault(account, _AccountUsage())
         now = self._now()
-        wait = use.wait(limits, demand, now)
+        wait = use.seconds_until_admitted(limits, estimate, now)
         if wait > 0:
             return wait
-        use.begin(demand, now)
-        return LimitReservation(account, demand, now)
+        use.start(estimate, now)
+        return LimitReservation(account, estimate, now)
 
     async def settle(self, reservation: LimitReservation, used: CallUsage | None) -> None:
-        """See `Counters.settle`."""
+        """See `UsageCounters.settle`."""
         self._used[reservation.account].end(reservation, used, self._now())
 
 
@@ -138,39 +144,45 @@ class _AccountUsage:
         self._input = _SlidingMinute()
         self._output = _SlidingMinute()
         self._cost = _SlidingMinute()
-        self._under_way = 0
-        self._output_under_way = 0
-        self._cost_under_way = 0
+        self._in_progress = 0
+        self._output_in_progress = 0
+        self._cost_in_progress = 0
 
-    def wait(self, limits: ProviderLimits, demand: CallUsage, now: float) -> float:
-        if limits.concurrency is not None and self._under_way >= limits.concurrency:
+    def seconds_until_admitted(self, limits: ProviderLimits, estimate: CallUsage, now: float) -> float:
+        if limits.concurrency is not None and self._in_progress >= limits.concurrency:
             return math.inf
         return max(
-            self._requests.wait(limits.requests_per_minute, 1, now),
-            self._input.wait(limits.input_tokens_per_minute, demand.input_tokens, now),
-            self._output.wait(
-                limits.output_tokens_per_minute, self._output_under_way + demand.output_tokens, now
+            self._requests.seconds_until_fits(limits.requests_per_minute, 1, now),
+            self._input.seconds_until_fits(limits.input_tokens_per_minute, estimate.input_tokens, now),
+            self._output.seconds_until_fits(
+                limits.output_tokens_per_minute,
+                self._output_in_progress + estimate.output_tokens,
+                now,
             ),
-            self._cost.wait(limits.pico_dollars_per_minute, self._cost_under_way + (demand.cost or 0), now),
+            self._cost.seconds_until_fits(
+                limits.pico_dollars_per_minute,
+                self._cost_in_progress + (estimate.cost or 0),
+                now,
+            ),
         )
 
-    def begin(self, demand: CallUsage, now: float) -> None:
-        self._under_way += 1
-        self._output_under_way += demand.output_tokens
-        self._cost_under_way += demand.cost or 0
+    def start(self, estimate: CallUsage, now: float) -> None:
+        self._in_progress += 1
+        self._output_in_progress += estimate.output_tokens
+        self._cost_in_progress += estimate.cost or 0
         self._requests.add(1, now)
-        self._input.add(demand.input_tokens, now)
+        self._input.add(estimate.input_tokens, now)
 
     def end(self, reservation: LimitReservation, used: CallUsage | None, now: float) -> None:
-        self._under_way -= 1
-        self._output_under_way -= reservation.demand.output_tokens
-        self._cost_under_way -= reservation.demand.cost or 0
-        reserved = reservation.demand.input_tokens
+        self._in_progress -= 1
+        self._output_in_progress -= reservation.estimate.output_tokens
+        self._cost_in_progress -= reservation.estimate.cost or 0
+        reserved = reservation.estimate.input_tokens
         if used is None:
-            self._requests.correct(-1, reservation.moment, now)
-            self._input.correct(-reserved, reservation.moment, now)
+            self._requests.correct(-1, reservation.reserved_at, now)
+            self._input.correct(-reserved, reservation.reserved_at, now)
         else:
-            self._input.correct(used.input_tokens - reserved, reservation.moment, now)
+            self._input.correct(used.input_tokens - reserved, reservation.reserved_at, now)
             self._output.add(used.output_tokens, now)
             self._cost.add(used.cost or 0, now)
 
@@ -183,22 +195,22 @@ class _SlidingMinute:
         self._total = 0
 
     def add(self, amount: int, now: float) -> None:
-        self._forget(now)
+        self._drop_expired(now)
         slot = _slot_of(now)
         self._amounts[slot] = self._amounts.get(slot, 0) + amount
         self._total += amount
 
     def correct(self, difference: int, moment: float, now: float) -> None:
         """Change an amount that was added at a moment, unless it has expired."""
-        self._forget(now)
+        self._drop_expired(now)
         slot = _slot_of(moment)
         if slot in self._amounts:
             self._amounts[slot] += difference
             self._total += difference
 
-    def wait(self, limit: int | None, amount: int, now: float) -> float:
+    def seconds_until_fits(self, limit: int | None, amount: int, now: float) -> float:
         """Return the seconds until an amount fits; infinity if waiting does not help."""
-        self._forget(now)
+        self._drop_expired(now)
         excess = 0 if limit is None else self._total + amount - limit
         if excess <= 0:
             return 0.0
@@ -208,7 +220,7 @@ class _SlidingMinute:
                 return _slot_expiry(slot) - now
         return math.inf
 
-    def _forget(self, now: float) -> None:
+    def _drop_expired(self, now: float) -> None:
         for slot in list(takewhile(lambda slot: _slot_expiry(slot) <= now, self._amounts)):
             self._total -= self._amounts.pop(slot)
 
@@ -222,13 +234,13 @@ def _slot_expiry(slot: int) -> float:
     return (slot + 1) * _SLOT_SECONDS + _MINUTE_SECONDS
 
 
-def estimate_usage(call: ProviderCall, limits: ProviderLimits, when: datetime) -> CallUsage:
+def estimate_usage(call: ProviderCall, limits: ProviderLimits, now: datetime) -> CallUsage:
     """Return the usage to reserve for a call.
 
     Args:
         call: the call.
         limits: limits of its account; an answer without a maximum length is assumed to fit into them.
-        when: current time.
+        now: current time.
     """
     prompt = estimate_prompt_tokens(call.request)
     answer = call.request.max_output_tokens
@@ -237,24 +249,30 @@ def estimate_usage(call: ProviderCall, limits: ProviderLimits, when: datetime) -
         if limits.output_tokens_per_minute is not None:
             answer = min(answer, limits.output_tokens_per_minute)
         if limits.pico_dollars_per_minute is not None:
-            answer = max_affordable_output(call, prompt, answer, limits.pico_dollars_per_minute, when)
-    return CallUsage(prompt, answer, max_cost(prompt, answer, call.data, when))
+            answer = max_affordable_output(call, prompt, answer, limits.pico_dollars_per_minute, now)
+    return CallUsage(prompt, answer, max_cost(prompt, answer, call.data, now))
 
 
-def max_affordable_output(call: ProviderCall, prompt: int, most: int, cost: int, when: datetime) -> int:
+def max_affordable_output(
+    call: ProviderCall,
+    prompt_tokens: int,
+    desired: int,
+    cost_limit: int,
+    now: datetime,
+) -> int:
     """Return the maximum number of output tokens, at least 1, with which a call costs no more than an amount.
 
     Args:
         call: the call.
-        prompt: tokens of its prompt.
-        most: the desired maximum.
-        cost: the amount, in pico-dollars.
-        when: current time.
+        prompt_tokens: tokens of its prompt.
+        desired: the desired maximum.
+        cost_limit: the amount, in pico-dollars.
+        now: current time.
     """
-    fits, too_many = 1, most + 1
+    fits, too_many = 1, desired + 1
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
-        if (max_cost(prompt, middle, call.data, when) or 0) <= cost:
+        if (max_cost(prompt_tokens, middle, call.data, now) or 0) <= cost_limit:
             fits = middle
         else:
             too_many = middle
@@ -291,13 +309,13 @@ class RateLimiter:
     ) -> None:
         self._account = account
         # With shared counters, the processes may use different keys.
-        self._counted_as = f"{account}@{credential}"
+        self._counter_key = f"{account}@{credential}"
         self._limits = limits
         self._counters = counters
         self._clock = clock
         self._queue: deque[asyncio.Event] = deque()
 
-    async def enter(self, demand: CallUsage, patience: float = math.inf) -> LimitReservation:
+    async def acquire(self, estimate: CallUsage, max_wait: float = math.inf) -> LimitReservation:
         """Wait until the limits admit a call.
 
         Args:
@@ -310,8 +328,8 @@ class RateLimiter:
             FailedPreconditionError: the cost is limited, and the price of the call is unknown (code
                 PRICE_UNKNOWN).
         """
-        self._refuse_what_never_fits(demand)
-        end = self._clock.now() + patience
+        self._reject_if_too_large(estimate)
+        end = self._clock.now() + max_wait
         my_turn = asyncio.Event()
         self._queue.append(my_turn)
         try:
@@ -320,20 +338,20 @@ class RateLimiter:
                 my_turn.clear()
                 wait = math.inf
                 if self._queue[0] is my_turn:
-                    answer = await self._counters.reserve(self._counted_as, self._limits, demand)
+                    answer = await self._counters.reserve(self._counter_key, self._limits, estimate)
                     if isinstance(answer, LimitReservation):
                         return answer
                     wait = answer
-                left = min(self._clock.left(), end - self._clock.now())
+                left = min(self._clock.remaining_seconds(), end - self._clock.now())
                 if left <= 0 or left < wait < math.inf:
-                    raise self._used_up(wait)
+                    raise self._limit_reached_error(wait)
                 await self._clock.wait(my_turn, max(_MIN_WAIT, min(wait, left)))
         finally:
             self._queue.remove(my_turn)
             self._wake_first()
 
-    async def leave(self, reservation: LimitReservation, used: CallUsage | None) -> None:
-        """Settle a finished call; see `Counters.settle`."""
+    async def release(self, reservation: LimitReservation, used: CallUsage | None) -> None:
+        """Settle a finished call; see `UsageCounters.settle`."""
         await self._counters.settle(reservation, used)
         self._wake_first()
 
@@ -341,12 +359,12 @@ class RateLimiter:
         with suppress(IndexError):
             self._queue[0].set()
 
-    def _refuse_what_never_fits(self, demand: CallUsage) -> None:
+    def _reject_if_too_large(self, estimate: CallUsage) -> None:
         if self._limits.pico_dollars_per_minute is not None:
-            self._refuse_what_costs_too_much(demand.cost, self._limits.pico_dollars_per_minute)
+            self._reject_if_too_expensive(estimate.cost, self._limits.pico_dollars_per_minute)
         for limit, amount, way_out in (
-            (self._limits.input_tokens_per_minute, demand.input_tokens, "shorten the prompt"),
-            (self._limits.output_tokens_per_minute, demand.output_tokens, "request a shorter answer"),
+            (self._limits.input_tokens_per_minute, estimate.input_tokens, "shorten the prompt"),
+            (self._limits.output_tokens_per_minute, estimate.output_tokens, "request a shorter answer"),
         ):
             if limit is not None and amount > limit:
                 raise ResourceExhaustedError(
@@ -355,7 +373,7 @@ class RateLimiter:
                     code="LIMIT_TOO_SMALL",
                 )
 
-    def _refuse_what_costs_too_much(self, cost: int | None, limit: int) -> None:
+    def _reject_if_too_expensive(self, cost: int | None, limit: int) -> None:
         if cost is None:
             raise unknown_price_error(self._account, "the dollars_per_minute of PERIPETY_LIMITS")
         if cost > limit:
@@ -366,7 +384,7 @@ class RateLimiter:
                 code="LIMIT_TOO_SMALL",
             )
 
-    def _used_up(self, wait: float) -> ResourceExhaustedError:
+    def _limit_reached_error(self, wait: float) -> ResourceExhaustedError:
         return ResourceExhaustedError(
             f"limits of {self._account} reached; try again later, or raise PERIPETY_LIMITS",
             code="LIMIT_REACHED",

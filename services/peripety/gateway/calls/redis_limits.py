@@ -41,7 +41,7 @@ _LIMITS_POLL_SECONDS = 0.25
 
 
 class RedisUsageCounters:
-    """`Counters` in Redis, on the clock of the Redis server.
+    """`UsageCounters` in Redis, on the clock of the Redis server.
 
     The sliding window of a minute has slots of half a second.
 
@@ -53,9 +53,12 @@ class RedisUsageCounters:
         self._leases = leases
 
     async def reserve(
-        self, account: str, limits: ProviderLimits, demand: CallUsage
+        self,
+        account: str,
+        limits: ProviderLimits,
+        estimate: CallUsage,
     ) -> LimitReservation | float:
-        """See `Counters.reserve`.
+        """See `UsageCounters.reserve`.
 
         Raises:
             UnavailableError: the server is unavailable; no call is admitted.
@@ -68,31 +71,31 @@ class RedisUsageCounters:
             limits.pico_dollars_per_minute,
         )
         if caps == (None,) * len(caps):
-            return LimitReservation(account, demand, 0.0)
+            return LimitReservation(account, estimate, 0.0)
 
         async def take(number: str) -> LimitReservation | float:
             arguments = [-1 if cap is None else cap for cap in caps]
             wait = await self._leases.run(
                 ["limits", "limits_reserve"],
                 _limit_keys(account),
-                [number, self._leases.milliseconds, *arguments, *_usage_arguments(demand)],
+                [number, self._leases.lease_milliseconds, *arguments, *_usage_arguments(estimate)],
             )
             if wait:
                 return _LIMITS_POLL_SECONDS if wait < 0 else wait / 1000
-            self._leases.began([_limit_lease_keys(account)], number)
-            return LimitReservation(account, demand, 0.0, number)
+            self._leases.start_renewal([_limit_lease_keys(account)], number)
+            return LimitReservation(account, estimate, 0.0, number)
 
-        return await self._leases.hold(take, self._give_back)
+        return await self._leases.acquire(take, self._release_reservation)
 
     async def settle(self, reservation: LimitReservation, used: CallUsage | None) -> None:
-        """See `Counters.settle`."""
+        """See `UsageCounters.settle`."""
         if reservation.number:
             account, number = reservation.account, reservation.number
             sent = [0, 0, 0, 0] if used is None else [1, *_usage_arguments(used)]
             settle = self._leases.run(["limits", "limits_settle"], _limit_keys(account), [number, *sent])
-            await self._leases.ended([_limit_lease_keys(account)], number, settle)
+            await self._leases.settle_lease([_limit_lease_keys(account)], number, settle)
 
-    async def _give_back(self, answer: LimitReservation | float) -> None:
+    async def _release_reservation(self, answer: LimitReservation | float) -> None:
         if isinstance(answer, LimitReservation):
             await self.settle(answer, None)
 
@@ -131,12 +134,12 @@ class LeaseManager:
     def __init__(self, server: RedisServer, seconds: float = _LEASE_SECONDS) -> None:
         self._server = server
         self._seconds = seconds
-        self._held: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._renewing: asyncio.Task[None] | None = None
-        self._settling: set[asyncio.Task[Any]] = set()
+        self._open_leases: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._renewal_task: asyncio.Task[None] | None = None
+        self._settlement_tasks: set[asyncio.Task[Any]] = set()
 
     @property
-    def milliseconds(self) -> int:
+    def lease_milliseconds(self) -> int:
         """Return the duration of a lease in milliseconds."""
         return int(self._seconds * 1000)
 
@@ -151,73 +154,79 @@ class LeaseManager:
         Raises:
             UnavailableError: the server is unavailable.
         """
-        async with self._server.using() as client:
+        async with self._server.use() as client:
             return await client.register_script(_load_scripts(tuple(scripts)))(
-                keys=list(keys), args=list(arguments)
+                keys=list(keys),
+                args=list(arguments),
             )
 
-    async def hold(
-        self, take: Callable[[str], Coroutine[Any, Any, T]], give_back: Callable[[T], Awaitable[None]]
+    async def acquire(
+        self,
+        reserve: Callable[[str], Coroutine[Any, Any, T]],
+        release: Callable[[T], Awaitable[None]],
     ) -> T:
         """Reserve under a new number, and release it if the caller was cancelled meanwhile."""
-        task = asyncio.ensure_future(take(uuid4().hex))
+        task = asyncio.ensure_future(reserve(uuid4().hex))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._later(_release_result(task, give_back))
+            self._start_settlement(_release_result(task, release))
             raise
 
-    def began(self, keys: Sequence[tuple[str, str]], number: str) -> None:
+    def start_renewal(self, keys: Sequence[tuple[str, str]], number: str) -> None:
         """Start to renew a reservation; each pair of keys is a key of leases and a key of reservations."""
         for pair in keys:
-            self._held[pair].add(number)
-        if self._renewing is None:
-            self._renewing = asyncio.create_task(self._renew_from_time_to_time())
+            self._open_leases[pair].add(number)
+        if self._renewal_task is None:
+            self._renewal_task = asyncio.create_task(self._renew_periodically())
 
-    async def ended(
-        self, keys: Sequence[tuple[str, str]], number: str, settle: Coroutine[Any, Any, Any]
+    async def settle_lease(
+        self,
+        keys: Sequence[tuple[str, str]],
+        number: str,
+        settle: Coroutine[Any, Any, Any],
     ) -> None:
         """Settle, even if the caller is cancelled meanwhile, and stop the renewal.
 
         If the server is unavailable, the lease expires and the reservation counts as fully used.
         """
         for pair in keys:
-            self._held[pair].discard(number)
-            if not self._held[pair]:
-                del self._held[pair]
+            self._open_leases[pair].discard(number)
+            if not self._open_leases[pair]:
+                del self._open_leases[pair]
         try:
-            await asyncio.shield(self._later(settle))
+            await asyncio.shield(self._start_settlement(settle))
         except UnavailableError as error:
             _log.warning("a call cannot be settled", extra=logging_setup.describe_error(error))
 
     async def aclose(self) -> None:
         """Wait until all reservations are settled, and stop the renewal."""
         # The Redis client may swallow a cancellation. The renewal then ends because no lease is left.
-        self._held.clear()
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.wait([self._renewing])
-        if self._settling:
-            await asyncio.wait(self._settling)
+        self._open_leases.clear()
+        if self._renewal_task is not None:
+            self._renewal_task.cancel()
+            await asyncio.wait([self._renewal_task])
+        if self._settlement_tasks:
+            await asyncio.wait(self._settlement_tasks)
 
-    def _later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def _start_settlement(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.ensure_future(work)
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
+        self._settlement_tasks.add(task)
+        task.add_done_callback(self._settlement_tasks.discard)
         return task
 
-    async def _renew_from_time_to_time(self) -> None:
+    async def _renew_periodically(self) -> None:
         try:
-            while self._held:
+            while self._open_leases:
                 await asyncio.sleep(self._seconds / _RENEWALS_PER_LEASE)
-                for pair, numbers in list(self._held.items()):
+                for pair, numbers in list(self._open_leases.items()):
                     await self._renew(pair, list(numbers))
         finally:
-            self._renewing = None
+            self._renewal_task = None
 
     async def _renew(self, pair: tuple[str, str], numbers: list[str]) -> None:
         try:
-            await self.run(["renew"], pair, [self.milliseconds, *numbers])
+            await self.run(["renew"], pair, [self.lease_milliseconds, *numbers])
         except UnavailableError as error:
             _log.warning("leases cannot be renewed", extra=logging_setup.describe_error(error))
 
@@ -228,12 +237,13 @@ def _load_scripts(names: tuple[str, ...]) -> str:
     return "\n".join(scripts.joinpath(f"{name}.lua").read_text("utf-8") for name in names)
 
 
-async def _release_result(task: asyncio.Task[T], give_back: Callable[[T], Awaitable[None]]) -> None:
+async def _release_result(task: asyncio.Task[T], release: Callable[[T], Awaitable[None]]) -> None:
     try:
-        await give_back(await task)
+        await release(await task)
     except UnavailableError as error:
         _log.warning(
-            "reservation of a cancelled caller cannot be released", extra=logging_setup.describe_error(error)
+            "reservation of a cancelled caller cannot be released",
+            extra=logging_setup.describe_error(error),
         )
 
 
@@ -258,7 +268,9 @@ class RedisBudgetLedger:
         await self._leases.run(["budgets", "budgets_open"], _budget_keys([scope]), _amount_arguments(used))
 
     async def reserve(
-        self, scopes: Sequence[BudgetScope], amount: BudgetAmount
+        self,
+        scopes: Sequence[BudgetScope],
+        amount: BudgetAmount,
     ) -> LedgerHold | ReservationRejected:
         """See `Ledger.reserve`.
 
@@ -275,7 +287,7 @@ class RedisBudgetLedger:
                 _budget_keys(scopes),
                 [
                     number,
-                    self._leases.milliseconds,
+                    self._leases.lease_milliseconds,
                     *_amount_arguments(amount),
                     *(-1 if cap is None else cap for cap in caps),
                 ],
@@ -283,25 +295,28 @@ class RedisBudgetLedger:
             if answer:
                 short, *used = answer
                 return ReservationRejected(
-                    tuple(BudgetAmount(*map(int, each)) if each else None for each in used), short
+                    tuple(BudgetAmount(*map(int, each)) if each else None for each in used),
+                    short,
                 )
-            self._leases.began(_budget_lease_keys(scopes), number)
+            self._leases.start_renewal(_budget_lease_keys(scopes), number)
             return LedgerHold(number, tuple(scopes), amount)
 
-        return await self._leases.hold(take, self._give_back)
+        return await self._leases.acquire(take, self._release_hold)
 
     async def settle(self, hold: LedgerHold, used: BudgetAmount) -> None:
         """See `Ledger.settle`."""
         settle = self._leases.run(
-            ["budgets", "budgets_settle"], _budget_keys(hold.scopes), [hold.number, *_amount_arguments(used)]
+            ["budgets", "budgets_settle"],
+            _budget_keys(hold.scopes),
+            [hold.number, *_amount_arguments(used)],
         )
-        await self._leases.ended(_budget_lease_keys(hold.scopes), hold.number, settle)
+        await self._leases.settle_lease(_budget_lease_keys(hold.scopes), hold.number, settle)
 
-    async def settled(self, seconds: float) -> None:
+    async def wait_for_release(self, seconds: float) -> None:
         """See `Ledger.settled`. Polls, because other replicas do not send notifications."""
         await asyncio.sleep(min(seconds, _BUDGETS_POLL_SECONDS))
 
-    async def _give_back(self, answer: LedgerHold | ReservationRejected) -> None:
+    async def _release_hold(self, answer: LedgerHold | ReservationRejected) -> None:
         if isinstance(answer, LedgerHold):
             await self.settle(answer, BudgetAmount())
 

@@ -76,11 +76,11 @@ class RetryBudget:
     def __init__(self) -> None:
         self._balance = _MAX_BALANCE
 
-    def earn(self) -> None:
+    def deposit(self) -> None:
         """Count a call, which adds a tenth of a retry."""
         self._balance = min(_MAX_BALANCE, self._balance + _DEPOSIT_PER_CALL)
 
-    def spend(self) -> bool:
+    def withdraw(self) -> bool:
         """Withdraw one retry; return False if the budget is exhausted."""
         if self._balance < 1:
             return False
@@ -88,7 +88,7 @@ class RetryBudget:
         return True
 
 
-def backoff_delay(attempts: int, hint: float | None, random: Random) -> float | None:
+def backoff_delay(attempts: int, retry_after: float | None, random: Random) -> float | None:
     """Return the delay before a retry in seconds; None after the last attempt.
 
     Exponential backoff with jitter: the range doubles with each attempt, so that clients that failed together
@@ -97,10 +97,10 @@ def backoff_delay(attempts: int, hint: float | None, random: Random) -> float | 
 
     Args:
         attempts: number of attempts so far.
-        hint: delay requested by the provider, in seconds; None without one.
+        retry_after: delay requested by the provider, in seconds; None without one.
         random: source of the jitter.
     """
-    earliest = hint or 0.0
+    earliest = retry_after or 0.0
     if attempts >= _MAX_ATTEMPTS or earliest > _MAX_RETRY_AFTER:
         return None
     return earliest + random.uniform(0, _INITIAL_DELAY * 2 ** (attempts - 1))

@@ -59,17 +59,17 @@ class ConversationTurn:
     """One completed exchange.
 
     Attributes:
-        said: the user message, with tool results.
+        user_messages: the user message, with tool results.
         completion: the accepted answer: valid, or with findings under an advisory schema.
     """
 
-    said: tuple[ChatMessage, ...]
+    user_messages: tuple[ChatMessage, ...]
     completion: Completion
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
         """Return the exchange as messages."""
-        return (*self.said, replace_empty_answer(self.completion.message))
+        return (*self.user_messages, replace_empty_answer(self.completion.message))
 
 
 class Conversation:
@@ -160,7 +160,8 @@ class Conversation:
 def conversation_busy_error() -> ConflictError:
     """Return the error of a turn that starts while another one is in progress."""
     return ConflictError(
-        "conversation busy: another turn is in progress; retry after it", code="TURN_UNDER_WAY"
+        "conversation busy: another turn is in progress; retry after it",
+        code="TURN_UNDER_WAY",
     )
 
 
@@ -195,18 +196,22 @@ class TurnSize:
     """Estimated prompt size of a turn.
 
     Attributes:
-        said: tokens of the user message.
-        answered: tokens of the answer.
+        user_tokens: tokens of the user message.
+        answer_tokens: tokens of the answer.
         may_be_first: whether a prompt may start with this turn; False if it starts with tool results.
     """
 
-    said: int
-    answered: int = 0
+    user_tokens: int
+    answer_tokens: int = 0
     may_be_first: bool = True
 
 
 def first_turn_index(
-    turns: Sequence[TurnSize], policy: HistoryPolicy, *, fixed_tokens: int = 0, context_tokens: int = 0
+    turns: Sequence[TurnSize],
+    policy: HistoryPolicy,
+    *,
+    fixed_tokens: int = 0,
+    context_tokens: int = 0,
 ) -> int:
     """Return the index of the first turn to send.
 
@@ -223,14 +228,14 @@ def first_turn_index(
         FailedPreconditionError: the history is full, and the policy forbids truncation.
     """
     limits = _Limits(policy.max_turns, policy.max_input_tokens or context_tokens)
-    goal = limits.half() if policy.strategy is HistoryStrategy.COMPACT else limits
-    before = [0, *accumulate(turn.said + turn.answered for turn in turns)]
+    goal = limits.halved() if policy.strategy is HistoryStrategy.COMPACT else limits
+    before = [0, *accumulate(turn.user_tokens + turn.answer_tokens for turn in turns)]
     cuts = deque(index for index, turn in enumerate(turns) if index and turn.may_be_first)
     first = 0
 
     def fits(limits: _Limits, index: int) -> bool:
-        tokens = fixed_tokens + before[index] - before[first] + turns[index].said
-        return limits.hold(index - first, tokens)
+        tokens = fixed_tokens + before[index] - before[first] + turns[index].user_tokens
+        return limits.are_met(index - first, tokens)
 
     for index in range(len(turns)):
         if fits(limits, index):
@@ -249,10 +254,10 @@ class _Limits:
     turns: int
     tokens: int
 
-    def half(self) -> _Limits:
+    def halved(self) -> _Limits:
         return _Limits(-(-self.turns // 2), -(-self.tokens // 2))
 
-    def hold(self, turns: int, tokens: int) -> bool:
+    def are_met(self, turns: int, tokens: int) -> bool:
         return (not self.turns or turns <= self.turns) and (not self.tokens or tokens <= self.tokens)
 
 
@@ -339,41 +344,41 @@ class PendingTurn:
 
     Attributes:
         conversation_id: the conversation.
-        named: the idempotency key; a repeated request returns the turn that it became.
+        request_key: the idempotency key; a repeated request returns the turn that it became.
         request: the new messages and options; without system text and tools.
         expected_turn_count: the required current length; None for no check.
     """
 
     conversation_id: str
-    named: RequestKey
+    request_key: RequestKey
     request: GenerateRequest
     expected_turn_count: int | None = None
 
 
-def estimate_turn_size(said: tuple[ChatMessage, ...], answer: ChatMessage | None = None) -> TurnSize:
+def estimate_turn_size(user_messages: tuple[ChatMessage, ...], answer: ChatMessage | None = None) -> TurnSize:
     """Return the estimated prompt size of a turn."""
-    first = said[0].parts[:1] if said else ()
+    first = user_messages[0].parts[:1] if user_messages else ()
     return TurnSize(
-        sum(map(estimate_message_tokens, said)),
+        sum(map(estimate_message_tokens, user_messages)),
         0 if answer is None else estimate_message_tokens(answer),
         may_be_first=not any(isinstance(part, ToolResult) for part in first),
     )
 
 
-def encode_config(charter: ConversationConfig) -> str:
+def encode_config(config: ConversationConfig) -> str:
     """Encode the immutable configuration of a conversation."""
     return to_json_text(
         {
-            "system": charter.system,
-            "tools": [encode_tool(tool) for tool in charter.tools],
-            "history": encode_history_policy(charter.history),
-            "budget": None if charter.budget is None else asdict(charter.budget),
-        }
+            "system": config.system,
+            "tools": [encode_tool(tool) for tool in config.tools],
+            "history": encode_history_policy(config.history),
+            "budget": None if config.budget is None else asdict(config.budget),
+        },
     )
 
 
 def decode_config(text: str) -> ConversationConfig:
-    """Decode a configuration; inverse of `write_charter`."""
+    """Decode a configuration; inverse of `encode_config`."""
     written = json.loads(text)
     return ConversationConfig(
         system=written["system"],
@@ -389,7 +394,7 @@ def encode_history_policy(history: HistoryPolicy) -> list[Any]:
 
 
 def decode_history_policy(written: Sequence[Any]) -> HistoryPolicy:
-    """Decode a history policy; inverse of `write_history`."""
+    """Decode a history policy; inverse of `encode_history_policy`."""
     strategy, max_turns, max_input_tokens = written
     return HistoryPolicy(HistoryStrategy(strategy), max_turns, max_input_tokens)
 
@@ -400,20 +405,21 @@ def encode_usage_total(spent: UsageTotal) -> str:
 
 
 def decode_usage_total(text: str) -> UsageTotal:
-    """Decode usage; inverse of `write_spent`."""
+    """Decode usage; inverse of `encode_usage_total`."""
     written = json.loads(text)
     return UsageTotal(**{**written, "usage": Usage(**written["usage"])})
 
 
 def encode_turn(turn: ConversationTurn) -> str:
     """Encode a turn."""
-    said = [encode_message(message) for message in turn.said]
+    said = [encode_message(message) for message in turn.user_messages]
     return to_json_text({"said": said, "completion": encode_completion(turn.completion)})
 
 
 def decode_turn(text: str) -> ConversationTurn:
-    """Decode a turn; inverse of `write_turn`."""
+    """Decode a turn; inverse of `encode_turn`."""
     written = json.loads(text)
     return ConversationTurn(
-        tuple(map(decode_message, written["said"])), decode_completion(written["completion"])
+        tuple(map(decode_message, written["said"])),
+        decode_completion(written["completion"]),
     )

@@ -60,15 +60,15 @@ class ConversationManager:
         self._now = now
         self._busy: set[str] = set()
 
-    async def create(self, charter: ConversationConfig, request: RequestKey) -> StoredConversation:
+    async def create(self, config: ConversationConfig, request: RequestKey) -> StoredConversation:
         """Create a conversation. Idempotent: a repeated request returns the same one.
 
         Raises:
             InvalidArgumentError: its tools are invalid.
         """
-        check_tools(charter.tools, None)
+        check_tools(config.tools, None)
         now = self._now()
-        return await self._store.create(StoredConversation(_new_id(), charter, now, now), request)
+        return await self._store.create(StoredConversation(_new_id(), config, now, now), request)
 
     async def get(self, conversation_id: str) -> StoredConversation:
         """Return a conversation.
@@ -81,7 +81,7 @@ class ConversationManager:
     async def list(self, asked_size: int, token: str) -> Page[StoredConversation]:
         """Return a page of conversations, newest first."""
         size = resolve_page_size(asked_size)
-        found = await self._store.newest(decode_page_token(token, named=True), size + 1)
+        found = await self._store.list_newest(decode_page_token(token, has_name=True), size + 1)
         return make_page(found, size, lambda one: PagePosition(one.created, one.conversation_id))
 
     async def turns(self, conversation_id: str, asked_size: int, token: str) -> Page[StoredTurn]:
@@ -97,22 +97,29 @@ class ConversationManager:
         return found[0] if found else None
 
     async def fork(
-        self, conversation_id: str, turn_count: int | None, request: RequestKey
+        self,
+        conversation_id: str,
+        turn_count: int | None,
+        request: RequestKey,
     ) -> StoredConversation:
         """Create a conversation with the first turns of another, by default all of them."""
         return await self._store.fork(conversation_id, _new_id(), turn_count, request)
 
     async def rewind(
-        self, conversation_id: str, turn_count: int, expected: int | None, request: RequestKey
+        self,
+        conversation_id: str,
+        turn_count: int,
+        expected_turn_count: int | None,
+        request: RequestKey,
     ) -> StoredConversation:
         """Remove the last turns, so that `turn_count` remain."""
-        return await self._store.rewind(conversation_id, turn_count, expected, request)
+        return await self._store.rewind(conversation_id, turn_count, expected_turn_count, request)
 
     async def delete(self, conversation_id: str, request: RequestKey) -> None:
         """Delete a conversation with its turns; its forks are not affected."""
         await self._store.delete(conversation_id, request)
 
-    async def stream(self, question: PendingTurn) -> AsyncIterator[GatewayEvent]:
+    async def stream(self, pending: PendingTurn) -> AsyncIterator[GatewayEvent]:
         """Continue a conversation and stream the answer.
 
         The turn is stored if the answer is complete and valid.
@@ -126,25 +133,25 @@ class ConversationManager:
             ConflictError: another turn is in progress, or the conversation does not have the expected length.
             PeripetyError: any error of `ModelGateway.stream`; no turn is stored then.
         """
-        conversation = await self._store.get(question.conversation_id)
+        conversation = await self._store.get(pending.conversation_id)
         # This order matters: if the same request commits a turn in between, this conversation is stale.
-        done = await self._store.done_by(question.named)
+        done = await self._store.find_by_request(pending.request_key)
         if done is not None:
-            for event in replay_completion(await self._answer(done)):
+            for event in replay_completion(await self._replay_answer(done)):
                 yield event
             return
-        if question.conversation_id in self._busy:
+        if pending.conversation_id in self._busy:
             raise conversation_busy_error()
-        self._busy.add(question.conversation_id)
+        self._busy.add(pending.conversation_id)
         try:
-            async with closing(self._ask(question, conversation)) as events:
+            async with closing(self._stream_turn(pending, conversation)) as events:
                 async for event in events:
                     yield event
         finally:
-            self._busy.discard(question.conversation_id)
+            self._busy.discard(pending.conversation_id)
 
-    async def _answer(self, done: IdempotentResult) -> Completion:
-        found = await self.turn(done.conversation_id, done.turn) if done.turn else None
+    async def _replay_answer(self, result: IdempotentResult) -> Completion:
+        found = await self.turn(result.conversation_id, result.turn) if result.turn else None
         if found is None:
             raise InvalidArgumentError(
                 ".request_id: belongs to a turn that was rewound; use a new id for each request",
@@ -152,27 +159,31 @@ class ConversationManager:
             )
         return found.turn.completion
 
-    async def _ask(
-        self, question: PendingTurn, conversation: StoredConversation
+    async def _stream_turn(
+        self,
+        pending: PendingTurn,
+        conversation: StoredConversation,
     ) -> AsyncIterator[GatewayEvent]:
-        if question.expected_turn_count not in {None, conversation.turn_count}:
+        if pending.expected_turn_count not in {None, conversation.turn_count}:
             raise stale_turn_error(conversation.conversation_id, conversation.turn_count)
-        request = await self.request_for(conversation, question.request)
+        request = await self.request_for(conversation, pending.request)
         try:
             async with closing(self._gateway.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, Completed):
-                        yield Completed(await self._kept(question, conversation, event.completion))
+                        yield Completed(await self._store_turn(pending, conversation, event.completion))
                     else:
                         yield event
         except PeripetyError as error:
             used = usage_until(error)
             if used is not None:
-                await shield_until_done(self._store.spend(question.conversation_id, used))
+                await shield_until_done(self._store.add_usage(pending.conversation_id, used))
             raise
 
     async def request_for(
-        self, conversation: StoredConversation, request: GenerateRequest
+        self,
+        conversation: StoredConversation,
+        request: GenerateRequest,
     ) -> GenerateRequest:
         """Return the request for the next turn: the fixed parts, the history window and the new messages.
 
@@ -180,7 +191,7 @@ class ConversationManager:
             FailedPreconditionError: the history is full, and its policy forbids truncation.
         """
         charter = conversation.charter
-        sizes = await self._store.sizes(conversation.conversation_id)
+        sizes = await self._store.turn_sizes(conversation.conversation_id)
         first = first_turn_index(
             [*sizes, estimate_turn_size(request.messages)],
             charter.history,
@@ -197,14 +208,22 @@ class ConversationManager:
             conversation_budget=charter.budget,
         )
 
-    async def _kept(
-        self, question: PendingTurn, conversation: StoredConversation, completion: Completion
+    async def _store_turn(
+        self,
+        pending: PendingTurn,
+        conversation: StoredConversation,
+        completion: Completion,
     ) -> Completion:
         completion = replace(completion, conversation_turn=conversation.turn_count + 1)
-        turn = ConversationTurn(question.request.messages, completion)
+        turn = ConversationTurn(pending.request.messages, completion)
         # The answer is already paid for: it is stored even if the client disconnects now.
         await shield_until_done(
-            self._store.commit(conversation, turn, UsageTotal.on(completion), question.named)
+            self._store.commit(
+                conversation,
+                turn,
+                UsageTotal.from_completion(completion),
+                pending.request_key,
+            ),
         )
         return completion
 

@@ -107,25 +107,25 @@ class ConversationStore:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
-        self._log = RequestRecords(_request_table, now)
+        self._request_log = RequestRecords(_request_table, now)
 
-    async def done_by(self, request: RequestKey) -> IdempotentResult | None:
+    async def find_by_request(self, request: RequestKey) -> IdempotentResult | None:
         """Return the effect of an earlier request with the same id, if there is one.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read() as connection:
-            return await self._done_by(connection, request)
+        async with self._database.read_variable() as connection:
+            return await self._find_by_request(connection, request)
 
     async def create(self, conversation: StoredConversation, request: RequestKey) -> StoredConversation:
         """Store a new conversation; if the request already created one, return that."""
         async with self._database.write(f"request {request.request_id}") as connection:
-            done = await self._done_by(connection, request)
+            done = await self._find_by_request(connection, request)
             if done is not None:
                 return await _load_conversation(connection, done.conversation_id)
             await connection.execute(insert(_conversation_table).values(_to_row(conversation)))
-            await self._record(connection, request, conversation.conversation_id)
+            await self._record_request(connection, request, conversation.conversation_id)
         return conversation
 
     async def get(self, conversation_id: str) -> StoredConversation:
@@ -134,10 +134,10 @@ class ConversationStore:
         Raises:
             NotFoundError: it does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await _load_conversation(connection, conversation_id)
 
-    async def newest(self, before: tuple[Any, ...] | None, limit: int) -> list[StoredConversation]:
+    async def list_newest(self, before: tuple[Any, ...] | None, limit: int) -> list[StoredConversation]:
         """Return conversations, newest first.
 
         Args:
@@ -148,32 +148,37 @@ class ConversationStore:
         query = select(*_FIELDS).order_by(*(column.desc() for column in columns))
         if before is not None:
             query = query.where(tuple_(*columns) < before)
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return [_from_row(row) for row in await connection.execute(query.limit(limit))]
 
     async def turns(self, conversation_id: str, after: int = 0, limit: int | None = None) -> list[StoredTurn]:
         """Return the turns after a number, oldest first."""
         query = select(_turn_table).where(
-            _turn_table.c.conversation_id == conversation_id, _turn_table.c.number > after
+            _turn_table.c.conversation_id == conversation_id,
+            _turn_table.c.number > after,
         )
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             rows = await connection.execute(query.order_by(_turn_table.c.number).limit(limit))
             return [StoredTurn(row.number, decode_turn(row.turn), row.committed) for row in rows]
 
-    async def sizes(self, conversation_id: str) -> list[TurnSize]:
+    async def turn_sizes(self, conversation_id: str) -> list[TurnSize]:
         """Return the estimated prompt size of each turn, oldest first."""
         query = select(_turn_table.c.said_tokens, _turn_table.c.answer_tokens, _turn_table.c.may_be_first)
         query = query.where(_turn_table.c.conversation_id == conversation_id).order_by(_turn_table.c.number)
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return [TurnSize(*row) for row in await connection.execute(query)]
 
     async def commit(
-        self, asked: StoredConversation, turn: ConversationTurn, spent: UsageTotal, request: RequestKey
+        self,
+        expected: StoredConversation,
+        turn: ConversationTurn,
+        spent: UsageTotal,
+        request: RequestKey,
     ) -> None:
         """Append a turn to its conversation.
 
         Args:
-            asked: the conversation when the turn was requested.
+            expected: the conversation when the turn was requested.
             turn: the exchange.
             spent: its usage.
             request: the idempotency key.
@@ -182,23 +187,23 @@ class ConversationStore:
             ConflictError: another writer appended or rewound turns meanwhile (code STALE_TURN).
             NotFoundError: the conversation was deleted.
         """
-        conversation_id, number = asked.conversation_id, asked.turn_count + 1
+        conversation_id, number = expected.conversation_id, expected.turn_count + 1
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _load_conversation(connection, conversation_id)
             # The count alone is not enough: turns may have been rewound and replaced.
-            if (conversation.turn_count, conversation.updated) != (asked.turn_count, asked.updated):
+            if (conversation.turn_count, conversation.updated) != (expected.turn_count, expected.updated):
                 raise stale_turn_error(conversation_id, conversation.turn_count)
-            now, size = self._now(), estimate_turn_size(turn.said, turn.completion.message)
+            now, size = self._now(), estimate_turn_size(turn.user_messages, turn.completion.message)
             await connection.execute(
                 insert(_turn_table).values(
                     conversation_id=conversation_id,
                     number=number,
                     turn=encode_turn(turn),
-                    said_tokens=size.said,
-                    answer_tokens=size.answered,
+                    said_tokens=size.user_tokens,
+                    answer_tokens=size.answer_tokens,
                     may_be_first=size.may_be_first,
                     committed=now,
-                )
+                ),
             )
             await _update_conversation(
                 connection,
@@ -207,18 +212,24 @@ class ConversationStore:
                 spent=encode_usage_total(conversation.spent + spent),
                 updated=now,
             )
-            await self._record(connection, request, conversation_id, number)
+            await self._record_request(connection, request, conversation_id, number)
 
-    async def spend(self, conversation_id: str, spent: UsageTotal) -> None:
+    async def add_usage(self, conversation_id: str, spent: UsageTotal) -> None:
         """Add the usage of a turn that was not stored."""
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _load_conversation(connection, conversation_id)
             await _update_conversation(
-                connection, conversation_id, spent=encode_usage_total(conversation.spent + spent)
+                connection,
+                conversation_id,
+                spent=encode_usage_total(conversation.spent + spent),
             )
 
     async def fork(
-        self, conversation_id: str, new_id: str, turn_count: int | None, request: RequestKey
+        self,
+        conversation_id: str,
+        new_id: str,
+        turn_count: int | None,
+        request: RequestKey,
     ) -> StoredConversation:
         """Create a conversation with the first turns of another one.
 
@@ -227,7 +238,7 @@ class ConversationStore:
             NotFoundError: the conversation does not exist.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
-            done = await self._done_by(connection, request)
+            done = await self._find_by_request(connection, request)
             if done is not None:
                 return await _load_conversation(connection, done.conversation_id)
             parent = await _load_conversation(connection, conversation_id)
@@ -238,15 +249,20 @@ class ConversationStore:
             await connection.execute(insert(_conversation_table).values(_to_row(fork)))
             columns = [column for column in _turn_table.c if column.name != "conversation_id"]
             shared = select(literal(new_id), *columns).where(
-                _turn_table.c.conversation_id == conversation_id, _turn_table.c.number <= count
+                _turn_table.c.conversation_id == conversation_id,
+                _turn_table.c.number <= count,
             )
             names = ["conversation_id", *(column.name for column in columns)]
             await connection.execute(insert(_turn_table).from_select(names, shared))
-            await self._record(connection, request, new_id)
+            await self._record_request(connection, request, new_id)
         return fork
 
     async def rewind(
-        self, conversation_id: str, turn_count: int, expected: int | None, request: RequestKey
+        self,
+        conversation_id: str,
+        turn_count: int,
+        expected_turn_count: int | None,
+        request: RequestKey,
     ) -> StoredConversation:
         """Remove the last turns of a conversation.
 
@@ -257,24 +273,28 @@ class ConversationStore:
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
             conversation = await _load_conversation(connection, conversation_id)
-            if await self._done_by(connection, request) is not None:
+            if await self._find_by_request(connection, request) is not None:
                 return conversation
-            if expected is not None and expected != conversation.turn_count:
+            if expected_turn_count is not None and expected_turn_count != conversation.turn_count:
                 raise stale_turn_error(conversation_id, conversation.turn_count)
             _check_turn_count(turn_count, conversation)
             await connection.execute(
                 delete(_turn_table).where(
-                    _turn_table.c.conversation_id == conversation_id, _turn_table.c.number > turn_count
-                )
+                    _turn_table.c.conversation_id == conversation_id,
+                    _turn_table.c.number > turn_count,
+                ),
             )
             mine = (_request_table.c.conversation_id == conversation_id) & (
                 _request_table.c.turn > turn_count
             )
             await connection.execute(update(_request_table).where(mine).values(turn=0))
             await _update_conversation(
-                connection, conversation_id, turn_count=turn_count, updated=self._now()
+                connection,
+                conversation_id,
+                turn_count=turn_count,
+                updated=self._now(),
             )
-            await self._record(connection, request, conversation_id)
+            await self._record_request(connection, request, conversation_id)
             return await _load_conversation(connection, conversation_id)
 
     async def delete(self, conversation_id: str, request: RequestKey) -> None:
@@ -284,22 +304,30 @@ class ConversationStore:
             NotFoundError: the conversation does not exist.
         """
         async with self._database.write(f"conversation {conversation_id}") as connection:
-            if await self._done_by(connection, request) is not None:
+            if await self._find_by_request(connection, request) is not None:
                 return
             mine = _conversation_table.c.conversation_id == conversation_id
             gone = await connection.execute(delete(_conversation_table).where(mine))
             if not gone.rowcount:
                 _raise_not_found(conversation_id)
-            await self._record(connection, request, conversation_id)
+            await self._record_request(connection, request, conversation_id)
 
-    async def _done_by(self, connection: AsyncConnection, request: RequestKey) -> IdempotentResult | None:
-        row = await self._log.find(connection, request)
+    async def _find_by_request(
+        self,
+        connection: AsyncConnection,
+        request: RequestKey,
+    ) -> IdempotentResult | None:
+        row = await self._request_log.find(connection, request)
         return None if row is None else IdempotentResult(row.conversation_id, row.turn)
 
-    async def _record(
-        self, connection: AsyncConnection, request: RequestKey, conversation_id: str, turn: int = 0
+    async def _record_request(
+        self,
+        connection: AsyncConnection,
+        request: RequestKey,
+        conversation_id: str,
+        turn: int = 0,
     ) -> None:
-        await self._log.record(connection, request, conversation_id=conversation_id, turn=turn)
+        await self._request_log.record(connection, request, conversation_id=conversation_id, turn=turn)
 
 
 async def _load_conversation(connection: AsyncConnection, conversation_id: str) -> StoredConversation:
@@ -325,7 +353,7 @@ def _to_row(conversation: StoredConversation) -> dict[str, Any]:
 def _from_row(row: Row[Any]) -> StoredConversation:
     plain = {name: getattr(row, name) for name in StoredConversation.__dataclass_fields__}
     return StoredConversation(
-        **plain | {"charter": decode_config(row.charter), "spent": decode_usage_total(row.spent)}
+        **plain | {"charter": decode_config(row.charter), "spent": decode_usage_total(row.spent)},
     )
 
 
@@ -345,5 +373,6 @@ def stale_turn_error(conversation_id: str, turn_count: int) -> ConflictError:
 
 def _raise_not_found(conversation_id: str) -> NoReturn:
     raise NotFoundError(
-        f".conversation_id: unknown conversation: '{conversation_id[:64]}'", code="UNKNOWN_CONVERSATION"
+        f".conversation_id: unknown conversation: '{conversation_id[:64]}'",
+        code="UNKNOWN_CONVERSATION",
     )

@@ -53,7 +53,7 @@ class ModelFiles:
     """
 
     def __init__(self) -> None:
-        self._cards: dict[tuple[str, str], dict[str, Any]] = {}
+        self._entries: dict[tuple[str, str], dict[str, Any]] = {}
         self._sources: dict[tuple[str, str], str] = {}
 
     def add(self, text: str, source: str) -> None:
@@ -72,7 +72,8 @@ class ModelFiles:
             raise _model_file_error(source, f"is not TOML: {error}") from None
         if unknown := document.keys() - {"model"}:
             raise _model_file_error(
-                source, f"{min(unknown)}: unknown key; a model file has only [[model]] tables"
+                source,
+                f"{min(unknown)}: unknown key; a model file has only [[model]] tables",
             )
         cards = document.get("model", [])
         if not isinstance(cards, list):
@@ -82,9 +83,9 @@ class ModelFiles:
             key = _entry_key(card, f"model[{index}]", source)
             if key in added:
                 raise _model_file_error(source, f"{'/'.join(key)}: duplicate model; merge the two entries")
-            added[key] = _merge_over(card, self._cards.get(key, {}))
+            added[key] = _merge_over(card, self._entries.get(key, {}))
         self._sources |= dict.fromkeys(added, source)
-        self._cards = added | {key: card for key, card in self._cards.items() if key not in added}
+        self._entries = added | {key: card for key, card in self._entries.items() if key not in added}
 
     def models(self) -> list[ModelData]:
         """Return the models, in the order in which their name patterns are tried.
@@ -92,12 +93,12 @@ class ModelFiles:
         Raises:
             InvalidArgumentError: an entry is wrong; the message names the file, the model and the key.
         """
-        return [self._model(key) for key in self._cards]
+        return [self._model(key) for key in self._entries]
 
     def _model(self, key: tuple[str, str]) -> ModelData:
         source, name = self._sources[key], "/".join(key)
         try:
-            model = _MODEL_ADAPTER.validate_python(self._complete(key, ()))
+            model = _MODEL_ADAPTER.validate_python(self._resolve_inheritance(key, ()))
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)[0]
             place = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in found["loc"])
@@ -107,46 +108,53 @@ class ModelFiles:
             raise _model_file_error(source, f"{name}: {problem}")
         return model
 
-    def _complete(self, key: tuple[str, str], asking: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    def _resolve_inheritance(
+        self,
+        key: tuple[str, str],
+        visited: tuple[tuple[str, str], ...],
+    ) -> dict[str, Any]:
         """Return an entry with all inherited keys."""
-        card = self._cards[key]
+        card = self._entries[key]
         provider, name = key
         like = (provider, card.get("like", "*"))
         known = {field: value for field, value in card.items() if field != "like"}
         if name == "*" and "like" not in card:
             return known
-        if like not in self._cards:
+        if like not in self._entries:
             way_out = (
                 'add the provider\'s entry for any other name, "*"' if like[1] == "*" else "add its entry"
             )
             raise _model_file_error(
-                self._sources[key], f"{'/'.join(key)}: like: unknown model {'/'.join(like)}; {way_out}"
+                self._sources[key],
+                f"{'/'.join(key)}: like: unknown model {'/'.join(like)}; {way_out}",
             )
-        if like in {*asking, key}:
+        if like in {*visited, key}:
             raise _model_file_error(
-                self._sources[key], f"{'/'.join(key)}: like: circular reference; remove it"
+                self._sources[key],
+                f"{'/'.join(key)}: like: circular reference; remove it",
             )
-        base = self._complete(like, (*asking, key))
+        base = self._resolve_inheritance(like, (*visited, key))
         return _merge_over(
-            known, {field: value for field, value in base.items() if field not in _NOT_INHERITED}
+            known,
+            {field: value for field, value in base.items() if field not in _NOT_INHERITED},
         )
 
 
-def _entry_key(card: Any, place: str, source: str) -> tuple[str, str]:
+def _entry_key(entry: Any, place: str, source: str) -> tuple[str, str]:
     for field in ("provider", "name"):
-        if not isinstance(card, dict) or not isinstance(card.get(field), str) or not card[field]:
+        if not isinstance(entry, dict) or not isinstance(entry.get(field), str) or not entry[field]:
             raise _model_file_error(source, f"{place}.{field}: is required, as text")
-    if not isinstance(card.get("like", ""), str):
+    if not isinstance(entry.get("like", ""), str):
         raise _model_file_error(source, f"{place}.like: must be the name of a model of the same provider")
-    return card["provider"], card["name"]
+    return entry["provider"], entry["name"]
 
 
-def _merge_over(card: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_over(entry: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry merged over its base; tables such as `cache` are merged key by key."""
-    merged = {**base, **card}
+    merged = {**base, **entry}
     for field in ("cache", "traits"):
-        if isinstance(card.get(field), dict) and isinstance(base.get(field), dict):
-            merged[field] = {**base[field], **card[field]}
+        if isinstance(entry.get(field), dict) and isinstance(base.get(field), dict):
+            merged[field] = {**base[field], **entry[field]}
     return merged
 
 
@@ -184,34 +192,35 @@ class ModelCatalog:
 
     def __init__(self, models: Iterable[ModelData]) -> None:
         self._models = tuple(models)
-        self._named: dict[str, list[ModelData]] = {}
+        self._by_name: dict[str, list[ModelData]] = {}
         for model in self._models:
-            if not model.is_any_other:
-                self._named.setdefault(model.provider, []).append(model)
-        self._any_other = {model.provider: model for model in self._models if model.is_any_other}
+            if not model.is_default_entry:
+                self._by_name.setdefault(model.provider, []).append(model)
+        self._defaults = {model.provider: model for model in self._models if model.is_default_entry}
 
     @classmethod
     @lru_cache
-    def load(cls, more: Path | None = None) -> ModelCatalog:
+    def load(cls, extra_file: Path | None = None) -> ModelCatalog:
         """Load the catalog.
 
         Args:
-            more: a file that extends and overrides the built-in models.
+            extra_file: a file that extends and overrides the built-in models.
 
         Raises:
             InvalidArgumentError: the file cannot be read or is wrong; the message names model and key.
         """
         cards = ModelFiles()
         cards.add(resources.files(__package__).joinpath("models.toml").read_text("utf-8"), "models.toml")
-        if more is not None:
+        if extra_file is not None:
             try:
-                text = more.read_text("utf-8")
+                text = extra_file.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "not UTF-8"
                 raise InvalidArgumentError(
-                    f"PERIPETY_MODELS: cannot read {more}: {reason}", code="BAD_CONFIGURATION"
+                    f"PERIPETY_MODELS: cannot read {extra_file}: {reason}",
+                    code="BAD_CONFIGURATION",
                 ) from None
-            cards.add(text, str(more))
+            cards.add(text, str(extra_file))
         return cls(cards.models())
 
     def find(self, provider: str, model: str | None) -> ModelData:
@@ -224,11 +233,11 @@ class ModelCatalog:
         provider, owner = canonical_provider(provider), catalog_provider_of(provider)
         name = (model or "").lower()
         spellings = {name, family_of(name)}
-        named = self._named.get(owner, ())
+        named = self._by_name.get(owner, ())
         exact = (known for known in named if known.name.lower() == name)
         loose = (known for known in named if _matches_name(known, spellings))
-        found = next(exact, None) or next(loose, None) or self._any_other.get(owner)
-        return replace(found or self._any_other[_GENERIC_PROVIDER], provider=provider)
+        found = next(exact, None) or next(loose, None) or self._defaults.get(owner)
+        return replace(found or self._defaults[_GENERIC_PROVIDER], provider=provider)
 
     def provider_of(self, model: str) -> str | None:
         """Return the provider whose model names share this one's prefix, or None."""
@@ -236,7 +245,7 @@ class ModelCatalog:
 
     def models(self, provider: str | None = None) -> tuple[ModelData, ...]:
         """Return the named models, sorted by provider and name, optionally of one provider."""
-        named = [model for model in self._models if not model.is_any_other]
+        named = [model for model in self._models if not model.is_default_entry]
         if provider is not None:
             owner, asked = catalog_provider_of(provider), canonical_provider(provider)
             named = [replace(model, provider=asked) for model in named if model.provider == owner]
@@ -268,15 +277,18 @@ class ModelList:
     """All named models that are not retired, and the default model.
 
     Args:
-        catalogue: the model catalog.
+        catalog: the model catalog.
         default: provider and model of requests without a model; None if not configured.
         today: returns the day, in UTC.
     """
 
     def __init__(
-        self, catalogue: ModelCatalog, default: tuple[str, str] | None, today: Callable[[], date]
+        self,
+        catalog: ModelCatalog,
+        default: tuple[str, str] | None,
+        today: Callable[[], date],
     ) -> None:
-        self._catalogue = catalogue
+        self._catalog = catalog
         self._default = default
         self._today = today
 
@@ -296,18 +308,20 @@ class ModelList:
         begin = 0 if before is None else before.number + 1
         places = {model.name: place for place, model in enumerate(models)}
         return make_page(
-            models[begin : begin + size + 1], size, lambda model: PagePosition(places[model.name])
+            models[begin : begin + size + 1],
+            size,
+            lambda model: PagePosition(places[model.name]),
         )
 
     def _models(self, provider: str) -> list[ListedModel]:
         today = self._today()
         found = {
             f"{model.provider}/{model.name}": model
-            for model in self._catalogue.models(provider or None)
+            for model in self._catalog.models(provider or None)
             if model.retired is None or model.retired > today
         }
         default = None
         if self._default is not None and provider in {"", self._default[0]}:
             default = "/".join(self._default)
-            found.setdefault(default, self._catalogue.find(*self._default))
+            found.setdefault(default, self._catalog.find(*self._default))
         return [ListedModel(name, found[name], is_default=name == default) for name in sorted(found)]

@@ -7,7 +7,6 @@ Data of one model: capabilities, prompt-cache rules and request quirks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import Enum
@@ -20,6 +19,7 @@ from peripety.gateway.models.prices import Price, price_at, prices_between
 from peripety.gateway.types.response import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
 
@@ -99,7 +99,8 @@ def max_cost(input_tokens: int, output_tokens: int, model: ModelData, when: date
     """
     prices = prices_between(model.prices, input_tokens, when, when + MAX_CALL_DURATION)
     return max(
-        (input_tokens * price.dearest_input + output_tokens * price.output for price in prices), default=None
+        (input_tokens * price.max_input_price + output_tokens * price.output for price in prices),
+        default=None,
     )
 
 
@@ -274,14 +275,14 @@ class ModelData:
     prices: tuple[Price, ...] = ()
 
     @property
-    def is_any_other(self) -> bool:
+    def is_default_entry(self) -> bool:
         """Return True if this is the entry for all unnamed models of a provider."""
         return self.name == "*"
 
     @property
-    def usual_output_tokens(self) -> int | None:
+    def output_tokens_to_request(self) -> int | None:
         """Return the default maximum of output tokens.
 
         None if the model is unknown: its server might reject a value above its own maximum.
         """
-        return self.default_output_tokens if self.max_output_tokens or not self.is_any_other else None
+        return self.default_output_tokens if self.max_output_tokens or not self.is_default_entry else None

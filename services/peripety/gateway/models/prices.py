@@ -39,7 +39,7 @@ class PeakHours:
     weekdays: tuple[Annotated[int, Field(ge=1, le=7)], ...]
     hours: tuple[tuple[Annotated[int, Field(ge=0, le=23)], Annotated[int, Field(ge=1, le=24)]], ...]
 
-    def hold_at(self, when: datetime) -> bool:
+    def applies_at(self, when: datetime) -> bool:
         """Return True if `when`, in UTC, is in the peak hours."""
         return when.isoweekday() in self.weekdays and any(
             begin <= when.hour < end for begin, end in self.hours
@@ -72,7 +72,7 @@ class Price:
     peak: PeakHours | None = None
 
     @property
-    def dearest_input(self) -> int:
+    def max_input_price(self) -> int:
         """Return the maximum cost of one prompt token, whatever the cache does."""
         return max(self.input, self.cache_read, *self.cache_write.values())
 
@@ -99,7 +99,7 @@ def price_at(prices: Sequence[Price], input_tokens: int, when: datetime) -> Pric
     holding = [
         price
         for price in prices_on(prices, when.date())
-        if price.min_input_tokens <= input_tokens and (price.peak is None or price.peak.hold_at(when))
+        if price.min_input_tokens <= input_tokens and (price.peak is None or price.peak.applies_at(when))
     ]
     return max(holding, key=lambda price: (price.min_input_tokens, price.peak is not None), default=None)
 

@@ -101,7 +101,8 @@ def part_from_proto(field: str, part: pb.ContentPart) -> Part:
 def message_to_proto(message: ChatMessage) -> pb.ChatMessage:
     """Convert a message to protobuf."""
     return pb.ChatMessage(
-        role=_PROTO_ROLES[message.role], parts=[_part_to_proto(part) for part in message.parts]
+        role=_PROTO_ROLES[message.role],
+        parts=[_part_to_proto(part) for part in message.parts],
     )
 
 
@@ -203,17 +204,17 @@ def request_from_proto(request: pb.GenerateRequest | pb.GenerateObjectRequest) -
     return prompt_from_proto("", request)
 
 
-def prompt_from_proto(field: str, asking: Asking) -> GenerateRequest:
+def prompt_from_proto(field: str, prompt_message: Asking) -> GenerateRequest:
     """Convert a prompt with its options from protobuf.
 
     Args:
         field: path of the prompt in its request, for errors.
-        asking: a message with a prompt, options and optionally a schema.
+        prompt_message: a message with a prompt, options and optionally a schema.
 
     Raises:
         InvalidArgumentError: a field is wrong.
     """
-    prompt = asking.prompt
+    prompt = prompt_message.prompt
     return GenerateRequest(
         system=prompt.system or None,
         messages=tuple(
@@ -226,8 +227,8 @@ def prompt_from_proto(field: str, asking: Asking) -> GenerateRequest:
         tool_choice=choice_from_proto(f"{field}.prompt.tool_choice", prompt.tool_choice)
         if prompt.HasField("tool_choice")
         else None,
-        schema=_optional_schema_from_proto(field, asking),
-        **options_from_proto(f"{field}.options", asking.options).set_fields(),
+        schema=_optional_schema_from_proto(field, prompt_message),
+        **options_from_proto(f"{field}.options", prompt_message.options).set_fields(),
     )
 
 
@@ -287,7 +288,7 @@ def request_to_proto(request: GenerateRequest) -> pb.GenerateRequest:
             tools=[tool_to_proto(tool) for tool in request.tools],
             tool_choice=None if request.tool_choice is None else choice_to_proto(request.tool_choice),
         ),
-        options=options_to_proto(GenerationOptions.of(request)),
+        options=options_to_proto(GenerationOptions.from_request(request)),
         schema=None if request.schema is None else schema_to_proto(request.schema),
     )
 
@@ -346,7 +347,7 @@ def _cache_from_proto(field: str, cache: pb.CacheConfig) -> CacheConfig:
     return CacheConfig(not cache.disabled, _CACHE_TTLS[cache.ttl], cache.expected_reuse)
 
 
-def _optional_schema_from_proto(field: str, asking: Asking) -> ResponseSchema | None:
-    if isinstance(asking, pb.CountTokensRequest) or not asking.HasField("schema"):
+def _optional_schema_from_proto(field: str, prompt_message: Asking) -> ResponseSchema | None:
+    if isinstance(prompt_message, pb.CountTokensRequest) or not prompt_message.HasField("schema"):
         return None
-    return schema_from_proto(f"{field}.schema", asking.schema)
+    return schema_from_proto(f"{field}.schema", prompt_message.schema)

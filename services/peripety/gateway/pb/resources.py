@@ -143,7 +143,7 @@ def pending_turn_from_proto(request: pb.GenerateRequest | pb.GenerateObjectReque
     check_turn_prompt(request.prompt)
     return PendingTurn(
         conversation_id=request.conversation_id,
-        named=request_key_from_proto(request),
+        request_key=request_key_from_proto(request),
         request=request_from_proto(request),
         expected_turn_count=request.expected_turn_count if request.HasField("expected_turn_count") else None,
     )
@@ -152,7 +152,8 @@ def pending_turn_from_proto(request: pb.GenerateRequest | pb.GenerateObjectReque
 def conversations_to_proto(page: Page[StoredConversation]) -> pb.ListConversationsResponse:
     """Convert a page of conversations to protobuf."""
     return pb.ListConversationsResponse(
-        conversations=map(conversation_to_proto, page.items), next_page_token=page.next_page_token
+        conversations=map(conversation_to_proto, page.items),
+        next_page_token=page.next_page_token,
     )
 
 
@@ -179,7 +180,7 @@ def turns_to_proto(page: Page[StoredTurn]) -> pb.ListConversationTurnsResponse:
     turns = [
         pb.ConversationTurn(
             turn=turn.number,
-            messages=map(message_to_proto, turn.turn.said),
+            messages=map(message_to_proto, turn.turn.user_messages),
             completion=completion_to_proto(turn.turn.completion),
             commit_time=time_to_proto(turn.committed),
         )
@@ -198,7 +199,8 @@ def time_to_proto(microseconds: int) -> Timestamp:
 def models_to_proto(page: Page[ListedModel]) -> pb.ListModelsResponse:
     """Convert a page of models to protobuf."""
     return pb.ListModelsResponse(
-        models=map(_model_to_proto, page.items), next_page_token=page.next_page_token
+        models=map(_model_to_proto, page.items),
+        next_page_token=page.next_page_token,
     )
 
 

@@ -69,7 +69,9 @@ def answer_event_to_proto(sequence: int, event: GatewayEvent) -> pb.GenerateResp
             return pb.GenerateResponse(sequence=sequence, reasoning_delta=event.text)
         case ToolCallDelta():
             delta = pb.ToolCallDelta(
-                call_id=event.call_id, name=event.name, arguments_text=event.arguments_text
+                call_id=event.call_id,
+                name=event.name,
+                arguments_text=event.arguments_text,
             )
             return pb.GenerateResponse(sequence=sequence, tool_call_delta=delta)
         case Repairing():
@@ -80,17 +82,20 @@ def answer_event_to_proto(sequence: int, event: GatewayEvent) -> pb.GenerateResp
             return pb.GenerateResponse(sequence=sequence, completed=completion_to_proto(event.completion))
 
 
-def object_event_to_proto(event: GatewayEvent, growing: GrowingValue) -> pb.GenerateObjectResponse | None:
+def object_event_to_proto(
+    event: GatewayEvent,
+    growing_value: GrowingValue,
+) -> pb.GenerateObjectResponse | None:
     """Convert an event to an update of a growing object, without a sequence.
 
     None if the object did not grow.
     """
     match event:
         case TextDelta():
-            value = growing.feed(event.text)
+            value = growing_value.feed(event.text)
             return None if value is None else pb.GenerateObjectResponse(partial=_to_json_bytes(value))
         case Repairing():
-            growing.restart()
+            growing_value.restart()
             return pb.GenerateObjectResponse(repair_started=_repairing_to_proto(event))
         case FallingBack():
             return pb.GenerateObjectResponse(fallback_started=_falling_back_to_proto(event))
@@ -224,7 +229,9 @@ def _repairing_to_proto(event: Repairing) -> pb.RepairStarted:
 
 def _falling_back_to_proto(event: FallingBack) -> pb.FallbackStarted:
     return pb.FallbackStarted(
-        from_model=event.from_model, to_model=event.to_model, cause=item_error_to_proto(event.cause)
+        from_model=event.from_model,
+        to_model=event.to_model,
+        cause=item_error_to_proto(event.cause),
     )
 
 
@@ -269,7 +276,9 @@ def _breakpoint_to_proto(breakpoint_: CacheBreakpoint) -> pb.CacheBreakpoint:
 def _breakpoint_from_proto(breakpoint_: pb.CacheBreakpoint) -> CacheBreakpoint:
     block = _CACHE_BLOCKS.get(breakpoint_.block, CacheBlock.MESSAGE)
     return CacheBreakpoint(
-        block, _CACHE_TTLS.get(breakpoint_.ttl, CacheTTL.FIVE_MINUTES), breakpoint_.message_index
+        block,
+        _CACHE_TTLS.get(breakpoint_.ttl, CacheTTL.FIVE_MINUTES),
+        breakpoint_.message_index,
     )
 
 

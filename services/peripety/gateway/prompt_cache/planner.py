@@ -76,7 +76,7 @@ _MARKER_SPACING = 15
 """Positions between two markers in appended messages; less than the lookback of a marker."""
 
 
-def place_breakpoints(rules: CacheRules, blocks: Sequence[PromptBlock], known: int) -> list[int]:
+def place_breakpoints(rules: CacheRules, blocks: Sequence[PromptBlock], last_cached: int) -> list[int]:
     """Return the indices of the blocks that get a marker, in the order of the prompt.
 
     In order of priority, up to the provider's maximum:
@@ -91,7 +91,7 @@ def place_breakpoints(rules: CacheRules, blocks: Sequence[PromptBlock], known: i
     Args:
         rules: the prompt-cache rules of the model.
         blocks: the prompt.
-        known: index of the last block whose prefix is assumed to be cached; -1 for none.
+        last_cached: index of the last block whose prefix is assumed to be cached; -1 for none.
     """
     ends = _markable_ends(rules, blocks)
     tools, system, messages = (
@@ -102,7 +102,7 @@ def place_breakpoints(rules: CacheRules, blocks: Sequence[PromptBlock], known: i
         # The provider marks the newest message itself and counts that as one of the markers.
         wanted, most = [*system, *messages[-2:-1]], rules.max_breakpoints - 1
     else:
-        steps = list(_intermediate_ends(blocks, messages, known))
+        steps = list(_intermediate_ends(blocks, messages, last_cached))
         wanted = [*messages[-1:], *steps[:1], *system, *messages[-2:-1], *tools, *steps[1:]]
         most = rules.max_breakpoints
     return sorted(list(dict.fromkeys(wanted))[:most])
@@ -110,14 +110,20 @@ def place_breakpoints(rules: CacheRules, blocks: Sequence[PromptBlock], known: i
 
 def _markable_ends(rules: CacheRules, blocks: Sequence[PromptBlock]) -> list[int]:
     """Return the last markable block of the tools, of the system text and of each message."""
-    last = {(block.section, block.message): number for number, block in enumerate(blocks) if block.markable}
+    last = {
+        (block.section, block.message): number for number, block in enumerate(blocks) if block.is_markable
+    }
     return [number for number in last.values() if blocks[number].tokens >= rules.minimum_tokens]
 
 
-def _intermediate_ends(blocks: Sequence[PromptBlock], messages: Sequence[int], known: int) -> Iterator[int]:
+def _intermediate_ends(
+    blocks: Sequence[PromptBlock],
+    messages: Sequence[int],
+    last_cached: int,
+) -> Iterator[int]:
     """Yield the ends of messages between the cached prefix and the newest, each within the lookback."""
-    stops = [end for end in messages if end >= known]
-    reached = blocks[known].position if known >= 0 else -1
+    stops = [end for end in messages if end >= last_cached]
+    reached = blocks[last_cached].position if last_cached >= 0 else -1
     for stop, following in pairwise(stops):
         if blocks[following].position - reached > _MARKER_SPACING:
             yield stop
@@ -135,13 +141,13 @@ class CacheModel:
     Attributes:
         now: monotonic clock, in seconds.
         entries: the cached entries.
-        lineages: the last cached prompt of each conversation.
+        prefixes: the last cached prompt of each conversation.
         tokens: token counter.
     """
 
     now: Callable[[], float]
     entries: CachedPrefixes
-    lineages: PrefixTracker
+    prefixes: PrefixTracker
     tokens: TokenEstimator
 
 
@@ -152,15 +158,15 @@ class CacheCallPlan:
     Attributes:
         plan: the part reported to the caller.
         prompt: its prompt.
-        expectation: the prediction.
-        lineage: its conversation.
+        prediction: the prediction.
+        conversation: its conversation.
         model: the model, with its provider.
     """
 
     plan: CachePlan
     prompt: Prompt
-    expectation: CachePrediction
-    lineage: str
+    prediction: CachePrediction
+    conversation: str
     model: str
 
 
@@ -169,67 +175,67 @@ class CacheCallTracker:
 
     Args:
         call: the call, with its breakpoints.
-        beliefs: the cache model to update.
+        model: the cache model to update.
         planned: the plan; None if the cache is disabled or unknown.
 
     Attributes:
         call: the call to send.
     """
 
-    def __init__(self, call: ProviderCall, beliefs: CacheModel, planned: CacheCallPlan | None) -> None:
+    def __init__(self, call: ProviderCall, model: CacheModel, planned: CacheCallPlan | None) -> None:
         self.call = call
-        self._beliefs = beliefs
+        self._model = model
         self._planned = planned
-        self._begun = beliefs.now()
-        self._started = False
+        self._started_at = model.now()
+        self._has_started = False
 
     @property
     def plan(self) -> CachePlan | None:
         """Return the predicted effect of the call; None if the cache is disabled or unknown."""
         return None if self._planned is None else self._planned.plan
 
-    def started(self) -> None:
+    def on_first_event(self) -> None:
         """Record the first event of the answer. Idempotent."""
         planned = self._planned
-        if planned is None or self._started:
+        if planned is None or self._has_started:
             return
-        self._started = True
-        expectation = planned.expectation
-        cached = planned.prompt.blocks[: expectation.cached]
-        self._beliefs.lineages.remember(planned.lineage, planned.model, cached)
-        self._keep(expectation.used, self._begun)
-        if not expectation.at_end:
-            self._keep(expectation.kept, self._begun)
+        self._has_started = True
+        expectation = planned.prediction
+        cached = planned.prompt.blocks[: expectation.cached_blocks]
+        self._model.prefixes.update(planned.conversation, planned.model, cached)
+        self._add_entries(expectation.read_entries, self._started_at)
+        if not expectation.readable_at_end:
+            self._add_entries(expectation.entries_after, self._started_at)
 
-    def ended(self, end: AnswerFinished) -> None:
+    def on_finished(self, finished: AnswerFinished) -> None:
         """Record the end of the answer, with the provider's token counts."""
         planned = self._planned
         if planned is None:
             return
-        self.started()
-        if end.usage != Usage():
-            self._correct(planned, end.usage)
-        now, expectation = self._beliefs.now(), planned.expectation
-        if expectation.at_end:
-            self._keep(expectation.kept, now)
-        if expectation.answer_seconds:
-            key = planned.prompt.key_with(ChatMessage(ChatRole.ASSISTANT, end.parts))
-            self._keep([CachedPrefix(key, expectation.answer_seconds)], now)
+        self.on_first_event()
+        if finished.usage != Usage():
+            self._correct_model(planned, finished.usage)
+        now, expectation = self._model.now(), planned.prediction
+        if expectation.readable_at_end:
+            self._add_entries(expectation.entries_after, now)
+        if expectation.answer_lifetime:
+            key = planned.prompt.key_with_answer(ChatMessage(ChatRole.ASSISTANT, finished.parts))
+            self._add_entries([CachedPrefix(key, expectation.answer_lifetime)], now)
 
-    def _correct(self, planned: CacheCallPlan, usage: Usage) -> None:
+    def _correct_model(self, planned: CacheCallPlan, usage: Usage) -> None:
         """Remove entries that were not found, and calibrate the token counter."""
         counted = planned.prompt.tokens
-        self._beliefs.tokens.learn(self.call, counted, usage.input_tokens)
+        self._model.tokens.calibrate(self.call, counted, usage.input_tokens)
         scale = usage.input_tokens / counted if counted else 1
-        expected = planned.expectation
-        for entry in expected.used:
+        expected = planned.prediction
+        for entry in expected.read_entries:
             # A cache that reads whole steps returns less than the entry's size.
-            if usage.cache_read_tokens < _TOLERANCE * scale * min(entry.tokens, expected.read):
-                self._beliefs.entries.forget(entry.key)
+            if usage.cache_read_tokens < _TOLERANCE * scale * min(entry.tokens, expected.read_tokens):
+                self._model.entries.remove(entry.key)
 
-    def _keep(self, entries: Iterable[CachedPrefix], since: float) -> None:
+    def _add_entries(self, entries: Iterable[CachedPrefix], started_at: float) -> None:
         for entry in entries:
-            self._beliefs.entries.keep(entry, since)
+            self._model.entries.add(entry, started_at)
 
 
 class PromptCache:
@@ -242,14 +248,15 @@ class PromptCache:
     """
 
     def __init__(
-        self, now: Callable[[], float], today: Callable[[], datetime], tokens: TokenEstimator | None = None
+        self,
+        now: Callable[[], float],
+        today: Callable[[], datetime],
+        tokens: TokenEstimator | None = None,
     ) -> None:
         self._today = today
-        self._beliefs = CacheModel(
-            now, CachedPrefixes(now), PrefixTracker(), tokens or LengthTokenEstimator()
-        )
+        self._model = CacheModel(now, CachedPrefixes(now), PrefixTracker(), tokens or LengthTokenEstimator())
 
-    def visit(self, provider: str, account: str, call: ProviderCall) -> CacheCallTracker:
+    def plan_call(self, provider: str, account: str, call: ProviderCall) -> CacheCallTracker:
         """Plan a call. Planning changes no state; the returned visit records what the call reveals.
 
         Args:
@@ -258,45 +265,47 @@ class PromptCache:
             call: the call; its breakpoints are replaced by the planned ones.
         """
         if not call.request.cache.enabled or call.data.cache.kind is CacheKind.NONE:
-            return CacheCallTracker(replace(call, breakpoints=()), self._beliefs, None)
+            return CacheCallTracker(replace(call, breakpoints=()), self._model, None)
         planned = self._plan(provider, account, call)
-        return CacheCallTracker(replace(call, breakpoints=planned.plan.breakpoints), self._beliefs, planned)
+        return CacheCallTracker(replace(call, breakpoints=planned.plan.breakpoints), self._model, planned)
 
     def _plan(self, provider: str, account: str, call: ProviderCall) -> CacheCallPlan:
         request = call.request
-        prompt = Prompt(call, provider, account, self._beliefs.tokens.count_for(call))
-        markers, expectation = self._markers(call, prompt)
+        prompt = Prompt(call, provider, account, self._model.tokens.counter_for(call))
+        markers, expectation = self._place_markers(call, prompt)
         lineage, model = conversation_key(request), f"{provider}/{call.model}"
         place = None
         # A request without history starts a conversation, unless it names one.
         if request.conversation_id is not None or len(request.messages) > 1:
-            place = self._beliefs.lineages.first_difference(lineage, model, prompt.blocks)
+            place = self._model.prefixes.first_difference(lineage, model, prompt.blocks)
         ttl = request.cache.ttl
         plan = CachePlan(
             breakpoints=tuple(_to_breakpoint(prompt.blocks[marker], ttl) for marker in markers),
-            predicted_read_tokens=expectation.read,
-            predicted_write_tokens=expectation.written,
+            predicted_read_tokens=expectation.read_tokens,
+            predicted_write_tokens=expectation.written_tokens,
             first_difference=place and CacheBreakpoint(place.block, ttl, place.message),
         )
         return CacheCallPlan(plan, prompt, expectation, lineage, model)
 
-    def _markers(self, call: ProviderCall, prompt: Prompt) -> tuple[Sequence[int], CachePrediction]:
+    def _place_markers(self, call: ProviderCall, prompt: Prompt) -> tuple[Sequence[int], CachePrediction]:
         """Return the blocks that get a marker, and the prediction for them."""
-        rules, entries, blocks = call.data.cache, self._beliefs.entries, prompt.blocks
+        rules, entries, blocks = call.data.cache, self._model.entries, prompt.blocks
         seconds = _lifetime(rules, call.request.cache.ttl)
-        found = (number for number in range(len(blocks) - 1, -1, -1) if entries.life(blocks[number].key))
+        found = (
+            number for number in range(len(blocks) - 1, -1, -1) if entries.lifetime_of(blocks[number].key)
+        )
         markers = place_breakpoints(rules, blocks, next(found, -1))
         expectation = predict_usage(rules, blocks, markers, seconds, entries)
-        if rules.kind is CacheKind.BREAKPOINTS and not self._pays(call, prompt.tokens, expectation):
+        if rules.kind is CacheKind.BREAKPOINTS and not self._pays_off(call, prompt.tokens, expectation):
             return (), CachePrediction()
         return markers, expectation
 
-    def _pays(self, call: ProviderCall, tokens: int, expectation: CachePrediction) -> bool:
+    def _pays_off(self, call: ProviderCall, tokens: int, prediction: CachePrediction) -> bool:
         """Return True if the markers save money over the expected number of uses."""
         reuse = call.request.cache.expected_reuse
         if not reuse:
             return True  # unknown
-        read, written = expectation.read, expectation.written
+        read, written = prediction.read_tokens, prediction.written_tokens
         long = written if call.request.cache.ttl is CacheTTL.ONE_HOUR else 0
         when = self._today()
         now = cost_of(Usage(tokens, 0, read, written, long_cache_write_tokens=long), call.data, when)

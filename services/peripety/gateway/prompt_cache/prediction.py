@@ -32,12 +32,12 @@ class CachedPrefix(NamedTuple):
 
     Attributes:
         key: digest of the prefix.
-        seconds: lifetime after each use.
+        lifetime: lifetime after each use.
         tokens: size of the prefix; 0 where that does not matter.
     """
 
     key: bytes
-    seconds: float
+    lifetime: float
     tokens: int = 0
 
 
@@ -46,28 +46,28 @@ class CachedPrefixes:
 
     Args:
         now: monotonic clock, in seconds.
-        most: the maximum number of entries.
+        max_entries: the maximum number of entries.
     """
 
-    def __init__(self, now: Callable[[], float], most: int = _MAX_ENTRIES) -> None:
+    def __init__(self, now: Callable[[], float], max_entries: int = _MAX_ENTRIES) -> None:
         self._now = now
-        self._lives: LruTable[bytes, tuple[float, float]] = LruTable(most)
+        self._expiries: LruTable[bytes, tuple[float, float]] = LruTable(max_entries)
 
-    def life(self, key: bytes) -> float | None:
+    def lifetime_of(self, key: bytes) -> float | None:
         """Return the lifetime of an entry in seconds; None if it does not exist or has expired."""
-        expires, seconds = self._lives.get(key) or (0.0, None)
+        expires, seconds = self._expiries.get(key) or (0.0, None)
         return seconds if self._now() < expires else None
 
-    def keep(self, entry: CachedPrefix, since: float) -> None:
+    def add(self, entry: CachedPrefix, started_at: float) -> None:
         """Add an entry with its start time; an existing entry with a later expiry is left unchanged."""
-        expires = since + entry.seconds
-        known = self._lives.get(entry.key)
+        expires = started_at + entry.lifetime
+        known = self._expiries.get(entry.key)
         if known is None or known[0] < expires:
-            self._lives.put(entry.key, (expires, entry.seconds))
+            self._expiries.put(entry.key, (expires, entry.lifetime))
 
-    def forget(self, key: bytes) -> None:
+    def remove(self, key: bytes) -> None:
         """Remove an entry."""
-        self._lives.drop(key)
+        self._expiries.remove(key)
 
 
 _SEEN_PREFIX = b"seen "
@@ -79,30 +79,30 @@ class CachePrediction:
     """Predicted effect of a request on the cache.
 
     Attributes:
-        read: tokens read from the cache.
-        written: tokens written to it, at the write price.
-        used: entries that are read; their lifetime restarts at the request's time.
-        kept: entries that exist afterwards.
-        at_end: whether those become readable, and their lifetime starts, at the end of the answer; else they
+        read_tokens: tokens read from the cache.
+        written_tokens: tokens written to it, at the write price.
+        read_entries: entries that are read; their lifetime restarts at the request's time.
+        entries_after: entries that exist afterwards.
+        readable_at_end: whether those become readable, and their lifetime starts, at the end of the answer; else they
             are readable from its start, and their lifetime starts at the request's time.
-        cached: how many blocks of the prompt are cached afterwards.
-        answer_seconds: lifetime of the prompt together with its answer; 0 if that is not cached.
+        cached_blocks: how many blocks of the prompt are cached afterwards.
+        answer_lifetime: lifetime of the prompt together with its answer; 0 if that is not cached.
     """
 
-    read: int = 0
-    written: int = 0
-    used: tuple[CachedPrefix, ...] = ()
-    kept: tuple[CachedPrefix, ...] = ()
-    at_end: bool = True
-    cached: int = 0
-    answer_seconds: float = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+    read_entries: tuple[CachedPrefix, ...] = ()
+    entries_after: tuple[CachedPrefix, ...] = ()
+    readable_at_end: bool = True
+    cached_blocks: int = 0
+    answer_lifetime: float = 0
 
 
 def predict_usage(
     rules: CacheRules,
     blocks: Sequence[PromptBlock],
     markers: Sequence[int],
-    seconds: float,
+    lifetime: float,
     entries: CachedPrefixes,
 ) -> CachePrediction:
     """Return the predicted effect of a prompt.
@@ -111,18 +111,18 @@ def predict_usage(
         rules: the prompt-cache rules of the model.
         blocks: the prompt.
         markers: indices of the blocks with a marker.
-        seconds: lifetime of written entries.
+        lifetime: lifetime of written entries.
         entries: the entries assumed to be cached.
     """
     match rules.kind:
         case CacheKind.BREAKPOINTS:
-            return _predict_breakpoints(rules, blocks, markers, seconds, entries)
+            return _predict_breakpoints(rules, blocks, markers, lifetime, entries)
         case CacheKind.AUTOMATIC_BREAKPOINTS:
-            return _predict_automatic_breakpoints(rules, blocks, markers, seconds, entries)
+            return _predict_automatic_breakpoints(rules, blocks, markers, lifetime, entries)
         case CacheKind.UNITS:
-            return _predict_units(rules, blocks, seconds, entries)
+            return _predict_units(rules, blocks, lifetime, entries)
         case CacheKind.AUTOMATIC | CacheKind.IMPLICIT:
-            return _predict_steps(rules, blocks, seconds, entries)
+            return _predict_steps(rules, blocks, lifetime, entries)
         case CacheKind.NONE:
             return CachePrediction()
 
@@ -142,12 +142,12 @@ def _predict_breakpoints(
         used |= _find_first_cached(blocks, near, entries)
     hit = max(used, default=-1)
     return CachePrediction(
-        read=_tokens_until(blocks, hit),
-        written=_tokens_until(blocks, markers[-1]) - _tokens_until(blocks, hit) if markers else 0,
-        used=tuple(used.values()),
-        kept=_to_entries(blocks, [marker for marker in markers if marker > hit], seconds),
-        at_end=False,
-        cached=markers[-1] + 1 if markers else 0,
+        read_tokens=_tokens_until(blocks, hit),
+        written_tokens=_tokens_until(blocks, markers[-1]) - _tokens_until(blocks, hit) if markers else 0,
+        read_entries=tuple(used.values()),
+        entries_after=_to_entries(blocks, [marker for marker in markers if marker > hit], seconds),
+        readable_at_end=False,
+        cached_blocks=markers[-1] + 1 if markers else 0,
     )
 
 
@@ -165,66 +165,78 @@ def _predict_automatic_breakpoints(
     last = len(blocks) - 1
     if _tokens_until(blocks, last) < rules.minimum_tokens:
         return CachePrediction()
-    ends = [number for number in range(last, -1, -1) if blocks[number].ends]
+    ends = [number for number in range(last, -1, -1) if blocks[number].is_last]
     used = _find_first_cached(blocks, ends[: rules.lookback], entries)
     hit = max(used, default=-1)
     written = _to_entries(blocks, [marker for marker in (*markers, last) if marker > hit], seconds)
     return CachePrediction(
-        read=_tokens_until(blocks, hit),
-        written=_tokens_until(blocks, last) - _tokens_until(blocks, hit),
-        used=tuple(used.values()),
-        kept=(*used.values(), *written),
-        cached=len(blocks),
+        read_tokens=_tokens_until(blocks, hit),
+        written_tokens=_tokens_until(blocks, last) - _tokens_until(blocks, hit),
+        read_entries=tuple(used.values()),
+        entries_after=(*used.values(), *written),
+        cached_blocks=len(blocks),
     )
 
 
 def _predict_steps(
-    rules: CacheRules, blocks: Sequence[PromptBlock], seconds: float, entries: CachedPrefixes
+    rules: CacheRules,
+    blocks: Sequence[PromptBlock],
+    seconds: float,
+    entries: CachedPrefixes,
 ) -> CachePrediction:
     """Predict the caches of OpenAI before GPT-5.6 and of Gemini: common prefixes, in whole steps."""
     kept = _to_entries(blocks, range(len(blocks)), seconds)
     hit = max(_find_first_cached(blocks, _reversed_indices(blocks), entries), default=-1)
     read = _round_down_to_step(rules, _tokens_until(blocks, hit))
     if read < rules.minimum_tokens:
-        return CachePrediction(kept=kept, cached=len(blocks))
-    return CachePrediction(read, used=kept[: hit + 1], kept=kept, cached=len(blocks))
+        return CachePrediction(entries_after=kept, cached_blocks=len(blocks))
+    return CachePrediction(read, read_entries=kept[: hit + 1], entries_after=kept, cached_blocks=len(blocks))
 
 
 def _predict_units(
-    rules: CacheRules, blocks: Sequence[PromptBlock], seconds: float, entries: CachedPrefixes
+    rules: CacheRules,
+    blocks: Sequence[PromptBlock],
+    seconds: float,
+    entries: CachedPrefixes,
 ) -> CachePrediction:
     """Predict DeepSeek's cache: whole units, at the ends of prompts and answers, and at divergences."""
     used = _find_first_cached(blocks, _reversed_indices(blocks), entries)
     parted = [
-        number for number in _reversed_indices(blocks) if entries.life(_SEEN_PREFIX + blocks[number].key)
+        number
+        for number in _reversed_indices(blocks)
+        if entries.lifetime_of(_SEEN_PREFIX + blocks[number].key)
     ]
     seen = [
         entry._replace(key=_SEEN_PREFIX + entry.key)
         for entry in _to_entries(blocks, _reversed_indices(blocks), seconds)
     ]
     return CachePrediction(
-        read=_round_down_to_step(rules, _tokens_until(blocks, max(used, default=-1))),
-        used=tuple(used.values()),
-        kept=(*_to_entries(blocks, {*parted[:1], len(blocks) - 1}, seconds), *seen),
-        cached=len(blocks),
-        answer_seconds=seconds,
+        read_tokens=_round_down_to_step(rules, _tokens_until(blocks, max(used, default=-1))),
+        read_entries=tuple(used.values()),
+        entries_after=(*_to_entries(blocks, {*parted[:1], len(blocks) - 1}, seconds), *seen),
+        cached_blocks=len(blocks),
+        answer_lifetime=seconds,
     )
 
 
 def _find_first_cached(
-    blocks: Sequence[PromptBlock], numbers: Iterable[int], entries: CachedPrefixes
+    blocks: Sequence[PromptBlock],
+    numbers: Iterable[int],
+    entries: CachedPrefixes,
 ) -> dict[int, CachedPrefix]:
     """Return the first of some blocks whose prefix is cached, with its entry; empty if none is cached."""
     for number in numbers:
         block = blocks[number]
-        seconds = entries.life(block.key)
+        seconds = entries.lifetime_of(block.key)
         if seconds is not None:
             return {number: CachedPrefix(block.key, seconds, block.tokens)}
     return {}
 
 
 def _to_entries(
-    blocks: Sequence[PromptBlock], numbers: Iterable[int], seconds: float
+    blocks: Sequence[PromptBlock],
+    numbers: Iterable[int],
+    seconds: float,
 ) -> tuple[CachedPrefix, ...]:
     return tuple(CachedPrefix(blocks[number].key, seconds, blocks[number].tokens) for number in numbers)
 
@@ -291,16 +303,19 @@ class PrefixTracker:
         self._outlines: LruTable[str, _PromptOutline] = LruTable(_MAX_CONVERSATIONS)
 
     def first_difference(
-        self, name: str, model: str, blocks: Sequence[PromptBlock]
+        self,
+        conversation: str,
+        model: str,
+        blocks: Sequence[PromptBlock],
     ) -> FirstDifference | None:
         """Return the first difference from the cached prompt; None if the prompt only extends it.
 
         Args:
-            name: the conversation.
+            conversation: the conversation.
             model: the requested model.
             blocks: the prompt.
         """
-        before = self._outlines.get(name)
+        before = self._outlines.get(conversation)
         if before is None:
             return None
         if before.model != model:
@@ -312,14 +327,14 @@ class PrefixTracker:
                 return FirstDifference(section, block.message if section is CacheBlock.MESSAGE else 0)
         return None
 
-    def remember(self, name: str, model: str, cached: Sequence[PromptBlock]) -> None:
+    def update(self, conversation: str, model: str, cached: Sequence[PromptBlock]) -> None:
         """Store the cached prompt of a conversation; an empty one does not replace an existing one."""
         if not cached:
             return
         cached = cached[:_MAX_BLOCKS]
         sections = [block.section for block in cached]
         self._outlines.put(
-            name,
+            conversation,
             _PromptOutline(
                 model,
                 b"".join(block.key[:_KEY_BYTES] for block in cached),

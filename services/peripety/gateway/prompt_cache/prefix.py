@@ -58,19 +58,19 @@ class Segment:
         content: its content; the system text is a `Text` as well.
         role: role of the message.
         message: index of its message, from 0.
-        begins: whether it is the first of its message.
-        ends: whether it is the last of its message. Each tool result is a message of its own if the provider
+        is_first: whether it is the first of its message.
+        is_last: whether it is the last of its message. Each tool result is a message of its own if the provider
             distinguishes them.
-        stays: whether later requests repeat it.
+        is_repeated: whether later requests repeat it.
     """
 
     section: CacheBlock
     content: SegmentContent
     role: ChatRole = ChatRole.SYSTEM
     message: int = 0
-    begins: bool = True
-    ends: bool = True
-    stays: bool = True
+    is_first: bool = True
+    is_last: bool = True
+    is_repeated: bool = True
 
 
 def adapt_schema_as_sent(call: ProviderCall) -> ProviderCall:
@@ -97,12 +97,20 @@ def segments_of(call: ProviderCall, provider: str) -> Iterator[Segment]:
     if request.schema is not None and schema_method_of(call) is SchemaMethod.EXTRACTION:
         hint = Text(schema_hint(request.schema.document))
         yield Segment(
-            CacheBlock.MESSAGE, hint, ChatRole.USER, len(request.messages) - 1, begins=False, stays=False
+            CacheBlock.MESSAGE,
+            hint,
+            ChatRole.USER,
+            len(request.messages) - 1,
+            is_first=False,
+            is_repeated=False,
         )
 
 
 def segments_of_message(
-    call: ProviderCall, provider: str, message: ChatMessage, index: int
+    call: ProviderCall,
+    provider: str,
+    message: ChatMessage,
+    index: int,
 ) -> Iterator[Segment]:
     """Yield the segments of a message as sent, without reasoning and other providers' state."""
     contents: list[SegmentContent] = [
@@ -117,8 +125,8 @@ def segments_of_message(
             content,
             message.role,
             index,
-            begins=place == 0,
-            ends=place == len(contents) - 1 or isinstance(content, ToolResult),
+            is_first=place == 0,
+            is_last=place == len(contents) - 1 or isinstance(content, ToolResult),
         )
 
 
@@ -159,8 +167,8 @@ class PromptBlock:
         key: digest of the prefix; equal keys mean equal prefixes of one account and one model.
         tokens: size of the prefix in tokens.
         position: position in the provider's count for the lookback, from 0.
-        markable: whether it can carry a marker.
-        ends: whether it is the last of its message.
+        is_markable: whether it can carry a marker.
+        is_last: whether it is the last of its message.
     """
 
     section: CacheBlock
@@ -168,8 +176,8 @@ class PromptBlock:
     key: bytes
     tokens: int
     position: int
-    markable: bool
-    ends: bool
+    is_markable: bool
+    is_last: bool
 
 
 class Prompt:
@@ -200,12 +208,12 @@ class Prompt:
         """Return its size in tokens."""
         return self.blocks[-1].tokens if self.blocks else 0
 
-    def key_with(self, answer: ChatMessage) -> bytes:
+    def key_with_answer(self, answer: ChatMessage) -> bytes:
         """Return the key of the prompt with its answer appended, as the next prompt repeats it."""
         key = self.blocks[-1].key if self.blocks else self._root
         index = len(self._call.request.messages)
         for piece in segments_of_message(self._call, self._provider, answer, index):
-            key = self._extended(key, piece)
+            key = self._extend_key(key, piece)
         return key
 
     def _blocks(self, count: CountTokens) -> Iterator[PromptBlock]:
@@ -214,24 +222,24 @@ class Prompt:
         for piece in segments_of(self._call, self._provider):
             if not (own := count(piece)):
                 continue
-            key = self._extended(key, piece)
+            key = self._extend_key(key, piece)
             tokens += own
             content = type(piece.content)
             position += content is not before or content not in _MERGED_KINDS
             before = content
-            markable = piece.stays and self._takes_marker(piece)
-            yield PromptBlock(piece.section, piece.message, key, tokens, position, markable, piece.ends)
+            markable = piece.is_repeated and self._is_markable(piece)
+            yield PromptBlock(piece.section, piece.message, key, tokens, position, markable, piece.is_last)
 
-    def _extended(self, key: bytes, piece: Segment) -> bytes:
-        return _digest(self._settings[piece.section], *_segment_content(piece), key=key)
+    def _extend_key(self, key: bytes, segment: Segment) -> bytes:
+        return _digest(self._settings[segment.section], *_segment_content(segment), key=key)
 
-    def _takes_marker(self, piece: Segment) -> bool:
+    def _is_markable(self, segment: Segment) -> bool:
         match self._kind:
             case CacheKind.BREAKPOINTS:
-                return not isinstance(piece.content, ProviderState)
+                return not isinstance(segment.content, ProviderState)
             case CacheKind.AUTOMATIC_BREAKPOINTS:
                 # A lookup from a later prompt without a marker inside its message would not find this one.
-                return piece.ends and isinstance(piece.content, Text | ToolResult)
+                return segment.is_last and isinstance(segment.content, Text | ToolResult)
             case _:
                 return False
 
@@ -256,12 +264,12 @@ def _invalidating_settings(call: ProviderCall) -> Mapping[CacheBlock, str]:
     return {CacheBlock.TOOLS: "", CacheBlock.SYSTEM: answer, CacheBlock.MESSAGE: chosen}
 
 
-def _segment_content(piece: Segment) -> tuple[str, ...]:
+def _segment_content(segment: Segment) -> tuple[str, ...]:
     """Return the whole content of a segment."""
-    content = piece.content
+    content = segment.content
     match content:
         case Text(text):
-            return "text", piece.role.value, text
+            return "text", segment.role.value, text
         case ToolCall(call_id, name, arguments):
             return "call", call_id, name, arguments
         case ToolResult(call_id, text, is_error):

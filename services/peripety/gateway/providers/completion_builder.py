@@ -85,7 +85,8 @@ def malformed_stream_error(problem: str) -> UnavailableError:
 def truncated_stream_error(missing: str) -> UnavailableError:
     """Return the error of a truncated stream."""
     return UnavailableError(
-        f"answer truncated: the stream ended {missing}; try again", code="STREAM_TRUNCATED"
+        f"answer truncated: the stream ended {missing}; try again",
+        code="STREAM_TRUNCATED",
     )
 
 
@@ -102,7 +103,7 @@ class PartialToolCall:
     call_id: str
     name: str
     pieces: list[str] = field(default_factory=list)
-    told: bool = False
+    is_announced: bool = False
 
 
 _NATURAL_ENDS = frozenset({StopReason.END, StopReason.TOOL_USE})
@@ -150,17 +151,17 @@ class CompletionBuilder:
         """Append a piece of a call's arguments; the first delta of a call names its tool."""
         if call.name == self._answer_tool:
             return self.add_text(text)
-        if not text and call.told:
+        if not text and call.is_announced:
             return []
         call.pieces.append(text)
-        name, call.told = ("" if call.told else call.name), True
+        name, call.is_announced = ("" if call.is_announced else call.name), True
         return [ToolCallDelta(call.call_id, text, name)]
 
     def add_state(self, state: ProviderState) -> None:
         """Append opaque provider data at this position."""
         self._pieces.append(state)
 
-    def end(self, reason: StopReason) -> tuple[tuple[Part, ...], StopReason]:
+    def finish(self, reason: StopReason) -> tuple[tuple[Part, ...], StopReason]:
         """Return the parts of the complete answer, and why the model stopped.
 
         If the answer ended at a limit or by a filter, incomplete tool calls are removed, because they cannot
@@ -206,7 +207,7 @@ def _to_part(piece: _Piece) -> Part:
             arguments = _complete_arguments(piece)
             if arguments is None:
                 raise malformed_stream_error(
-                    f"the arguments of a call of '{piece.name}' are not a JSON object"
+                    f"the arguments of a call of '{piece.name}' are not a JSON object",
                 )
             return ToolCall(piece.call_id, piece.name, arguments)
         case _:

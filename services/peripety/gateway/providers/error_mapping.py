@@ -37,7 +37,7 @@ class ErrorVocabulary:
 
     Attributes:
         statuses: names inside streams, with the equivalent HTTP status.
-        refused_keys: names of a rejected key with a misleading status.
+        rejected_keys: names of a rejected key with a misleading status.
         permanent_limits: names of limits that do not reset with time.
         permanent_limit_words: phrases of such a limit in a message without a name.
         too_long: names of a prompt that exceeds the context window.
@@ -45,7 +45,7 @@ class ErrorVocabulary:
     """
 
     statuses: Mapping[str, int] = field(default_factory=dict)
-    refused_keys: frozenset[str] = frozenset()
+    rejected_keys: frozenset[str] = frozenset()
     permanent_limits: frozenset[str] = frozenset()
     permanent_limit_words: re.Pattern[str] | None = None
     too_long: frozenset[str] = frozenset()
@@ -66,17 +66,17 @@ class ErrorMapper:
     model: str
     vocabulary: ErrorVocabulary
 
-    def by_status(self, status: int, headers: Mapping[str, str], body: bytes) -> PeripetyError:
+    def from_response(self, status: int, headers: Mapping[str, str], body: bytes) -> PeripetyError:
         """Return the error for a status other than 200."""
         reported = _error_object(body)
-        wait = parse_retry_after(headers, reported, time.time(), limited=status == _TOO_MANY_REQUESTS)
-        error = self._explain(status, reported, wait)
+        wait = parse_retry_after(headers, reported, time.time(), is_rate_limited=status == _TOO_MANY_REQUESTS)
+        error = self._map(status, reported, wait)
         told = {name.lower(): value for name, value in headers.items()}.get("x-should-retry")
         if told in {"true", "false"}:
             error.details["should_retry"] = told
         return error
 
-    def in_stream(self, error: Any) -> PeripetyError:
+    def from_stream(self, error: Any) -> PeripetyError:
         """Return the error for an `error` object inside a stream."""
         reported = error if isinstance(error, dict) else {"message": str(error)}
         code = reported.get("code")
@@ -85,31 +85,31 @@ class ErrorMapper:
             # Of several names, the one for a bad request is the least specific: some servers use it for all
             # errors.
             code = max((known[name] for name in _error_names(reported) if name in known), default=500)
-        wait = parse_retry_after({}, reported, time.time(), limited=False)
-        return self._explain(code, reported, wait)
+        wait = parse_retry_after({}, reported, time.time(), is_rate_limited=False)
+        return self._map(code, reported, wait)
 
-    def _explain(self, status: int, reported: Mapping[str, Any], retry_after: float | None) -> PeripetyError:
-        told = self._told(reported.get("message"))
-        if _error_names(reported) & self.vocabulary.refused_keys:
-            return self._refused_key(status)
+    def _map(self, status: int, reported: Mapping[str, Any], retry_after: float | None) -> PeripetyError:
+        told = self._redacted_message(reported.get("message"))
+        if _error_names(reported) & self.vocabulary.rejected_keys:
+            return self._rejected_key_error(status)
         match status:
             case 401 | 403:
-                error = self._refused_key(status)
+                error = self._rejected_key_error(status)
             case 404:
-                error = self._unknown_model(told)
+                error = self._unknown_model_error(told)
             case 402:
-                error = self._out_of_credit()
+                error = self._no_credit_error()
             case 429:
                 permanent = self._is_permanent(reported)
-                error = self._out_of_credit() if permanent else self._too_many(retry_after)
+                error = self._no_credit_error() if permanent else self._rate_limit_error(retry_after)
             case 409 | 425:
-                error = self._busy(status, told, retry_after)
+                error = self._busy_error(status, told, retry_after)
             case _ if status in range(300, 400):
-                error = self._redirects(status)
+                error = self._redirect_error(status)
             case _ if status in range(400, 500) and status != _REQUEST_TIMEOUT:
-                error = self._refused_request(status, told, too_long=self._is_too_long(reported))
+                error = self._rejected_request_error(status, told, too_long=self._is_too_long(reported))
             case _:
-                error = self._failed(status, told, retry_after)
+                error = self._server_error(status, told, retry_after)
         return error
 
     def _is_permanent(self, reported: Mapping[str, Any]) -> bool:
@@ -119,7 +119,7 @@ class ErrorMapper:
     def _is_too_long(self, reported: Mapping[str, Any]) -> bool:
         return _matches_vocabulary(reported, self.vocabulary.too_long, self.vocabulary.too_long_words)
 
-    def _refused_key(self, status: int) -> PeripetyError:
+    def _rejected_key_error(self, status: int) -> PeripetyError:
         # The server's message may contain part of the key, so it is not passed on.
         return FailedPreconditionError(
             f"provider {self.endpoint.name}: credentials rejected ({status}); check"
@@ -127,60 +127,60 @@ class ErrorMapper:
             code="PROVIDER_REFUSED_KEY",
         )
 
-    def _unknown_model(self, told: str) -> PeripetyError:
+    def _unknown_model_error(self, detail: str) -> PeripetyError:
         return NotFoundError(
             f"provider {self.endpoint.name}: unknown model '{self.model}', or wrong API URL; check"
-            f" MODEL_NAME and {self.endpoint.base_variable}{told}",
+            f" MODEL_NAME and {self.endpoint.base_variable}{detail}",
             code="MODEL_NOT_FOUND",
         )
 
-    def _out_of_credit(self) -> PeripetyError:
+    def _no_credit_error(self) -> PeripetyError:
         return ResourceExhaustedError(
             f"provider {self.endpoint.name}: the account has no credit left; waiting does not help",
             code="PROVIDER_QUOTA_EXHAUSTED",
         )
 
-    def _too_many(self, retry_after: float | None) -> PeripetyError:
+    def _rate_limit_error(self, retry_after: float | None) -> PeripetyError:
         return ResourceExhaustedError(
             f"provider {self.endpoint.name}: rate limit of requests reached; try again later",
             code="PROVIDER_RATE_LIMITED",
             retry_after=retry_after,
         )
 
-    def _redirects(self, status: int) -> PeripetyError:
+    def _redirect_error(self, status: int) -> PeripetyError:
         return FailedPreconditionError(
             f"provider {self.endpoint.name}: redirect ({status}) not followed, because it would receive"
             f" the key; set {self.endpoint.base_variable} to the final URL",
             code="PROVIDER_REDIRECTS",
         )
 
-    def _refused_request(self, status: int, told: str, *, too_long: bool) -> PeripetyError:
+    def _rejected_request_error(self, status: int, detail: str, *, too_long: bool) -> PeripetyError:
         if too_long:
             return InvalidArgumentError(
                 f"prompt exceeds the context of the model '{self.model}'; shorten it, or use"
-                f" another model{told}",
+                f" another model{detail}",
                 code="CONTEXT_LENGTH_EXCEEDED",
             )
         return InvalidArgumentError(
-            f"provider {self.endpoint.name}: request rejected ({status}){told}",
+            f"provider {self.endpoint.name}: request rejected ({status}){detail}",
             code="PROVIDER_REFUSED_REQUEST",
         )
 
-    def _busy(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
+    def _busy_error(self, status: int, detail: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"provider {self.endpoint.name}: busy ({status}); try again{told}",
+            f"provider {self.endpoint.name}: busy ({status}); try again{detail}",
             code="PROVIDER_BUSY",
             retry_after=retry_after,
         )
 
-    def _failed(self, status: int, told: str, retry_after: float | None) -> PeripetyError:
+    def _server_error(self, status: int, detail: str, retry_after: float | None) -> PeripetyError:
         return UnavailableError(
-            f"provider {self.endpoint.name}: server failed ({status}){told}",
+            f"provider {self.endpoint.name}: server failed ({status}){detail}",
             code="PROVIDER_FAILED",
             retry_after=retry_after,
         )
 
-    def _told(self, message: Any) -> str:
+    def _redacted_message(self, message: Any) -> str:
         """Return the server's message on one line, with the key redacted."""
         if not isinstance(message, str) or not message.strip():
             return ""
@@ -203,7 +203,9 @@ def _error_object(body: bytes) -> Mapping[str, Any]:
 
 
 def _matches_vocabulary(
-    reported: Mapping[str, Any], names: frozenset[str], words: re.Pattern[str] | None
+    reported: Mapping[str, Any],
+    names: frozenset[str],
+    words: re.Pattern[str] | None,
 ) -> bool:
     told = str(reported.get("message"))
     return bool(_error_names(reported) & names) or (words is not None and words.search(told) is not None)

@@ -41,7 +41,8 @@ def parse_arguments(call: ToolCall) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         reason = f"has a call '{call.call_id}' whose arguments are not a JSON object"
         raise InvalidArgumentError(
-            f"prompt invalid: messages {reason}", violations=[FieldViolation("messages", reason)]
+            f"prompt invalid: messages {reason}",
+            violations=[FieldViolation("messages", reason)],
         )
     return arguments
 
@@ -51,12 +52,12 @@ def instructions_to_user_text(message: ChatMessage) -> str:
     return f"<system>\n{message.text}\n</system>"
 
 
-def to_call_id(call_id: str, longest: int) -> str:
+def to_call_id(call_id: str, max_length: int) -> str:
     """Return a call id in the form that another provider accepts: letters, digits, `_` and `-`.
 
-    An id with other characters, or longer than `longest`, is replaced by a deterministic digest.
+    An id with other characters, or longer than `max_length`, is replaced by a deterministic digest.
     """
-    if len(call_id) <= longest and _VALID_CALL_ID.fullmatch(call_id):
+    if len(call_id) <= max_length and _VALID_CALL_ID.fullmatch(call_id):
         return call_id
     return f"call_{sha256(call_id.encode(errors='surrogatepass')).hexdigest()[:_CALL_ID_DIGEST_LENGTH]}"
 
@@ -77,18 +78,18 @@ class CallIdGenerator:
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:
         self._used = set(tool_names_by_call(messages))
-        self._place = len(messages)
+        self._position = len(messages)
         self._number = 0
 
     def next(self) -> str:
         """Return an id that no call of the conversation has."""
         while True:
-            call_id = f"call_{self._place}_{self._number}"
+            call_id = f"call_{self._position}_{self._number}"
             self._number += 1
             if call_id not in self._used:
                 return call_id
 
-    def unlike(self, call_id: str) -> str:
+    def make_unique(self, call_id: str) -> str:
         """Return the provider's id, or a generated one if it is missing or used by an earlier answer."""
         return call_id if call_id and call_id not in self._used else self.next()
 

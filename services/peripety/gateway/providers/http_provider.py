@@ -60,14 +60,14 @@ class HttpProvider:
 
     async def stream(self, call: ProviderCall) -> AsyncIterator[ProviderEvent]:
         """Make a call; events that arrive together are merged."""
-        failures = self._failures(call)
+        failures = self._create_error_mapper(call)
         body = self._wire.body(call)
         answer = self._wire.answer(call, body, failures)
-        async with closing(self._arrivals(call, body, failures, answer)) as arrivals:
+        async with closing(self._event_batches(call, body, failures, answer)) as arrivals:
             try:
                 async for events in arrivals:
                     for delta in _merge_deltas(
-                        [delta for event in events for delta in answer.feed(_event_data(event))]
+                        [delta for event in events for delta in answer.feed(_event_data(event))],
                     ):
                         yield delta
             except UnavailableError:
@@ -76,14 +76,18 @@ class HttpProvider:
                     raise
         yield replace(answer.finish(), schema_report=body.schema_report)
 
-    def _arrivals(
-        self, call: ProviderCall, body: RequestBody, failures: ErrorMapper, answer: AnswerDecoder
+    def _event_batches(
+        self,
+        call: ProviderCall,
+        body: RequestBody,
+        failures: ErrorMapper,
+        answer: AnswerDecoder,
     ) -> AsyncIterator[Sequence[_Event]]:
         url = self._endpoint.base_url + self._wire.path(call)
         headers = self._wire.headers(call, self._endpoint.key)
         by_lines = self._wire.framing is StreamFraming.LINES
-        post = self._transport.lines if by_lines else self._transport.events
-        return post(url, body.document, headers, failures.by_status, lambda: answer.done)
+        post = self._transport.stream_lines if by_lines else self._transport.stream_events
+        return post(url, body.document, headers, failures.from_response, lambda: answer.done)
 
     async def count_tokens(self, call: ProviderCall) -> int | None:
         """Return the input tokens of a call without making it; None if the provider does not count.
@@ -91,14 +95,14 @@ class HttpProvider:
         Raises:
             PeripetyError: as for the call itself.
         """
-        counting = self._wire.counting(call)
+        counting = self._wire.token_count_request(call)
         if counting is None:
             return None
-        told = await self._transport.document(
+        told = await self._transport.fetch_json(
             "POST",
             self._endpoint.base_url + counting.path,
             self._wire.headers(call, self._endpoint.key),
-            self._failures(call).by_status,
+            self._create_error_mapper(call).from_response,
             body=counting.document,
         )
         tokens = get_object(told).get(counting.field)
@@ -110,7 +114,7 @@ class HttpProvider:
         """Close the pooled connections."""
         await self._transport.aclose()
 
-    def _failures(self, call: ProviderCall) -> ErrorMapper:
+    def _create_error_mapper(self, call: ProviderCall) -> ErrorMapper:
         return ErrorMapper(self._endpoint, call.model, self._wire.vocabulary)
 
 

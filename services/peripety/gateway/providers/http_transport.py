@@ -79,12 +79,12 @@ class StreamTimer:
         self._timeouts = timeouts
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
-        self._total_by = now + timeouts.total
-        self._first_by: float | None = now + timeouts.first_event
+        self._total_deadline = now + timeouts.total
+        self._first_event_deadline: float | None = now + timeouts.first_event
 
     def first_event_seen(self) -> None:
         """Switch from the first-event time-out to the one between chunks."""
-        self._first_by = None
+        self._first_event_deadline = None
 
     async def wait_for(self, arrival: Awaitable[T]) -> T:
         """Wait for the next piece, up to the nearest limit.
@@ -94,26 +94,26 @@ class StreamTimer:
             UnavailableError: the provider took too long.
         """
         now = self._loop.time()
-        next_by = self._first_by or now + self._timeouts.between_chunks
+        next_by = self._first_event_deadline or now + self._timeouts.between_chunks
         left = remaining()
         caller_by = float("inf") if left is None else now + left
         try:
-            async with asyncio.timeout_at(min(next_by, self._total_by, caller_by)) as scope:
+            async with asyncio.timeout_at(min(next_by, self._total_deadline, caller_by)) as scope:
                 return await arrival
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise self._exhausted(next_by, caller_by) from None
+            raise self._timeout_error(next_by, caller_by) from None
 
-    def _exhausted(self, next_by: float, caller_by: float) -> PeripetyError:
-        if caller_by <= min(next_by, self._total_by):
+    def _timeout_error(self, next_by: float, caller_by: float) -> PeripetyError:
+        if caller_by <= min(next_by, self._total_deadline):
             return DeadlineError(
-                f"deadline exceeded while provider {self._server} was answering; allow more time"
+                f"deadline exceeded while provider {self._server} was answering; allow more time",
             )
         limits = self._timeouts
-        if self._total_by <= next_by:
+        if self._total_deadline <= next_by:
             problem = f"answer not complete within {limits.total:g} s"
-        elif self._first_by is not None:
+        elif self._first_event_deadline is not None:
             problem = f"answer not started within {limits.first_event:g} s"
         else:
             problem = f"answer paused for {limits.between_chunks:g} s"
@@ -172,7 +172,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
     async def _send(self, request: httpx2.Request, opened: list[bool]) -> httpx2.Response:
         connect = request.extensions.get("timeout", {}).get("connect")
         with _translate_errors():
-            response = await self._connected().request(
+            response = await self._get_session().request(
                 request.method,
                 yarl.URL(str(request.url), encoded=True),
                 headers=request.headers.multi_items(),
@@ -184,7 +184,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
             )
         return httpx2.Response(response.status, headers=response.raw_headers, stream=ResponseBody(response))
 
-    def _connected(self) -> aiohttp.ClientSession:
+    def _get_session(self) -> aiohttp.ClientSession:
         """Return the session; created lazily, because it needs a running event loop."""
         if self._session is None:
             tracing = aiohttp.TraceConfig()
@@ -214,7 +214,7 @@ class ResponseBody(httpx2.AsyncByteStream):
         self._response = response
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Return True if the body was read to its end; its connection then serves other requests."""
         return self._response.content.at_eof()
 
@@ -282,12 +282,12 @@ class HttpTransport:
         self._timeouts = timeouts
         self._pool = PooledTransport()
 
-    def events(
+    def stream_events(
         self,
         url: str,
         body: Mapping[str, Any],
         headers: Mapping[str, str],
-        refuse: ToError,
+        to_error: ToError,
         done: Callable[[], bool] = _never_done,
     ) -> AsyncGenerator[list[ServerSentEvent], None]:
         """Post `body` to `url` and yield the server-sent events of the response.
@@ -309,26 +309,26 @@ class HttpTransport:
             PeripetyError: the error from `refuse`.
         """
         request = self._request("POST", url, headers, StreamFraming.EVENTS.value, body)
-        return self._follow(request, refuse, SseDecoder(), StreamFraming.EVENTS, done)
+        return self._stream(request, to_error, SseDecoder(), StreamFraming.EVENTS, done)
 
-    def lines(
+    def stream_lines(
         self,
         url: str,
         body: Mapping[str, Any],
         headers: Mapping[str, str],
-        refuse: ToError,
+        to_error: ToError,
         done: Callable[[], bool] = _never_done,
     ) -> AsyncGenerator[list[str], None]:
         """Post `body` to `url` and yield the lines of an NDJSON response; else the same as `events`."""
         request = self._request("POST", url, headers, StreamFraming.LINES.value, body)
-        return self._follow(request, refuse, NdjsonDecoder(), StreamFraming.LINES, done)
+        return self._stream(request, to_error, NdjsonDecoder(), StreamFraming.LINES, done)
 
-    async def document(
+    async def fetch_json(
         self,
         method: str,
         url: str,
         headers: Mapping[str, str],
-        refuse: ToError,
+        to_error: ToError,
         *,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
@@ -341,15 +341,20 @@ class HttpTransport:
         """
         patience = StreamTimer(self._server, self._timeouts)
         received = bytearray()
-        async with self._answer(self._request(method, url, headers, _JSON, body), refuse, patience) as answer:
-            while piece := await self._piece(answer, patience):
+        async with self._open_response(
+            self._request(method, url, headers, _JSON, body),
+            to_error,
+            patience,
+        ) as answer:
+            while piece := await self._read_chunk(answer, patience):
                 received += piece
                 check_event_size(len(received), MAX_EVENT_BYTES)
         try:
             return jiter.from_json(bytes(received))
         except ValueError:
             raise UnavailableError(
-                f"provider {self._server}: response is not JSON", code="STREAM_MALFORMED"
+                f"provider {self._server}: response is not JSON",
+                code="STREAM_MALFORMED",
             ) from None
 
     async def aclose(self) -> None:
@@ -372,18 +377,18 @@ class HttpTransport:
             extensions={"timeout": {"connect": self._timeouts.connect}},
         )
 
-    async def _follow(
+    async def _stream(
         self,
         request: httpx2.Request,
-        refuse: ToError,
+        to_error: ToError,
         decoder: StreamDecoder[T],
         framing: StreamFraming,
         done: Callable[[], bool],
     ) -> AsyncGenerator[list[T], None]:
         patience = StreamTimer(self._server, self._timeouts)
-        async with self._answer(request, refuse, patience) as answer:
-            self._require_kind(answer, framing.value)
-            while not _response_body(answer).ended and (piece := await self._piece(answer, patience)):
+        async with self._open_response(request, to_error, patience) as answer:
+            self._check_content_type(answer, framing.value)
+            while not _response_body(answer).is_ended and (piece := await self._read_chunk(answer, patience)):
                 events = decoder.feed(piece)
                 if events:
                     patience.first_event_seen()
@@ -393,40 +398,47 @@ class HttpTransport:
                     return
 
     @asynccontextmanager
-    async def _answer(
-        self, request: httpx2.Request, refuse: ToError, patience: StreamTimer
+    async def _open_response(
+        self,
+        request: httpx2.Request,
+        to_error: ToError,
+        timer: StreamTimer,
     ) -> AsyncIterator[httpx2.Response]:
         """Yield the response to a request; its connection is closed unless the body is read to the end."""
         try:
-            answer = await patience.wait_for(self._pool.handle_async_request(request))
+            answer = await timer.wait_for(self._pool.handle_async_request(request))
         except httpx2.TransportError as error:
-            raise self._lost("PROVIDER_UNREACHABLE", "unreachable", error) from None
+            raise self._connection_error("PROVIDER_UNREACHABLE", "unreachable", error) from None
         try:
             if answer.status_code != _OK:
-                beginning = await self._beginning(answer, patience)
-                raise refuse(answer.status_code, answer.headers, beginning)
+                beginning = await self._read_error_body(answer, timer)
+                raise to_error(answer.status_code, answer.headers, beginning)
             yield answer
         finally:
             await answer.aclose()
 
-    async def _piece(self, answer: httpx2.Response, patience: StreamTimer) -> bytes:
+    async def _read_chunk(self, answer: httpx2.Response, timer: StreamTimer) -> bytes:
         """Return the next bytes of a response, merged if they arrived together; empty at its end."""
         try:
-            return await patience.wait_for(anext(_response_body(answer), b""))
+            return await timer.wait_for(anext(_response_body(answer), b""))
         except httpx2.TransportError as error:
-            raise self._lost("STREAM_TRUNCATED", "connection lost during its answer", error) from None
+            raise self._connection_error(
+                "STREAM_TRUNCATED",
+                "connection lost during its answer",
+                error,
+            ) from None
 
-    async def _beginning(self, answer: httpx2.Response, patience: StreamTimer) -> bytes:
+    async def _read_error_body(self, answer: httpx2.Response, timer: StreamTimer) -> bytes:
         """Return the start of an error's body, up to a limit."""
         body = bytearray()
         try:
-            while len(body) < _MAX_ERROR_BYTES and (piece := await self._piece(answer, patience)):
+            while len(body) < _MAX_ERROR_BYTES and (piece := await self._read_chunk(answer, timer)):
                 body += piece
         except UnavailableError:
             pass
         return bytes(body[:_MAX_ERROR_BYTES])
 
-    def _require_kind(self, answer: httpx2.Response, wanted: str) -> None:
+    def _check_content_type(self, answer: httpx2.Response, wanted: str) -> None:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != wanted:
             raise FailedPreconditionError(
@@ -435,7 +447,7 @@ class HttpTransport:
                 code="NOT_AN_EVENT_STREAM",
             )
 
-    def _lost(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
+    def _connection_error(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
         return UnavailableError(f"provider {self._server}: {problem} ({error})", code=code)
 
 
@@ -445,7 +457,7 @@ def _response_body(answer: httpx2.Response) -> ResponseBody:
 
 async def _drain(body: ResponseBody) -> None:
     """Read to the end, which is near: only then can the connection be reused."""
-    if body.ended:
+    if body.is_ended:
         return
     with suppress(TimeoutError, httpx2.TransportError):
         async with asyncio.timeout(_DRAIN_SECONDS):

@@ -86,7 +86,10 @@ def to_messages(messages: Sequence[ChatMessage], *, system_messages: bool) -> li
 
 
 def _convert_message(
-    message: ChatMessage, called: Mapping[str, str], *, system_messages: bool
+    message: ChatMessage,
+    called: Mapping[str, str],
+    *,
+    system_messages: bool,
 ) -> Iterator[_Json]:
     match message.role:
         case ChatRole.SYSTEM if system_messages:
@@ -143,7 +146,7 @@ def to_ollama_body(call: ProviderCall) -> RequestBody:
     request = asked.call.request
     system = [{"role": "system", "content": request.system}] if request.system else []
     turns = to_messages(request.messages, system_messages=call.data.traits.system_messages)
-    optional = {"tools": tools, "format": asked.told}
+    optional = {"tools": tools, "format": asked.native_schema}
     document = {
         "model": call.model,
         "messages": system + turns,
@@ -198,16 +201,16 @@ class OllamaStream:
     Unknown fields are ignored; a known one of the wrong type is an error.
 
     Args:
-        failures: converts errors inside the stream.
+        error_mapper: converts errors inside the stream.
         call: the call that is answered.
     """
 
-    def __init__(self, failures: ErrorMapper, call: ProviderCall) -> None:
-        self._failures = failures
+    def __init__(self, error_mapper: ErrorMapper, call: ProviderCall) -> None:
+        self._error_mapper = error_mapper
         self._model = call.model
-        self._names = ToolNames.of(call.request)
+        self._names = ToolNames.from_request(call.request)
         self._ids = CallIdGenerator(call.request.messages)
-        self._assembly = CompletionBuilder()
+        self._builder = CompletionBuilder()
         self._stop_reason = StopReason.OTHER
         self._usage = Usage()
         self.done = False
@@ -228,7 +231,7 @@ class OllamaStream:
             return ()
         line = parse_object(data)
         if line.get("error"):
-            raise self._failures.in_stream(line["error"])
+            raise self._error_mapper.from_stream(line["error"])
         self._model = get_text(line.get("model")) or self._model
         if line.get("done") is True:
             self._end(line)
@@ -242,7 +245,7 @@ class OllamaStream:
         """
         if not self.done:
             raise truncated_stream_error("before its last line")
-        parts, reason = self._assembly.end(self._stop_reason)
+        parts, reason = self._builder.finish(self._stop_reason)
         return AnswerFinished((*parts, *_reasoning_states(parts)), reason, self._usage, self._model)
 
     def _end(self, line: Mapping[str, Any]) -> None:
@@ -251,18 +254,18 @@ class OllamaStream:
         self._usage = Usage(get_count(line.get("prompt_eval_count")), get_count(line.get("eval_count")))
 
     def _read(self, message: Mapping[str, Any]) -> list[Delta]:
-        deltas = self._assembly.add_reasoning(get_text(message.get("thinking")))
-        deltas += self._assembly.add_text(get_text(message.get("content")))
+        deltas = self._builder.add_reasoning(get_text(message.get("thinking")))
+        deltas += self._builder.add_text(get_text(message.get("content")))
         for call in get_list(message.get("tool_calls")):
             deltas += self._read_call(get_object(get_object(call).get("function")))
         return deltas
 
     def _read_call(self, function: Mapping[str, Any]) -> list[Delta]:
         name = self._names.from_wire(get_text(function.get("name")))
-        growing = self._assembly.open_call(self._ids.next(), name)
+        growing = self._builder.open_call(self._ids.next(), name)
         arguments = get_object(function.get("arguments"))
         written = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-        return self._assembly.add_arguments(growing, written)
+        return self._builder.add_arguments(growing, written)
 
 
 def _reasoning_states(parts: Sequence[Part]) -> list[ProviderState]:
@@ -289,9 +292,9 @@ class OllamaWire:
         """Return the body of a call."""
         return to_ollama_body(call)
 
-    def answer(self, call: ProviderCall, _body: RequestBody, failures: ErrorMapper) -> AnswerDecoder:
+    def answer(self, call: ProviderCall, _body: RequestBody, error_mapper: ErrorMapper) -> AnswerDecoder:
         """Return the decoder of the answer to a call with this body."""
-        return OllamaStream(failures, call)
+        return OllamaStream(error_mapper, call)
 
-    def counting(self, _call: ProviderCall) -> None:
+    def token_count_request(self, _call: ProviderCall) -> None:
         """Return None: Ollama does not count tokens."""

@@ -66,7 +66,10 @@ _REQUIREMENTS = {
     ProviderName.OPENAI: _OPENAI_REQUIREMENTS,
     ProviderName.OPENAI_RESPONSES: _OPENAI_REQUIREMENTS,
     ProviderName.ANTHROPIC: _ProviderRequirements(
-        "ANTHROPIC", "https://api.anthropic.com", key=True, versions=("/v1",)
+        "ANTHROPIC",
+        "https://api.anthropic.com",
+        key=True,
+        versions=("/v1",),
     ),
     ProviderName.GEMINI: _ProviderRequirements(
         "GEMINI",
@@ -77,7 +80,10 @@ _REQUIREMENTS = {
     ),
     ProviderName.DEEPSEEK: _ProviderRequirements("DEEPSEEK", "https://api.deepseek.com", key=True),
     ProviderName.OLLAMA: _ProviderRequirements(
-        "OLLAMA", "http://127.0.0.1:11434", key=False, versions=("/v1", "/api")
+        "OLLAMA",
+        "http://127.0.0.1:11434",
+        key=False,
+        versions=("/v1", "/api"),
     ),
     ProviderName.AZURE: _ProviderRequirements("AZURE", None, key=True, versions=("/openai/v1", "/openai")),
     ProviderName.GENERIC: _ProviderRequirements("OPENAI", None, key=False),
@@ -122,9 +128,16 @@ def _requirements_of(name: ProviderName, config: Config) -> _ProviderRequirement
     return needs
 
 
-def _configured_values(needs: _ProviderRequirements, config: Config) -> tuple[str | None, SecretStr | None]:
-    base, key = needs.base_variable.lower(), needs.key_variable.lower()
-    return getattr(config, base), getattr(config, key) or getattr(config, needs.other_key.lower(), None)
+def _configured_values(
+    requirements: _ProviderRequirements,
+    config: Config,
+) -> tuple[str | None, SecretStr | None]:
+    base, key = requirements.base_variable.lower(), requirements.key_variable.lower()
+    return getattr(config, base), getattr(config, key) or getattr(
+        config,
+        requirements.other_key.lower(),
+        None,
+    )
 
 
 def _strip_version(base_url: str, needs: _ProviderRequirements) -> str:
@@ -134,7 +147,8 @@ def _strip_version(base_url: str, needs: _ProviderRequirements) -> str:
 
 def _missing_setting_error(variable: str, name: ProviderName, meaning: str) -> FailedPreconditionError:
     return FailedPreconditionError(
-        f"provider {name.value}: {meaning} is missing; set {variable}", code="PROVIDER_NOT_CONFIGURED"
+        f"provider {name.value}: {meaning} is missing; set {variable}",
+        code="PROVIDER_NOT_CONFIGURED",
     )
 
 
@@ -186,8 +200,8 @@ class ProviderRegistry:
             between_chunks=config.provider_pause_seconds,
             total=config.provider_total_seconds,
         )
-        self._catalogue = ModelCatalog.load(config.models)
-        self._made: dict[ProviderName, Provider] = {}
+        self._catalog = ModelCatalog.load(config.models)
+        self._providers: dict[ProviderName, Provider] = {}
         self._default = self._get(config.model_provider)
 
     def select(self, request: GenerateRequest, model: str | None = None) -> tuple[Provider, ProviderCall]:
@@ -201,7 +215,11 @@ class ProviderRegistry:
             FailedPreconditionError: the provider lacks a setting, or no model is named anywhere.
             InvalidArgumentError: the model has no known provider.
         """
-        chosen, name = choose_provider(model or request.model, self._config.model_provider, self._is_set_up)
+        chosen, name = choose_provider(
+            model or request.model,
+            self._config.model_provider,
+            self._is_configured,
+        )
         if chosen is None:
             raise unknown_provider_error()
         provider = self._get(chosen)
@@ -212,14 +230,14 @@ class ProviderRegistry:
                 f" {provider.name}/<model> in the request",
                 code="PROVIDER_NOT_CONFIGURED",
             )
-        return provider, ProviderCall(request, name, self._catalogue.find(provider.name, name))
+        return provider, ProviderCall(request, name, self._catalog.find(provider.name, name))
 
-    def answerer(self, request: GenerateRequest) -> AnswerSource:
+    def answer_source(self, request: GenerateRequest) -> AnswerSource:
         """Return the model and account that would answer a request; raises the errors of `first`."""
-        provider, call = self.first(request)
+        provider, call = self.first_configured(request)
         return AnswerSource(provider.name, call.model, provider.account)
 
-    def first(self, request: GenerateRequest) -> tuple[Provider, ProviderCall]:
+    def first_configured(self, request: GenerateRequest) -> tuple[Provider, ProviderCall]:
         """Return the first configured provider among the request's model and its fallbacks, and the call.
 
         Raises:
@@ -240,18 +258,18 @@ class ProviderRegistry:
 
     async def aclose(self) -> None:
         """Close the connections of all providers."""
-        for provider in self._made.values():
+        for provider in self._providers.values():
             await provider.aclose()
 
-    def _is_set_up(self, name: ProviderName) -> bool:
+    def _is_configured(self, name: ProviderName) -> bool:
         return is_configured(name, self._config)
 
     def _get(self, name: ProviderName) -> Provider:
-        if name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made[name]
+        if name not in self._providers:
+            self._providers[name] = self._create(name)
+        return self._providers[name]
 
-    def _make(self, name: ProviderName) -> Provider:
+    def _create(self, name: ProviderName) -> Provider:
         if name is ProviderName.OFFLINE:
             # Imported lazily: its language data is loaded only if it answers.
             from peripety.gateway.providers.offline.provider import OfflineProvider  # noqa: PLC0415

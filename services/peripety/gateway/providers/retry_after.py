@@ -23,7 +23,11 @@ _RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:reset-(\S+)|(\S+)-reset)")
 
 
 def parse_retry_after(
-    headers: Mapping[str, str], error: Mapping[str, Any], now: float, *, limited: bool
+    headers: Mapping[str, str],
+    error: Mapping[str, Any],
+    now: float,
+    *,
+    is_rate_limited: bool,
 ) -> float | None:
     """Return the provider's retry delay in seconds; None if it gives none.
 
@@ -35,12 +39,12 @@ def parse_retry_after(
         headers: response headers.
         error: the error in the response body.
         now: current time, in seconds since 1970.
-        limited: whether the response reports a reached limit. Many providers send reset times with every
+        is_rate_limited: whether the response reports a reached limit. Many providers send reset times with every
             answer; only then are they a retry delay.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     told = _explicit_delays(lowered, error, now)
-    if told is None and limited:
+    if told is None and is_rate_limited:
         told = max(_reset_delays(lowered, now), default=None)
     return None if told is None else min(told, _MAX_SECONDS)
 

@@ -56,7 +56,9 @@ def find_recursion(document: Mapping[str, Any]) -> SchemaPath | None:
                 return (*place, "$ref")
             if reference not in passed:
                 found = search(
-                    resolve_reference(document, reference), _split_pointer(reference), inside | {reference}
+                    resolve_reference(document, reference),
+                    _split_pointer(reference),
+                    inside | {reference},
                 )
                 if found is not None:
                     return found
@@ -85,22 +87,22 @@ class StructuredCall:
 
     Attributes:
         call: the call, with the tools or messages for its schema.
-        told: the schema for the provider's native structured output; None if that is not used.
+        native_schema: the schema for the provider's native structured output; None if that is not used.
         report: how the schema was adapted, if there is one.
     """
 
     call: ProviderCall
-    told: Mapping[str, Any] | None = None
+    native_schema: Mapping[str, Any] | None = None
     report: SchemaReport | None = None
 
 
-def adapt_call(call: ProviderCall, express: ConvertSchema) -> StructuredCall:
+def adapt_call(call: ProviderCall, convert: ConvertSchema) -> StructuredCall:
     """Adapt a call so that its answer matches its schema as well as possible."""
     request, schema = call.request, call.request.schema
     if schema is None:
         return StructuredCall(call)
     can_be_told = Capability.NATIVE_SCHEMA in call.data.capabilities
-    told, dropped = express(schema) if can_be_told else (None, ())
+    told, dropped = convert(schema) if can_be_told else (None, ())
     method = schema_method_of(call, native=told is not None) or SchemaMethod.EXTRACTION
     match method:
         case SchemaMethod.TOOL:
@@ -181,11 +183,11 @@ class SchemaDialect:
     Attributes:
         name: name of the enforcement, for messages: "strict mode".
         keywords: the keywords that are passed on unchanged, with a predicate for their values.
-        leaves_out: whether keys can be optional; else every key is required, and an optional one may be null.
+        allows_optional_keys: whether keys can be optional; else every key is required, and an optional one may be null.
         object_root: whether the root must be an object, and not a union.
-        recursive: whether recursion is supported.
-        parts_choices: whether alternatives may start with the same key.
-        open: whether a part may be unconstrained, and objects have arbitrary keys; else every part has a type
+        allows_recursion: whether recursion is supported.
+        allows_overlapping_choices: whether alternatives may start with the same key.
+        allows_any: whether a part may be unconstrained, and objects have arbitrary keys; else every part has a type
             and every object is closed.
         max_depth: the maximum nesting of objects.
         max_keys: the maximum number of keys.
@@ -193,15 +195,15 @@ class SchemaDialect:
 
     name: str
     keywords: Mapping[str, Callable[[Any], bool]]
-    leaves_out: bool
+    allows_optional_keys: bool
     object_root: bool
-    recursive: bool
-    parts_choices: bool
-    open: bool = False
+    allows_recursion: bool
+    allows_overlapping_choices: bool
+    allows_any: bool = False
     max_depth: int | None = None
     max_keys: int | None = None
 
-    def takes(self, keyword: str, value: Any) -> bool:
+    def supports(self, keyword: str, value: Any) -> bool:
         """Return True if a keyword is passed on unchanged."""
         return keyword in self.keywords and self.keywords[keyword](value)
 
@@ -223,13 +225,13 @@ class ConvertedSchema:
     unions: int = 0
 
 
-def convert_schema(document: Mapping[str, Any], subset: SchemaDialect) -> ConvertedSchema:
+def convert_schema(document: Mapping[str, Any], dialect: SchemaDialect) -> ConvertedSchema:
     """Convert a schema (2020-12) to a subset."""
-    writing = _SchemaConverter(document, subset)
+    writing = _SchemaConverter(document, dialect)
     try:
         schema = writing.run()
     except _UnsupportedSchemaError as error:
-        problem = f"{subset.name} cannot be used: {error}"
+        problem = f"{dialect.name} cannot be used: {error}"
         return ConvertedSchema(None, (_warning("NOT_STRICT", error.place, problem),))
     return ConvertedSchema(schema, tuple(writing.dropped), writing.optional, writing.unions)
 
@@ -245,23 +247,23 @@ class _UnsupportedSchemaError(Exception):
 class _SchemaConverter:
     """One pass over a schema."""
 
-    def __init__(self, document: Mapping[str, Any], subset: SchemaDialect) -> None:
+    def __init__(self, document: Mapping[str, Any], dialect: SchemaDialect) -> None:
         self._document = document
-        self._subset = subset
+        self._dialect = dialect
         self._keys = 0
         self.dropped: list[Finding] = []
         self.optional = 0
         self.unions = 0
 
     def run(self) -> dict[str, Any]:
-        if self._subset.object_root and self._document.get("type") != "object":
+        if self._dialect.object_root and self._document.get("type") != "object":
             raise _UnsupportedSchemaError((), "the answer must be an object")
-        if not self._subset.recursive and (place := find_recursion(self._document)) is not None:
+        if not self._dialect.allows_recursion and (place := find_recursion(self._document)) is not None:
             raise _UnsupportedSchemaError(place, "this part is recursive")
         return self._schema(self._document, (), 0)
 
     def _schema(self, node: Any, place: SchemaPath, depth: int) -> dict[str, Any]:
-        if self._subset.open:
+        if self._dialect.allows_any:
             return self._open_schema(node, place, depth)
         if not isinstance(node, dict) or not (_TYPE_KEYWORDS & node.keys()):
             raise _UnsupportedSchemaError(place, "this part may be anything; give it a type")
@@ -281,7 +283,7 @@ class _SchemaConverter:
     def _open_schema(self, node: Any, place: SchemaPath, depth: int) -> dict[str, Any]:
         if not isinstance(node, dict):
             if node is False:
-                self._drop(place, f"{self._subset.name} cannot express that no value is valid")
+                self._drop(place, f"{self._dialect.name} cannot express that no value is valid")
             return {}
         written = self._keywords(node, place, depth)
         for keyword in [each for each in node if each in _OBJECT_KEYWORDS and "$ref" not in node]:
@@ -302,15 +304,21 @@ class _SchemaConverter:
             elif keyword not in _ANNOTATIONS | {"description"}:
                 here = (*place, keyword)
                 self._drop(
-                    here, f"beside $ref, {self._subset.name} takes no keyword; the answer is checked for it"
+                    here,
+                    f"beside $ref, {self._dialect.name} takes no keyword; the answer is checked for it",
                 )
         return written
 
     def _keyword(
-        self, node: Mapping[str, Any], keyword: str, place: SchemaPath, depth: int, written: dict[str, Any]
+        self,
+        node: Mapping[str, Any],
+        keyword: str,
+        place: SchemaPath,
+        depth: int,
+        written: dict[str, Any],
     ) -> None:
         value, here = node[keyword], (*place, keyword)
-        if self._subset.takes(keyword, value):
+        if self._dialect.supports(keyword, value):
             written[keyword] = value
         elif keyword in _CHOICE_KEYWORDS:
             self._choice(node, keyword, place, depth, written)
@@ -322,18 +330,24 @@ class _SchemaConverter:
             written[keyword] = {
                 name: self._schema(inner, (*here, name), depth) for name, inner in value.items()
             }
-        elif keyword == "const" and self._subset.takes("enum", [value]):
+        elif keyword == "const" and self._dialect.supports("enum", [value]):
             written["enum"] = [value]
         elif keyword not in _OBJECT_KEYWORDS | _ANNOTATIONS:
             self._drop(
-                here, f"{self._subset.name} does not support this '{keyword}'; the answer is checked for it"
+                here,
+                f"{self._dialect.name} does not support this '{keyword}'; the answer is checked for it",
             )
 
     def _choice(
-        self, node: Mapping[str, Any], keyword: str, place: SchemaPath, depth: int, written: dict[str, Any]
+        self,
+        node: Mapping[str, Any],
+        keyword: str,
+        place: SchemaPath,
+        depth: int,
+        written: dict[str, Any],
     ) -> None:
         here = (*place, keyword)
-        if not place and self._subset.object_root:
+        if not place and self._dialect.object_root:
             raise _UnsupportedSchemaError(here, "the answer itself must not be a choice")
         if keyword == "oneOf":
             if "anyOf" in node:
@@ -341,22 +355,26 @@ class _SchemaConverter:
                 return
             self._drop(here, "several of the choices may hold at once; the answer is checked for that")
         branches = node[keyword]
-        if not self._subset.parts_choices:
-            self._require_parted(branches, here)
+        if not self._dialect.allows_overlapping_choices:
+            self._require_distinct_choices(branches, here)
         written["anyOf"] = [
             self._schema(branch, (*here, index), depth) for index, branch in enumerate(branches)
         ]
 
-    def _require_parted(self, branches: Iterable[Any], here: SchemaPath) -> None:
+    def _require_distinct_choices(self, branches: Iterable[Any], here: SchemaPath) -> None:
         first = [next(iter(self._resolved(branch).get("properties", ())), None) for branch in branches]
         named = [key for key in first if key is not None]
         if len(set(named)) < len(named):
             raise _UnsupportedSchemaError(here, "two of the choices begin with the same key")
 
     def _object(
-        self, node: Mapping[str, Any], place: SchemaPath, depth: int, written: dict[str, Any]
+        self,
+        node: Mapping[str, Any],
+        place: SchemaPath,
+        depth: int,
+        written: dict[str, Any],
     ) -> None:
-        subset = self._subset
+        subset = self._dialect
         if subset.max_depth is not None and depth >= subset.max_depth:
             raise _UnsupportedSchemaError(place, f"objects are nested deeper than {subset.max_depth} levels")
         properties, extra = node.get("properties", {}), node.get("additionalProperties", True)
@@ -375,9 +393,9 @@ class _SchemaConverter:
         written["properties"] = {}
         for key, value in properties.items():
             schema = self._schema(value, (*place, "properties", key), depth + 1)
-            as_it_is = key in required or subset.leaves_out
+            as_it_is = key in required or subset.allows_optional_keys
             written["properties"][key] = schema if as_it_is else _to_nullable(schema)
-        told = required if subset.leaves_out else properties.keys()
+        told = required if subset.allows_optional_keys else properties.keys()
         written["required"] = [key for key in properties if key in told]
         self.optional += len(properties) - len(told)
         written["additionalProperties"] = False
@@ -412,7 +430,8 @@ def _types_of(node: Mapping[str, Any], place: SchemaPath) -> list[str]:
     kinds = {_TYPE_NAMES.get(type(value)) for value in values}
     if None in kinds:
         raise _UnsupportedSchemaError(
-            place, "an object or an array is one of the values; describe it by its keys"
+            place,
+            "an object or an array is one of the values; describe it by its keys",
         )
     return sorted(kind for kind in kinds if kind is not None)
 

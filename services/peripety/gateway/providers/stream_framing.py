@@ -128,7 +128,7 @@ class SseDecoder:
         self._event = b""
         self._event_bytes = 0
         self._at_start = True
-        self._skip_line_feed = False
+        self._ignore_line_feed = False
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Add bytes; return the events that they complete.
@@ -138,10 +138,10 @@ class SseDecoder:
         """
         if not chunk:
             return []
-        if self._skip_line_feed:
+        if self._ignore_line_feed:
             # The preceding CR has already ended the line: waiting for a possible LF would delay the event.
             chunk = chunk.removeprefix(b"\n")
-        self._skip_line_feed = chunk.endswith(b"\r")
+        self._ignore_line_feed = chunk.endswith(b"\r")
         *lines, rest = _LINE_END.split(chunk) if b"\r" in chunk else chunk.split(b"\n")
         if lines:
             lines[0] = self._first_line(lines[0])

@@ -104,10 +104,10 @@ class WireProtocol(Protocol):
         """
         ...
 
-    def answer(self, call: ProviderCall, body: RequestBody, failures: ErrorMapper) -> AnswerDecoder:
+    def answer(self, call: ProviderCall, body: RequestBody, error_mapper: ErrorMapper) -> AnswerDecoder:
         """Return the decoder of the answer to a call with this body."""
         ...
 
-    def counting(self, call: ProviderCall) -> TokenCountRequest | None:
+    def token_count_request(self, call: ProviderCall) -> TokenCountRequest | None:
         """Return the token-count request for a call; None if the provider does not count."""
         ...

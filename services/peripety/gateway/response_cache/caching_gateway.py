@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _KEY_FORMAT = 3
 
 
-def cache_key(request: GenerateRequest, answerer: AnswerSource) -> str:
+def cache_key(request: GenerateRequest, source: AnswerSource) -> str:
     """Return the SHA-256, in hexadecimal, of everything that an answer depends on.
 
     Every field of the request is included, so fields added later are too. Exceptions are the caller's budget
@@ -60,7 +60,7 @@ def cache_key(request: GenerateRequest, answerer: AnswerSource) -> str:
 
     Args:
         request: the request.
-        answerer: the model and account that would answer.
+        source: the model and account that would answer.
 
     Raises:
         InvalidArgumentError: the messages are invalid for every provider.
@@ -68,7 +68,7 @@ def cache_key(request: GenerateRequest, answerer: AnswerSource) -> str:
     asked = replace(
         request,
         messages=normalize_messages(request.messages),
-        model=answerer.model,
+        model=source.model,
         temperature=None if request.temperature is None else float(request.temperature),
         response_cache=ResponseCacheMode.OFF,
         budget=None,
@@ -78,8 +78,8 @@ def cache_key(request: GenerateRequest, answerer: AnswerSource) -> str:
     document = {
         "format": _KEY_FORMAT,
         "program": __version__,
-        "provider": answerer.provider,
-        "account": answerer.account,
+        "provider": source.provider,
+        "account": source.account,
         "request": asked,
     }
     return sha256(_to_compact_json(document, sort_keys=True).encode()).hexdigest()
@@ -136,7 +136,7 @@ class CachingModelGateway:
     Args:
         inner: the wrapped gateway.
         cache: stores answers.
-        answerer: returns the model and account that would answer a request.
+        answer_source: returns the model and account that would answer a request.
         count_hit: called for each answer without a model call, with its conversation.
     """
 
@@ -144,20 +144,20 @@ class CachingModelGateway:
         self,
         inner: ModelGateway,
         cache: ResponseCache,
-        answerer: Callable[[GenerateRequest], AnswerSource],
+        answer_source: Callable[[GenerateRequest], AnswerSource],
         count_hit: Callable[[Completion, str | None], None] = lambda _completion, _conversation: None,
     ) -> None:
         self._inner = inner
         self._cache = cache
-        self._answerer = answerer
+        self._answer_source = answer_source
         self._count_hit = count_hit
-        self._flights: dict[_SharedCallKey, SharedCall] = {}
+        self._shared_calls: dict[_SharedCallKey, SharedCall] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Stream a stored, shared or new answer; see `ModelGateway.stream`."""
-        events = self._shared(request) if _is_shareable(request) else self._inner.stream(request)
+        events = self._stream_shared(request) if _is_shareable(request) else self._inner.stream(request)
         async with closing(events):
             async for event in events:
                 if isinstance(event, Completed) and event.completion.from_response_cache:
@@ -171,24 +171,24 @@ class CachingModelGateway:
     async def aclose(self) -> None:
         """Cancel running calls, and wait until completed answers are stored."""
         self._closed = True
-        for flight in self._flights.values():
+        for flight in self._shared_calls.values():
             flight.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _shared(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        key = cache_key(request, self._answerer(request))
+    async def _stream_shared(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        key = cache_key(request, self._answer_source(request))
         progress = DeliveredAnswer()
         failure: BaseException | None = None
         while True:
             try:
-                async with closing(self._answer(key, request)) as events:
+                async with closing(self._stream_answer(key, request)) as events:
                     async for event in events:
                         news = progress.advance(event)
                         if news is not None:
                             yield news
             except FollowerRetryError as handed_over:
                 failure = handed_over.cause or failure
-                if failure is not None and not progress.can_start_over():
+                if failure is not None and not progress.try_restart():
                     raise failure from None
             except AnswerDivergedError:
                 if failure is None:
@@ -197,69 +197,79 @@ class CachingModelGateway:
             else:
                 return
 
-    async def _answer(self, key: str, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+    async def _stream_answer(self, key: str, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Stream the answer from memory, from a running call, or from a new one."""
         fresh = request.response_cache is ResponseCacheMode.REFRESH
-        at_hand = None if fresh else self._cache.at_hand(key)
+        at_hand = None if fresh else self._cache.get_local(key)
         if at_hand is not None:
             for event in replay_answer(at_hand):
                 yield event
             return
         together = _SharedCallKey(key, request.budget, request.conversation_id)
-        while (flight := self._flights.get(together)) is not None and flight.abandoned:
+        while (flight := self._shared_calls.get(together)) is not None and flight.is_abandoned:
             async with call_context.timeout_at_deadline(None):
-                await flight.over()
+                await flight.wait_closed()
         if self._closed:
             raise _shutting_down_error()
         if flight is None:
-            flight = self._flights[together] = SharedCall()
-            task = flight.start(self._fly(flight, together, request, look_up=not fresh))
+            flight = self._shared_calls[together] = SharedCall()
+            task = flight.start(self._run_shared_call(flight, together, request, use_cache=not fresh))
             self._tasks.add(task)
-            task.add_done_callback(partial(self._forget, together, flight))
+            task.add_done_callback(partial(self._on_task_done, together, flight))
         async with closing(flight.follow(fresh=fresh)) as events:
             async for event in events:
                 yield event
 
-    async def _fly(
-        self, flight: SharedCall, together: _SharedCallKey, request: GenerateRequest, *, look_up: bool
+    async def _run_shared_call(
+        self,
+        shared_call: SharedCall,
+        call_key: _SharedCallKey,
+        request: GenerateRequest,
+        *,
+        use_cache: bool,
     ) -> None:
         # Each caller applies its own deadline; the call runs as long as one of them waits.
         call_context.begin_call(request_id=call_context.request_id(), timeout=None)
-        key, stored = together.key, None
+        key, stored = call_key.key, None
         try:
-            found = await self._cache.look_up(key) if look_up else None
+            found = await self._cache.get(key) if use_cache else None
             if found is not None:
-                flight.end(CacheHit(found))
+                shared_call.set_outcome(CacheHit(found))
             else:
-                completion = await self._call(flight, request)
+                completion = await self._execute(shared_call, request)
                 if is_storable(completion):
-                    stored = self._cache.keep(key, completion)
-                flight.end(CallCompleted(completion))
+                    stored = self._cache.put(key, completion)
+                shared_call.set_outcome(CallCompleted(completion))
         except asyncio.CancelledError:
-            flight.end(CallFailed(_shutting_down_error()))
+            shared_call.set_outcome(CallFailed(_shutting_down_error()))
             raise
         except Exception as error:  # noqa: BLE001 - it is the leader's, who raises it
-            flight.end(CallFailed(error))
+            shared_call.set_outcome(CallFailed(error))
         finally:
-            del self._flights[together]
+            del self._shared_calls[call_key]
         if stored is not None:
-            await self._cache.write(key, stored)
+            await self._cache.persist(key, stored)
 
-    def _forget(self, together: _SharedCallKey, flight: SharedCall, task: asyncio.Task[None]) -> None:
+    def _on_task_done(
+        self,
+        call_key: _SharedCallKey,
+        shared_call: SharedCall,
+        task: asyncio.Task[None],
+    ) -> None:
         self._tasks.discard(task)
-        if self._flights.get(together) is flight:
+        if self._shared_calls.get(call_key) is shared_call:
             # A task that is cancelled before its first step executes none of its code.
-            del self._flights[together]
-            flight.end(CallFailed(_shutting_down_error()))
+            del self._shared_calls[call_key]
+            shared_call.set_outcome(CallFailed(_shutting_down_error()))
 
-    async def _call(self, flight: SharedCall, request: GenerateRequest) -> Completion:
+    async def _execute(self, shared_call: SharedCall, request: GenerateRequest) -> Completion:
         completion: Completion | None = None
         async with closing(self._inner.stream(request)) as events:
             async for event in events:
                 if isinstance(event, Completed):
                     completion = event.completion
                 else:
-                    flight.release(event)
+                    shared_call.publish(event)
         if completion is None:
             raise InternalError("event stream ended without a Completed event")
         return completion

@@ -10,7 +10,7 @@ Invariants:
   cancelled one is closed.
 - Usage is counted once. The leader, the longest-standing follower at the end, gets usage and cost in its
   completion. The others get zero usage and `from_response_cache`.
-- One error is raised once. The leader gets the error of the call. The others get `HandedOverError` and retry,
+- One error is raised once. The leader gets the error of the call. The others get `FollowerRetryError` and retry,
   and the first of them starts a new call. Raising the error in all followers was rejected: one failed call
   would then fail every equal request, although each of them may make a call of its own.
 - A stream is never contradicted. A caller that has already received text follows a retry only if the new
@@ -85,30 +85,30 @@ class SharedCall:
 
     def __init__(self) -> None:
         self._events: list[GatewayEvent] = []
-        self._callers: dict[object, None] = {}
-        self._news = asyncio.Event()
+        self._followers: dict[object, None] = {}
+        self._changed = asyncio.Event()
         self._outcome: SharedCallOutcome | None = None
         self._leader: object = None
         self._task: asyncio.Task[None] | None = None
-        self.abandoned = False
+        self.is_abandoned = False
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Start `work`, which fills this call, in a task; return the task."""
         self._task = asyncio.create_task(work)
         return self._task
 
-    def release(self, event: GatewayEvent) -> None:
+    def publish(self, event: GatewayEvent) -> None:
         """Publish an event to all followers."""
         self._events.append(event)
-        self._wake()
+        self._notify()
 
-    def end(self, outcome: SharedCallOutcome) -> None:
+    def set_outcome(self, outcome: SharedCallOutcome) -> None:
         """Set the outcome; no event follows."""
         self._outcome = outcome
-        self._leader = next(iter(self._callers), None)
-        self._wake()
+        self._leader = next(iter(self._followers), None)
+        self._notify()
 
-    async def over(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until an abandoned call is closed."""
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -116,8 +116,8 @@ class SharedCall:
     def cancel(self) -> None:
         """Cancel the call, unless it has ended."""
         # Only once: a second cancellation would interrupt the closing of the call.
-        if self._outcome is None and self._task is not None and not self.abandoned:
-            self.abandoned = True
+        if self._outcome is None and self._task is not None and not self.is_abandoned:
+            self.is_abandoned = True
             self._task.cancel()
 
     async def follow(self, *, fresh: bool) -> AsyncIterator[GatewayEvent]:
@@ -131,7 +131,7 @@ class SharedCall:
             BaseException: the error of the call, for its leader.
         """
         caller = object()
-        self._callers[caller] = None
+        self._followers[caller] = None
         try:
             seen = 0
             while self._outcome is None or seen < len(self._events):
@@ -140,33 +140,33 @@ class SharedCall:
                     yield self._events[seen - 1]
                 else:
                     async with call_context.timeout_at_deadline(None):
-                        await self._news.wait()
-            for event in self._ending(leads=self._leader is caller, fresh=fresh):
+                        await self._changed.wait()
+            for event in self._final_events(is_leader=self._leader is caller, fresh=fresh):
                 yield event
         finally:
-            del self._callers[caller]
-            if not self._callers and self._outcome is None:
+            del self._followers[caller]
+            if not self._followers and self._outcome is None:
                 self.cancel()
-                await self.over()
+                await self.wait_closed()
 
-    def _ending(self, *, leads: bool, fresh: bool) -> list[GatewayEvent]:
+    def _final_events(self, *, is_leader: bool, fresh: bool) -> list[GatewayEvent]:
         match self._outcome:
             case CallCompleted(completion):
-                return [Completed(completion if leads else without_usage(completion))]
+                return [Completed(completion if is_leader else without_usage(completion))]
             case CacheHit(answer) if not fresh:
                 return list(replay_answer(answer))
             case CacheHit():
                 raise FollowerRetryError(None)
-            case CallFailed(error) if leads:
+            case CallFailed(error) if is_leader:
                 raise error
             case CallFailed(error):
                 raise FollowerRetryError(error)
             case None:
                 raise InternalError("shared call has no outcome after its end")
 
-    def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 class AnswerDivergedError(Exception):
@@ -177,18 +177,18 @@ class DeliveredAnswer:
     """The part of an answer that one caller has received, so that another call can continue it."""
 
     def __init__(self) -> None:
-        self._given: list[str] = []
-        self._more_given = False
+        self._delivered: list[str] = []
+        self._delivered_other = False
         self._repaired = False
-        self._ahead = ""
+        self._expected = ""
 
-    def can_start_over(self) -> bool:
+    def try_restart(self) -> bool:
         """Restart the comparison from the start of the answer.
 
         Return False if more than text was released.
         """
-        self._ahead = "".join(self._given)
-        return not self._more_given
+        self._expected = "".join(self._delivered)
+        return not self._delivered_other
 
     def advance(self, event: GatewayEvent) -> GatewayEvent | None:
         """Return the new part of an event; None if the caller already has all of it.
@@ -198,23 +198,23 @@ class DeliveredAnswer:
         """
         match event:
             case TextDelta(text):
-                known = min(len(text), len(self._ahead))
-                if text[:known] != self._ahead[:known]:
+                known = min(len(text), len(self._expected))
+                if text[:known] != self._expected[:known]:
                     raise AnswerDivergedError
-                self._ahead = self._ahead[known:]
+                self._expected = self._expected[known:]
                 if known == len(text):
                     return None
-                self._given.append(text[known:])
+                self._delivered.append(text[known:])
                 return TextDelta(text[known:])
             case Repairing():
                 if self._repaired:
                     raise AnswerDivergedError
-                self._given, self._ahead, self._repaired, self._more_given = [], "", True, False
+                self._delivered, self._expected, self._repaired, self._delivered_other = [], "", True, False
             case Completed():
-                if self._ahead:
+                if self._expected:
                     raise AnswerDivergedError
             case FallingBack():
                 pass  # not a part of the answer
             case _:
-                self._more_given = True
+                self._delivered_other = True
         return event

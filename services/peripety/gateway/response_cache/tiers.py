@@ -59,11 +59,11 @@ class StoredAnswer(NamedTuple):
 
     Attributes:
         data: the answer, encoded by `encode`.
-        stored: time of the answer, in seconds since 1970.
+        stored_at: time of the answer, in seconds since 1970.
     """
 
     data: bytes
-    stored: float
+    stored_at: float
 
 
 def is_storable(completion: Completion) -> bool:
@@ -139,57 +139,62 @@ class ResponseCache:
 
     Args:
         memory: the tier in memory.
-        places: the persistent tiers, in lookup order.
+        tiers: the persistent tiers, in lookup order.
         ttl: lifetime of answers, in seconds.
         clock: current time, in seconds since 1970.
     """
 
     def __init__(
-        self, memory: MemoryTier, places: Sequence[CacheTier], *, ttl: float, clock: Callable[[], float]
+        self,
+        memory: MemoryTier,
+        tiers: Sequence[CacheTier],
+        *,
+        ttl: float,
+        clock: Callable[[], float],
     ) -> None:
         self._memory = memory
-        self._places = tuple(places)
+        self._tiers = tuple(tiers)
         self._ttl = ttl
         self._clock = clock
 
-    def at_hand(self, key: str) -> StoredAnswer | None:
+    def get_local(self, key: str) -> StoredAnswer | None:
         """Return an answer from memory."""
         answer = self._memory.get(key)
-        if answer is None or self._holds(answer):
+        if answer is None or self._is_fresh(answer):
             return answer
-        self._memory.drop(key)
+        self._memory.remove(key)
         return None
 
-    async def look_up(self, key: str) -> StoredAnswer | None:
+    async def get(self, key: str) -> StoredAnswer | None:
         """Return an answer from the first tier that has it, and store it in memory."""
-        for place in self._places:
+        for place in self._tiers:
             try:
                 answer = await place.get(key)
             except UnavailableError as error:
                 _log.warning("stored answers cannot be read", extra=logging_setup.describe_error(error))
                 continue
-            if answer is not None and self._holds(answer):
+            if answer is not None and self._is_fresh(answer):
                 self._memory.put(key, answer)
                 return answer
         return None
 
-    def keep(self, key: str, completion: Completion) -> StoredAnswer:
+    def put(self, key: str, completion: Completion) -> StoredAnswer:
         """Store an answer in memory; `write` then stores it in the other tiers."""
         answer = StoredAnswer(encode_answer(completion), self._clock())
         self._memory.put(key, answer)
         return answer
 
-    async def write(self, key: str, answer: StoredAnswer) -> None:
+    async def persist(self, key: str, answer: StoredAnswer) -> None:
         """Store an answer in every persistent tier."""
-        for place in self._places:
+        for place in self._tiers:
             try:
                 await place.put(key, answer, expired=self._clock() - self._ttl)
             except UnavailableError as error:
                 _log.warning("an answer cannot be stored", extra=logging_setup.describe_error(error))
 
-    def _holds(self, answer: StoredAnswer) -> bool:
+    def _is_fresh(self, answer: StoredAnswer) -> bool:
         # If the clock is set back, answers would live too long: those from the future do not count.
-        return 0 <= self._clock() - answer.stored < self._ttl
+        return 0 <= self._clock() - answer.stored_at < self._ttl
 
 
 _answer_table = Table(
@@ -224,10 +229,10 @@ class DatabaseTier:
 
     async def get(self, key: str) -> StoredAnswer | None:
         """See `Place.get`."""
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             row = (
                 await connection.execute(
-                    select(_answer_table.c.answer, _answer_table.c.stored).where(_answer_table.c.key == key)
+                    select(_answer_table.c.answer, _answer_table.c.stored).where(_answer_table.c.key == key),
                 )
             ).one_or_none()
         return None if row is None else StoredAnswer(row.answer, row.stored)
@@ -238,20 +243,21 @@ class DatabaseTier:
         async with self._database.write("stored answers") as connection:
             size = await _recorded_size(connection)
             size -= await _delete(
-                connection, (_answer_table.c.key == key) | (_answer_table.c.stored <= expired)
+                connection,
+                (_answer_table.c.key == key) | (_answer_table.c.stored <= expired),
             )
             if needed <= self._max_bytes:
                 missing = size + needed - self._max_bytes
                 freed = await _evict_oldest(connection, missing)
                 # If too few rows exist, some were deleted manually and are still part of the total.
                 size = needed + (size - freed if freed >= missing else 0)
-                row = {"key": key, "answer": answer.data, "bytes": needed, "stored": answer.stored}
+                row = {"key": key, "answer": answer.data, "bytes": needed, "stored": answer.stored_at}
                 await connection.execute(insert(_answer_table).values(row))
             await connection.execute(update(_size_table).values(bytes=size))
 
     async def size(self) -> int:
         """Return the total size of all answers, in bytes."""
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await _total_bytes(connection)
 
 
@@ -269,11 +275,11 @@ async def _recorded_size(connection: AsyncConnection) -> int:
     return size
 
 
-async def _delete(connection: AsyncConnection, which: ColumnElement[bool]) -> int:
+async def _delete(connection: AsyncConnection, condition: ColumnElement[bool]) -> int:
     """Delete rows; return their total size."""
-    freed = await _total_bytes(connection, which)
+    freed = await _total_bytes(connection, condition)
     if freed:
-        await connection.execute(delete(_answer_table).where(which))
+        await connection.execute(delete(_answer_table).where(condition))
     return freed
 
 
@@ -326,7 +332,7 @@ class MemoryTier:
 
     def put(self, key: str, answer: StoredAnswer) -> None:
         """Store an answer, replacing the previous one; evict the least recently used ones to make room."""
-        self.drop(key)
+        self.remove(key)
         needed = _answer_size(answer)
         if needed > self._max_bytes:
             return
@@ -336,7 +342,7 @@ class MemoryTier:
         self._answers[key] = answer
         self.size += needed
 
-    def drop(self, key: str) -> None:
+    def remove(self, key: str) -> None:
         """Remove an answer, if there is one."""
         answer = self._answers.pop(key, None)
         if answer is not None:
@@ -363,7 +369,7 @@ class RedisTier:
 
     async def get(self, key: str) -> StoredAnswer | None:
         """See `Place.get`."""
-        async with self._server.using() as client:
+        async with self._server.use() as client:
             entry = cast("bytes | None", await client.get(_ANSWER_PREFIX + key))
         if entry is None:
             return None
@@ -372,9 +378,11 @@ class RedisTier:
 
     async def put(self, key: str, answer: StoredAnswer, *, expired: float) -> None:
         """See `Place.put`."""
-        milliseconds = int((answer.stored - expired) * 1000)
+        milliseconds = int((answer.stored_at - expired) * 1000)
         if milliseconds > 0:
-            async with self._server.using() as client:
+            async with self._server.use() as client:
                 await client.set(
-                    _ANSWER_PREFIX + key, _TIMESTAMP.pack(answer.stored) + answer.data, px=milliseconds
+                    _ANSWER_PREFIX + key,
+                    _TIMESTAMP.pack(answer.stored_at) + answer.data,
+                    px=milliseconds,
                 )

@@ -42,7 +42,7 @@ class _ObjectReaderState(Enum):
     STRING = auto()
     ESCAPE = auto()
     """After a backslash in a string."""
-    BEHIND = auto()
+    AFTER = auto()
 
 
 class ObjectReader:
@@ -58,23 +58,23 @@ class ObjectReader:
 
     def __init__(self, *, in_array: bool) -> None:
         self._in_array = in_array
-        self._place = _ObjectReaderState.BEFORE if in_array else _ObjectReaderState.BETWEEN
+        self._state = _ObjectReaderState.BEFORE if in_array else _ObjectReaderState.BETWEEN
         self._waiting = ""
         self._pieces: list[str] = []
         self._depth = 0
 
     @property
-    def rest(self) -> str:
+    def incomplete_object(self) -> str:
         """Return the beginning of an incomplete object; empty outside of one."""
         return "".join(self._pieces)
 
     def feed(self, text: str) -> list[str]:
         """Add the next piece of text; return the objects that it completes."""
         whole: list[str] = []
-        if self._place is _ObjectReaderState.BEFORE:
-            text = self._behind_bracket(text)
+        if self._state is _ObjectReaderState.BEFORE:
+            text = self._after_array_start(text)
         position = 0
-        while position < len(text) and self._place is not _ObjectReaderState.BEHIND:
+        while position < len(text) and self._state is not _ObjectReaderState.AFTER:
             start = position
             position = self._step(text, position)
             if self._depth or self._pieces:
@@ -82,10 +82,10 @@ class ObjectReader:
             if self._pieces and not self._depth:
                 whole.append("".join(self._pieces))
                 self._pieces.clear()
-                self._place = _ObjectReaderState.BETWEEN if self._in_array else _ObjectReaderState.BEHIND
+                self._state = _ObjectReaderState.BETWEEN if self._in_array else _ObjectReaderState.AFTER
         return whole
 
-    def _behind_bracket(self, text: str) -> str:
+    def _after_array_start(self, text: str) -> str:
         """Return the text after the bracket that opens the array; empty before there is one."""
         text = self._waiting + text
         found = _ARRAY.search(text)
@@ -93,48 +93,48 @@ class ObjectReader:
             begun = _ARRAY_MAY_FOLLOW.search(text)
             self._waiting = begun.group() if begun else ""
             return ""
-        self._place = _ObjectReaderState.BETWEEN
+        self._state = _ObjectReaderState.BETWEEN
         self._waiting = ""
         return text[found.end() :]
 
     def _step(self, text: str, position: int) -> int:
-        match self._place:
+        match self._state:
             case _ObjectReaderState.ESCAPE:
-                self._place = _ObjectReaderState.STRING
+                self._state = _ObjectReaderState.STRING
                 return position + 1
             case _ObjectReaderState.STRING:
-                return self._through_string(text, position)
+                return self._scan_string(text, position)
             case _ObjectReaderState.INSIDE:
-                return self._through_object(text, position)
+                return self._scan_object(text, position)
             case _:
-                return self._to_object(text, position)
+                return self._find_object(text, position)
 
-    def _to_object(self, text: str, position: int) -> int:
+    def _find_object(self, text: str, position: int) -> int:
         if text[position] == "{":
             self._depth = 1
-            self._place = _ObjectReaderState.INSIDE
+            self._state = _ObjectReaderState.INSIDE
         elif text[position] == "]" and self._in_array:
-            self._place = _ObjectReaderState.BEHIND
+            self._state = _ObjectReaderState.AFTER
         return position + 1
 
-    def _through_object(self, text: str, position: int) -> int:
+    def _scan_object(self, text: str, position: int) -> int:
         position = _skip(_OUTSIDE_STRING, text, position)
         if position == len(text):
             return position
         match text[position]:
             case '"':
-                self._place = _ObjectReaderState.STRING
+                self._state = _ObjectReaderState.STRING
             case "{" | "[":
                 self._depth += 1
             case _:
                 self._depth -= 1
         return position + 1
 
-    def _through_string(self, text: str, position: int) -> int:
+    def _scan_string(self, text: str, position: int) -> int:
         position = _skip(_INSIDE_STRING, text, position)
         if position == len(text):
             return position
-        self._place = _ObjectReaderState.INSIDE if text[position] == '"' else _ObjectReaderState.ESCAPE
+        self._state = _ObjectReaderState.INSIDE if text[position] == '"' else _ObjectReaderState.ESCAPE
         return position + 1
 
 
@@ -184,24 +184,24 @@ class GrowingValue:
         if self._size < self._next_look:
             return None
         self._next_look = max(self._size + _MIN_GROWTH, int(self._size * _GROWTH_FACTOR))
-        value = self._look()
+        value = self._parse()
         if not value or value == self._shown or not _is_extension(self._shown, value):
             return None
         self._shown = value
         return value
 
-    def _look(self) -> Any | None:
+    def _parse(self) -> Any | None:
         text = "".join(self._pieces)
         self._pieces = [text]
         for begun in find_partial_documents(text):
-            value = self._beginning(begun.document)
+            value = self._complete_part(begun.document)
             if value and self._start is None:
                 self._start = begun.start
             if begun.start == self._start:
                 return value
         return None
 
-    def _beginning(self, document: str) -> Any | None:
+    def _complete_part(self, document: str) -> Any | None:
         """Return the value of the complete part of a document, if it fits the schema."""
         try:
             value = jiter.from_json(document.encode(), catch_duplicate_keys=True, allow_inf_nan=False)
@@ -210,15 +210,15 @@ class GrowingValue:
             return None
 
 
-def _is_extension(shown: Any, value: Any) -> bool:
+def _is_extension(released: Any, value: Any) -> bool:
     """Return True if everything that was released is still present."""
-    match shown, value:
+    match released, value:
         case dict(), dict():
-            return all(key in value and _is_extension(shown[key], value[key]) for key in shown)
+            return all(key in value and _is_extension(released[key], value[key]) for key in released)
         case list(), list():
-            return len(shown) <= len(value) and all(map(_is_extension, shown, value))
+            return len(released) <= len(value) and all(map(_is_extension, released, value))
         case _:
-            return shown is None or bool(shown == value)
+            return released is None or bool(released == value)
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -244,7 +244,7 @@ class _StringDecoder:
         self._escape: str | None = None
         self._high_surrogate: int | None = None
 
-    def read(self, text: str, position: int) -> tuple[str, int]:
+    def read_variable(self, text: str, position: int) -> tuple[str, int]:
         """Decode from `position` on; return the decoded text and the end of the string or of the input."""
         decoded: list[str] = []
         while position < len(text) and not self.closed:
@@ -259,9 +259,9 @@ class _StringDecoder:
         end = _skip_match(_PLAIN, text, position)
         decoded.append(text[position:end])
         if end == len(text):
-            self._forbid_half_pair(unless=end == position)
+            self._reject_lone_surrogate(unless=end == position)
             return end
-        self._forbid_half_pair(unless=end == position and text[end] == "\\")
+        self._reject_lone_surrogate(unless=end == position and text[end] == "\\")
         if text[end] == '"':
             self.closed = True
         elif text[end] == "\\":
@@ -270,14 +270,14 @@ class _StringDecoder:
             raise _NotJsonError
         return end + 1
 
-    def _forbid_half_pair(self, *, unless: bool) -> None:
+    def _reject_lone_surrogate(self, *, unless: bool) -> None:
         if self._high_surrogate is not None and not unless:
             raise _NotJsonError
 
     def _read_escape(self, character: str) -> str:
         escape = (self._escape or "") + character
         if escape[0] != "u":
-            self._forbid_half_pair(unless=False)
+            self._reject_lone_surrogate(unless=False)
             if escape not in _ESCAPES:
                 raise _NotJsonError
             self._escape = None
@@ -330,33 +330,33 @@ class StringFieldReader:
 
     def __init__(self, field: str) -> None:
         self._field = field
-        self._place = _FieldReaderState.OBJECT
+        self._state = _FieldReaderState.OBJECT
         self._key = ""
         self._nesting = 0
         self._string = _StringDecoder()
         self._after_string = _FieldReaderState.COLON
         self._released: list[str] = []
-        self._begun = False
+        self._has_started = False
 
     @property
-    def begun(self) -> bool:
+    def has_started(self) -> bool:
         """Return True if the field's text has started; all members before it are then complete."""
-        return self._begun
+        return self._has_started
 
     def feed(self, text: str) -> str:
         """Add the next piece of the object's text; return the new text of the field."""
         position = 0
         try:
-            while position < len(text) and self._place is not _FieldReaderState.NOTHING:
+            while position < len(text) and self._state is not _FieldReaderState.NOTHING:
                 position = self._step(text, position)
         except _NotJsonError:
-            self._place = _FieldReaderState.NOTHING
+            self._state = _FieldReaderState.NOTHING
         released = "".join(self._released)
         self._released.clear()
         return released
 
     def _step(self, text: str, position: int) -> int:
-        match self._place:
+        match self._state:
             case _FieldReaderState.OBJECT:
                 return self._find_object(text, position)
             case _FieldReaderState.STRING:
@@ -368,28 +368,28 @@ class StringFieldReader:
             case _:
                 position = _skip_match(_SPACE, text, position)
                 if position < len(text):
-                    self._place = self._follow(text[position])
+                    self._state = self._next_state(text[position])
                     # A scalar has no opening mark: its first character is part of it.
-                    return position + (self._place is not _FieldReaderState.SCALAR)
+                    return position + (self._state is not _FieldReaderState.SCALAR)
                 return position
 
     def _find_object(self, text: str, position: int) -> int:
         start = text.find("{", position)
         if start < 0:
             return len(text)
-        self._place = _FieldReaderState.KEY_OR_END
+        self._state = _FieldReaderState.KEY_OR_END
         return start + 1
 
-    def _follow(self, character: str) -> _FieldReaderState:
+    def _next_state(self, character: str) -> _FieldReaderState:
         """Return the state after `character` at the top level of the object."""
-        match self._place, character:
+        match self._state, character:
             case (_FieldReaderState.KEY_OR_END | _FieldReaderState.KEY, '"'):
                 self._key = ""
                 place = self._open_string(_FieldReaderState.COLON)
             case (_FieldReaderState.COLON, ":"):
                 place = _FieldReaderState.VALUE
             case (_FieldReaderState.VALUE, '"'):
-                self._begun = self._begun or self._key == self._field
+                self._has_started = self._has_started or self._key == self._field
                 place = self._open_string(_FieldReaderState.COMMA_OR_END)
             case (_FieldReaderState.VALUE, "{" | "["):
                 self._nesting = 1
@@ -410,17 +410,17 @@ class StringFieldReader:
         return _FieldReaderState.STRING
 
     def _read_string(self, text: str, position: int) -> int:
-        decoded, position = self._string.read(text, position)
+        decoded, position = self._string.read_variable(text, position)
         if self._nesting:
             following = _FieldReaderState.NESTED
         else:
             following = self._after_string
-            self._keep(decoded)
+            self._release_text(decoded)
         if self._string.closed:
-            self._place = following
+            self._state = following
         return position
 
-    def _keep(self, decoded: str) -> None:
+    def _release_text(self, decoded: str) -> None:
         if self._after_string is _FieldReaderState.COLON:
             # One character more than the name is enough to recognize another key.
             self._key = (self._key + decoded)[: len(self._field) + 1]
@@ -430,7 +430,7 @@ class StringFieldReader:
     def _skip_scalar(self, text: str, position: int) -> int:
         position = _skip_match(_SCALAR, text, position)
         if position < len(text):
-            self._place = _FieldReaderState.COMMA_OR_END
+            self._state = _FieldReaderState.COMMA_OR_END
         return position
 
     def _skip_nested(self, text: str, position: int) -> int:
@@ -438,10 +438,10 @@ class StringFieldReader:
         if position == len(text):
             return position
         if text[position] == '"':
-            self._place = self._open_string(_FieldReaderState.NESTED)
+            self._state = self._open_string(_FieldReaderState.NESTED)
         else:
             self._nesting += 1 if text[position] in "{[" else -1
-            self._place = _FieldReaderState.NESTED if self._nesting else _FieldReaderState.COMMA_OR_END
+            self._state = _FieldReaderState.NESTED if self._nesting else _FieldReaderState.COMMA_OR_END
         return position + 1
 
 

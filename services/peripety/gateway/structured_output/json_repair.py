@@ -50,13 +50,15 @@ _TOKEN = re.compile(
 )
 # An apostrophe ends a string only where a value or a key can end.
 _SINGLE_QUOTED = re.compile(
-    r"'(?P<string>[^'\\]*+(?:(?:\\.|'(?!\s*+(?:[,:}\]]|\Z)))[^'\\]*+)*+)(?P<string_end>')?", re.DOTALL
+    r"'(?P<string>[^'\\]*+(?:(?:\\.|'(?!\s*+(?:[,:}\]]|\Z)))[^'\\]*+)*+)(?P<string_end>')?",
+    re.DOTALL,
 )
 _TO_ESCAPE = re.compile(r'\\.|["\x00-\x1f]', re.DOTALL)
 _BARE_KEY = re.compile(r"(?:[^\W\d]|\$)[\w$-]*")
 _COLON_NEXT = re.compile(r"\s*+:")
 _DOCUMENT_START = re.compile(
-    r"""\[\s*+\[|(?:\[\s*+)?\{\s*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\\n]*+'|[^\W\d]\w*+)\s*+:""", re.DOTALL
+    r"""\[\s*+\[|(?:\[\s*+)?\{\s*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\\n]*+'|[^\W\d]\w*+)\s*+:""",
+    re.DOTALL,
 )
 _LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _PYTHON_LITERALS = {"True": "true", "False": "false", "None": "null"}
@@ -87,7 +89,7 @@ class JsonCandidate:
     size: int = 0
 
     @property
-    def unfinished(self) -> bool:
+    def is_truncated(self) -> bool:
         """Return True if its end is missing."""
         return any(finding.code == "CUT_OFF" for finding in self.findings)
 
@@ -96,13 +98,15 @@ _TRUNCATED = JsonCandidate(
     None,
     findings=(
         Finding(
-            "CUT_OFF", "", "a bracket or a quote is never closed; write the whole document, or a shorter one"
+            "CUT_OFF",
+            "",
+            "a bracket or a quote is never closed; write the whole document, or a shorter one",
         ),
     ),
 )
 
 
-def parse_candidates(text: str, *, cut: bool = False) -> Iterator[JsonCandidate]:
+def parse_candidates(text: str, *, truncated: bool = False) -> Iterator[JsonCandidate]:
     """Parse every whole document in a text, in order; a result without a document ends the sequence.
 
     A document extends from a bracket to the matching one, regardless of the text around it. An unclosed
@@ -110,7 +114,7 @@ def parse_candidates(text: str, *, cut: bool = False) -> Iterator[JsonCandidate]
 
     Args:
         text: the model's text.
-        cut: whether the model was stopped early. Nothing is repaired then, and a bare number may be
+        truncated: whether the model was stopped early. Nothing is repaired then, and a bare number may be
             truncated.
     """
     try:
@@ -119,7 +123,7 @@ def parse_candidates(text: str, *, cut: bool = False) -> Iterator[JsonCandidate]
         pass
     else:
         alone = isinstance(value, (int, float)) and not isinstance(value, bool)
-        yield _TRUNCATED if cut and alone else JsonCandidate(text.strip(), value)
+        yield _TRUNCATED if truncated and alone else JsonCandidate(text.strip(), value)
         return
     found = False
     for stretch in _find_spans(text):
@@ -127,7 +131,7 @@ def parse_candidates(text: str, *, cut: bool = False) -> Iterator[JsonCandidate]
         if stretch.end is None:
             yield replace(_TRUNCATED, size=len(text) - stretch.start)
         else:
-            yield replace(_parse_span(text, stretch, cut=cut), size=stretch.end - stretch.start)
+            yield replace(_parse_span(text, stretch, truncated=truncated), size=stretch.end - stretch.start)
     if not found:
         yield JsonCandidate(None, findings=(Finding("NOT_JSON", "", "it contains no object or array"),))
 
@@ -150,7 +154,7 @@ class PartialDocument:
 def find_partial_documents(text: str) -> Iterator[PartialDocument]:
     """Yield the documents in a text that is incomplete or was truncated, in order."""
     for stretch in _find_spans(text):
-        closed = stretch.tidied[: stretch.whole] + stretch.closers
+        closed = stretch.normalized[: stretch.complete_end] + stretch.closers
         yield PartialDocument(stretch.start, closed, len(stretch.closers))
 
 
@@ -161,18 +165,18 @@ class _BracketSpan:
     Attributes:
         start: its start.
         end: its end; None if it is never closed.
-        tidied: the normalized text as JSON.
-        whole: end of the prefix of `tidied` without an incomplete value or a key without value.
+        normalized: the normalized text as JSON.
+        complete_end: end of the prefix of `normalized` without an incomplete value or a key without value.
         closers: the brackets that would close it at that point.
-        clear: whether every word in it has a single interpretation.
+        is_unambiguous: whether every word in it has a single interpretation.
     """
 
     start: int
     end: int | None
-    tidied: str
-    whole: int
+    normalized: str
+    complete_end: int
     closers: str
-    clear: bool
+    is_unambiguous: bool
 
 
 def _find_spans(text: str) -> Iterator[_BracketSpan]:
@@ -192,12 +196,12 @@ def _find_spans(text: str) -> Iterator[_BracketSpan]:
             position = opener.end()
 
 
-def _is_truncated_document(text: str, stretch: _BracketSpan) -> bool:
+def _is_truncated_document(text: str, span: _BracketSpan) -> bool:
     """Return True if an unclosed bracket starts a document, and is not just punctuation."""
-    if _DOCUMENT_START.match(text, stretch.start):
+    if _DOCUMENT_START.match(text, span.start):
         return True
     try:
-        jiter.from_json(stretch.tidied.encode(errors="surrogatepass"), partial_mode=True)
+        jiter.from_json(span.normalized.encode(errors="surrogatepass"), partial_mode=True)
     except ValueError:
         return False
     return True
@@ -209,12 +213,12 @@ class _Normalizer:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._start = start
-        self._written: list[str] = []
+        self._output: list[str] = []
         self._before = ""
         self._comma = 0
-        self._whole = 0
+        self._complete_end = 0
         self._closers: list[str] = []
-        self._clear = True
+        self._is_unambiguous = True
 
     def run(self) -> _BracketSpan:
         position = self._start
@@ -222,12 +226,12 @@ class _Normalizer:
         while end is None and position < len(self._text):
             token = self._token(position)
             position = token.end()
-            self._take(token)
+            self._consume(token)
             if not self._closers:
                 end = position
-        whole = sum(map(len, self._written[: self._whole]))
+        whole = sum(map(len, self._output[: self._complete_end]))
         closers = "".join(reversed(self._closers))
-        return _BracketSpan(self._start, end, "".join(self._written), whole, closers, self._clear)
+        return _BracketSpan(self._start, end, "".join(self._output), whole, closers, self._is_unambiguous)
 
     def _token(self, position: int) -> re.Match[str]:
         quoted = self._text[position] == "'" and self._before in _VALUE_FOLLOWS
@@ -235,13 +239,13 @@ class _Normalizer:
         assert token is not None  # noqa: S101 - one of them matches any character
         return token
 
-    def _take(self, token: re.Match[str]) -> None:
+    def _consume(self, token: re.Match[str]) -> None:
         match token.lastgroup:
             case "space":
-                self._written.append(token.group())
+                self._output.append(token.group())
                 return
             case "comment":
-                self._written.append(" ")
+                self._output.append(" ")
                 return
             case "mark":
                 self._mark(token.group())
@@ -256,15 +260,15 @@ class _Normalizer:
         if mark in "]}":
             self._closers.pop()
             if self._before == ",":
-                self._written[self._comma] = ""
+                self._output[self._comma] = ""
         elif mark in "[{":
             self._closers.append("]" if mark == "[" else "}")
         elif mark == ",":
-            self._clear = self._clear and self._before not in _VALUE_FOLLOWS
-            self._comma = self._whole = len(self._written)
+            self._is_unambiguous = self._is_unambiguous and self._before not in _VALUE_FOLLOWS
+            self._comma = self._complete_end = len(self._output)
         self._write(mark, mark)
         if mark in "[]{}":
-            self._whole = len(self._written)
+            self._complete_end = len(self._output)
 
     def _word(self, token: re.Match[str]) -> None:
         word = token.group()
@@ -273,13 +277,13 @@ class _Normalizer:
                 word = f'"{word}"'
             else:
                 word = _PYTHON_LITERALS.get(word, word)
-                self._clear = self._clear and _LITERAL.fullmatch(word) is not None
+                self._is_unambiguous = self._is_unambiguous and _LITERAL.fullmatch(word) is not None
         # A string concatenation in another language is not one string that contains an operator.
-        self._clear = self._clear and word != "+"
+        self._is_unambiguous = self._is_unambiguous and word != "+"
         self._write(word, "?")
 
     def _write(self, text: str, kind: str) -> None:
-        self._written.append(text)
+        self._output.append(text)
         self._before = kind
 
 
@@ -290,46 +294,46 @@ def _escape(found: re.Match[str]) -> str:
     return character if character[0] == "\\" else json.dumps(character)[1:-1]
 
 
-def _parse_span(text: str, stretch: _BracketSpan, *, cut: bool) -> JsonCandidate:
-    written = text[stretch.start : stretch.end]
+def _parse_span(text: str, span: _BracketSpan, *, truncated: bool) -> JsonCandidate:
+    written = text[span.start : span.end]
     try:
         return JsonCandidate(written, engine.parse(written))
     except SpecError as error:
         refused = error.findings
-    if stretch.tidied != written:
+    if span.normalized != written:
         try:
-            return JsonCandidate(stretch.tidied, engine.parse(stretch.tidied))
+            return JsonCandidate(span.normalized, engine.parse(span.normalized))
         except SpecError:
             pass
-    faults = tuple(islice(_strict_violations(stretch.tidied), MAX_FINDINGS))
+    faults = tuple(islice(_strict_violations(span.normalized), MAX_FINDINGS))
     if faults:
         return JsonCandidate(None, findings=faults)
-    mended = _repair(stretch) if stretch.clear and not cut else None
+    mended = _repair(span) if span.is_unambiguous and not truncated else None
     if mended is not None:
         return mended
     return JsonCandidate(None, findings=tuple(Finding("NOT_JSON", f.path, f.message) for f in refused))
 
 
-def _repair(stretch: _BracketSpan) -> JsonCandidate | None:
-    if len(stretch.tidied) > _MAX_REPAIR_LENGTH:
+def _repair(span: _BracketSpan) -> JsonCandidate | None:
+    if len(span.normalized) > _MAX_REPAIR_LENGTH:
         return None
     from json_repair import repair_json  # noqa: PLC0415 - most answers need no repair, and it takes 1 MB
 
     try:
-        repaired = repair_json(stretch.tidied, return_objects=True, skip_json_loads=True, strict=True)
+        repaired = repair_json(span.normalized, return_objects=True, skip_json_loads=True, strict=True)
         mended = json.dumps(repaired, ensure_ascii=False, separators=(",", ":"))
         return (
-            JsonCandidate(mended, engine.parse(mended)) if _preserves_text(mended, stretch.tidied) else None
+            JsonCandidate(mended, engine.parse(mended)) if _preserves_text(mended, span.normalized) else None
         )
     except Exception:  # noqa: BLE001 - whatever the library stumbles over, the text is then not mended
         return None
 
 
-def _preserves_text(mended: str, text: str) -> bool:
+def _preserves_text(repaired: str, text: str) -> bool:
     """Return True if the repaired text contains the whole text, in order, with only separators added."""
     rest = iter(character for character in text if not character.isspace())
     wanted = next(rest, None)
-    for character in mended:
+    for character in repaired:
         if character == wanted:
             wanted = next(rest, None)
         elif character not in _ADDABLE_CHARACTERS and not character.isspace():
@@ -368,7 +372,9 @@ def _strict_violations(document: str) -> Iterator[Finding]:
             pending += [((*place, index), inner) for index, inner in reversed(list(enumerate(value)))]
         elif isinstance(value, float) and not math.isfinite(value):
             yield Finding(
-                "NOT_FINITE", format_pointer(place), "is not finite; write a smaller number, or null"
+                "NOT_FINITE",
+                format_pointer(place),
+                "is not finite; write a smaller number, or null",
             )
 
 

@@ -64,38 +64,42 @@ def validate_prefix(schema: Mapping[str, Any], value: Any) -> Any:
     Raises:
         UnfitError: a type is wrong, or a key is not in the schema.
     """
-    return _PrefixValidator(schema).of([schema], value)
+    return _PrefixValidator(schema).validate([schema], value)
 
 
 class _PrefixValidator:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
 
-    def of(self, schemas: Iterable[Any], value: Any) -> Any:
+    def validate(self, schemas: Iterable[Any], value: Any) -> Any:
         """Validate a value against all schemas of its position."""
-        holding = list(self._holding(schemas))
+        holding = list(self._applicable_schemas(schemas))
         if not all(_has_type(schema, value) for schema in holding):
             raise PrefixMismatchError
         match value:
             case dict():
-                return dict(self._members(holding, value))
+                return dict(self._validate_members(holding, value))
             case list():
-                return [self.of(_schemas_of_item(holding, index), item) for index, item in enumerate(value)]
+                return [
+                    self.validate(_schemas_of_item(holding, index), item) for index, item in enumerate(value)
+                ]
             case float() if not math.isfinite(value):
                 raise PrefixMismatchError
         return value
 
-    def _members(
-        self, holding: Sequence[Mapping[str, Any]], value: Mapping[str, Any]
+    def _validate_members(
+        self,
+        holding: Sequence[Mapping[str, Any]],
+        value: Mapping[str, Any],
     ) -> Iterator[tuple[str, Any]]:
         for key, member in value.items():
             schemas = _schemas_of_key(holding, key)
             if member is not None:
-                yield key, self.of(schemas, member)
-            elif _allows_null(list(self._holding(schemas))):
+                yield key, self.validate(schemas, member)
+            elif _allows_null(list(self._applicable_schemas(schemas))):
                 yield key, None
 
-    def _holding(self, schemas: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    def _applicable_schemas(self, schemas: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
         """Yield the schemas, with all that they reference or combine: each has to be met."""
         pending = list(schemas)
         seen: set[int] = set()
@@ -109,9 +113,9 @@ class _PrefixValidator:
             yield schema
             pending += schema.get("allOf", ())
             if "$ref" in schema:
-                pending.append(self._referred(schema["$ref"]))
+                pending.append(self._resolve_reference(schema["$ref"]))
 
-    def _referred(self, reference: str) -> Any:
+    def _resolve_reference(self, reference: str) -> Any:
         """Return the target of a reference; True, which accepts everything, unless it is a JSON Pointer."""
         root, *names = reference.split("/")
         found: Any = self._document if root == "#" else True
@@ -201,15 +205,15 @@ def parse_json_with_schema(text: str, schema: Mapping[str, Any]) -> Any:
             valid against the schema (code SCHEMA_MISMATCH). The violations name the problems and their paths.
     """
     answer = _select_document(text, schema)
-    if answer.reading.document is None:
-        raise _not_json_error(answer.reading)
+    if answer.candidate.document is None:
+        raise _not_json_error(answer.candidate)
     if answer.findings:
         raise InvalidArgumentError(
             f"answer does not match its schema: {answer.findings[0].message}",
             code="SCHEMA_MISMATCH",
             violations=[finding.violation for finding in answer.findings],
         )
-    return answer.reading.value
+    return answer.candidate.value
 
 
 def extract_json(text: str) -> str:
@@ -218,7 +222,7 @@ def extract_json(text: str) -> str:
     Raises:
         InvalidArgumentError: the text contains no whole document (code NOT_JSON).
     """
-    reading = _select_document(text, {}).reading
+    reading = _select_document(text, {}).candidate
     if reading.document is None:
         raise _not_json_error(reading)
     return reading.document
@@ -233,22 +237,23 @@ def schema_hint(schema: Mapping[str, Any]) -> str:
 async def validate_answer(completion: Completion, schema: ResponseSchema) -> AnswerValidation:
     """Validate an answer against its schema and then, if that succeeds, with the caller's own check."""
     cut = completion.stop_reason is StopReason.LENGTH
-    answer = _select_document(completion.text, schema.document, cut=cut)
-    if answer.reading.document is None:
+    answer = _select_document(completion.text, schema.document, truncated=cut)
+    if answer.candidate.document is None:
         return AnswerValidation(
-            None, tuple(map(_truncated_finding if cut else _not_json_finding, answer.findings))
+            None,
+            tuple(map(_truncated_finding if cut else _not_json_finding, answer.findings)),
         )
-    value, findings = answer.reading.value, answer.findings
+    value, findings = answer.candidate.value, answer.findings
     if not findings and schema.accept is not None:
         findings = tuple(await schema.accept(value))
     return AnswerValidation(value, tuple(f for f in findings if f.severity is Severity.ERROR))
 
 
 async def generate_valid(
-    ask: SendRequest,
+    send: SendRequest,
     request: GenerateRequest,
     schema: ResponseSchema,
-    judge: AnswerValidator = validate_answer,
+    validator: AnswerValidator = validate_answer,
 ) -> AsyncIterator[GatewayEvent]:
     """Request an answer, validate it, and if it is rejected, request it once more with the findings.
 
@@ -258,24 +263,24 @@ async def generate_valid(
     matches. Neither of the two belongs into a history.
 
     Args:
-        ask: makes one call.
+        send: makes one call.
         request: the request.
         schema: the schema of the answer.
-        judge: validates the answer.
+        validator: validates the answer.
 
     Yields:
-        The events of `ask`, `Repairing` before the second call, and a `Completed` that covers both calls.
+        The events of `send`, `Repairing` before the second call, and a `Completed` that covers both calls.
 
     Raises:
         FailedPreconditionError: the model declined (code ANSWER_REFUSED), or its last answer was not valid
             (code ANSWER_INVALID).
-        PeripetyError: any error of `ask`. Its details contain the usage so far; see `used_until`.
+        PeripetyError: any error of `send`. Its details contain the usage so far; see `usage_until`.
     """
     question = request
     refused: Completion | None = None
     while True:
         try:
-            async with closing(ask(question)) as events:
+            async with closing(send(question)) as events:
                 async for event in events:
                     if isinstance(event, Completed):
                         completion = _add_earlier_usage(refused, event.completion)
@@ -289,7 +294,7 @@ async def generate_valid(
             # The rejection comes after the tool results.
             yield Completed(completion)
             return
-        verdict = await _validate_completion(judge, completion, schema)
+        verdict = await _validate_completion(validator, completion, schema)
         if schema.advisory or not verdict.findings:
             found = verdict.findings or completion.findings
             yield Completed(replace(completion, value=verdict.value, findings=found))
@@ -329,7 +334,9 @@ def _usage_details(completion: Completion) -> dict[str, str]:
 
 
 async def _validate_completion(
-    judge: AnswerValidator, completion: Completion, schema: ResponseSchema
+    validator: AnswerValidator,
+    completion: Completion,
+    schema: ResponseSchema,
 ) -> AnswerValidation:
     if completion.stop_reason is StopReason.REFUSAL:
         raise FailedPreconditionError(
@@ -337,35 +344,39 @@ async def _validate_completion(
             code="ANSWER_REFUSED",
             details=_usage_details(completion),
         )
-    return await judge(completion, schema)
+    return await validator(completion, schema)
 
 
-def _add_earlier_usage(refused: Completion | None, completion: Completion) -> Completion:
+def _add_earlier_usage(rejected: Completion | None, completion: Completion) -> Completion:
     """Return the second answer with the usage of both."""
-    if refused is None:
+    if rejected is None:
         return completion
     return replace(
         completion,
-        usage=refused.usage + completion.usage,
-        calls=refused.calls + completion.calls,
-        cost=sum_optional(refused.cost, completion.cost),
-        cache_savings=sum_optional(refused.cache_savings, completion.cache_savings),
+        usage=rejected.usage + completion.usage,
+        calls=rejected.calls + completion.calls,
+        cost=sum_optional(rejected.cost, completion.cost),
+        cache_savings=sum_optional(rejected.cache_savings, completion.cache_savings),
         repaired=True,
-        findings=refused.findings,
+        findings=rejected.findings,
     )
 
 
 def _with_findings(
-    request: GenerateRequest, answer: ChatMessage, findings: Sequence[Finding]
+    request: GenerateRequest,
+    answer: ChatMessage,
+    findings: Sequence[Finding],
 ) -> GenerateRequest:
     worst = findings[:_MAX_REPORTED_FINDINGS]
     told = [{"code": f.code, "path": f.path, "message": f.message} for f in worst]
     fixes = {f.code: f.remedy for f in worst if f.remedy}
     complaint = json.dumps(
-        {"findings": told, "fixes": fixes, "instruction": _REPAIR_INSTRUCTION}, ensure_ascii=False
+        {"findings": told, "fixes": fixes, "instruction": _REPAIR_INSTRUCTION},
+        ensure_ascii=False,
     )
     return replace(
-        request, messages=(*request.messages, _rejected_answer(answer), ChatMessage.user(complaint))
+        request,
+        messages=(*request.messages, _rejected_answer(answer), ChatMessage.user(complaint)),
     )
 
 
@@ -387,11 +398,11 @@ def _invalid_answer_error(completion: Completion, findings: Sequence[Finding]) -
     )
 
 
-def _not_json_error(reading: JsonCandidate) -> InvalidArgumentError:
+def _not_json_error(candidate: JsonCandidate) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"answer is not JSON: {reading.findings[0].message}",
+        f"answer is not JSON: {candidate.findings[0].message}",
         code="NOT_JSON",
-        violations=[finding.violation for finding in reading.findings],
+        violations=[finding.violation for finding in candidate.findings],
     )
 
 
@@ -409,16 +420,16 @@ def _truncated_finding(finding: Finding) -> Finding:
 class _SelectedDocument:
     """The relevant document of several, with its schema or syntax errors."""
 
-    reading: JsonCandidate
+    candidate: JsonCandidate
     findings: tuple[Finding, ...]
 
 
-def _select_document(text: str, schema: Mapping[str, Any], *, cut: bool = False) -> _SelectedDocument:
+def _select_document(text: str, schema: Mapping[str, Any], *, truncated: bool = False) -> _SelectedDocument:
     """Return the last valid document in a text, else the last whole one, else the longest unreadable."""
     best: _SelectedDocument | None = None
-    for reading in parse_candidates(text, cut=cut):
+    for reading in parse_candidates(text, truncated=truncated):
         answer = _validate_candidate(reading, schema)
-        if cut and reading.unfinished:
+        if truncated and reading.is_truncated:
             # The model was truncated within this one; the earlier ones were not its answer.
             return answer
         if best is None or _rank(answer) >= _rank(best):
@@ -428,18 +439,18 @@ def _select_document(text: str, schema: Mapping[str, Any], *, cut: bool = False)
 
 
 def _rank(answer: _SelectedDocument) -> tuple[bool, bool, int]:
-    whole = answer.reading.document is not None
-    return whole, not answer.findings, 0 if whole else answer.reading.size
+    whole = answer.candidate.document is not None
+    return whole, not answer.findings, 0 if whole else answer.candidate.size
 
 
-def _validate_candidate(reading: JsonCandidate, schema: Mapping[str, Any]) -> _SelectedDocument:
-    if reading.document is None:
-        return _SelectedDocument(reading, reading.findings)
-    findings = validate_against_schema(schema, reading.value)
+def _validate_candidate(candidate: JsonCandidate, schema: Mapping[str, Any]) -> _SelectedDocument:
+    if candidate.document is None:
+        return _SelectedDocument(candidate, candidate.findings)
+    findings = validate_against_schema(schema, candidate.value)
     if findings:
         # Strict modes have no optional keys: a model writes null for an absent key.
-        value = drop_invalid_nulls(schema, reading.value)
+        value = drop_invalid_nulls(schema, candidate.value)
         others = validate_against_schema(schema, value)
         if len(others) < len(findings):
-            return _SelectedDocument(replace(reading, value=value), tuple(others))
-    return _SelectedDocument(reading, tuple(findings))
+            return _SelectedDocument(replace(candidate, value=value), tuple(others))
+    return _SelectedDocument(candidate, tuple(findings))

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from peripety.errors import Finding
-from peripety.gateway.types.message import (
-    ChatMessage,
-    Tool,
-    ToolChoice,
-)
+
+if TYPE_CHECKING:
+    from peripety.gateway.types.message import (
+        ChatMessage,
+        Tool,
+        ToolChoice,
+    )
 
 AcceptCheck: TypeAlias = Callable[[Any], Awaitable[Sequence[Finding]]]
 """A check beyond the schema: returns findings about the parsed value; no errors means accepted.
@@ -153,7 +155,7 @@ class GenerationOptions:
     budget: Budget | None = None
 
     @classmethod
-    def of(cls, request: GenerateRequest) -> Self:
+    def from_request(cls, request: GenerateRequest) -> Self:
         """Return the options of a request."""
         return cls(**{one.name: getattr(request, one.name) for one in fields(cls)})
 

@@ -57,9 +57,9 @@ class Usage:
         )
 
 
-def sum_optional(one: int | None, other: int | None) -> int | None:
+def sum_optional(left: int | None, right: int | None) -> int | None:
     """Return the sum of two amounts; None if one is unknown, because unknown does not mean zero."""
-    return None if one is None or other is None else one + other
+    return None if left is None or right is None else left + right
 
 
 class StopReason(Enum):
@@ -223,7 +223,7 @@ class UsageTotal:
         )
 
     @classmethod
-    def on(cls, completion: Completion) -> UsageTotal:
+    def from_completion(cls, completion: Completion) -> UsageTotal:
         """Return the usage of an answer."""
         return cls(completion.calls, completion.usage, completion.cost, completion.cache_savings)
 

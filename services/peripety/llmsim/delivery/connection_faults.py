@@ -40,10 +40,10 @@ T = TypeVar("T")
 _CONTENT_TAGS = frozenset({FrameTag.TEXT, FrameTag.REASONING, FrameTag.ARGUMENTS})
 
 
-def apply_fault(plan: DeliveryPlan[StreamFrame[T]], failure: Fault) -> DeliveryPlan[StreamFrame[T]]:
+def apply_fault(plan: DeliveryPlan[StreamFrame[T]], fault: Fault) -> DeliveryPlan[StreamFrame[T]]:
     """Return the plan changed by a fault; the same plan if the fault does not affect delivery."""
-    change = _FAULT_FUNCTIONS.get(failure.type)
-    return plan if change is None else change(plan, failure.settings)
+    change = _FAULT_FUNCTIONS.get(fault.type)
+    return plan if change is None else change(plan, fault.settings)
 
 
 def chunk_index(plan: DeliveryPlan[StreamFrame[T]], number: int) -> int:
@@ -53,7 +53,9 @@ def chunk_index(plan: DeliveryPlan[StreamFrame[T]], number: int) -> int:
 
 
 def end_with_frame(
-    plan: DeliveryPlan[StreamFrame[T]], chunks: int, last: Callable[[Sequence[StreamFrame[T]]], T]
+    plan: DeliveryPlan[StreamFrame[T]],
+    chunks: int,
+    last: Callable[[Sequence[StreamFrame[T]]], T],
 ) -> DeliveryPlan[StreamFrame[T]]:
     """End a plan with a final frame after a number of chunks.
 
@@ -79,29 +81,35 @@ def _index_after(plan: DeliveryPlan[StreamFrame[T]], chunks: int) -> int:
 
 
 def _cut_plan(
-    plan: DeliveryPlan[StreamFrame[T]], place: int, ending: ResponseEnd
+    plan: DeliveryPlan[StreamFrame[T]],
+    place: int,
+    ending: ResponseEnd,
 ) -> DeliveryPlan[StreamFrame[T]]:
     return DeliveryPlan(plan.steps[:place], ending, plan.steps[place].at_ms)
 
 
 def _delay_plan(
-    plan: DeliveryPlan[StreamFrame[T]], place: int, delay_ms: float
+    plan: DeliveryPlan[StreamFrame[T]],
+    place: int,
+    delay_ms: float,
 ) -> DeliveryPlan[StreamFrame[T]]:
     late = [DeliveryStep(step.at_ms + delay_ms, step.data) for step in plan.steps[place:]]
-    return DeliveryPlan([*plan.steps[:place], *late], plan.ending, plan.ends_ms + delay_ms)
+    return DeliveryPlan([*plan.steps[:place], *late], plan.end, plan.ends_ms + delay_ms)
 
 
 # ---- nothing of an answer arrives
 
 
 def _network_unreachable(
-    _plan: DeliveryPlan[StreamFrame[T]], _settings: Mapping[str, Any]
+    _plan: DeliveryPlan[StreamFrame[T]],
+    _settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     return DeliveryPlan((), ResponseEnd.RESET)
 
 
 def _connection_timeout(
-    _plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    _plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     return DeliveryPlan((), ResponseEnd.CLOSED, settings["after_ms"])
 
@@ -114,19 +122,22 @@ def _hang(_plan: DeliveryPlan[StreamFrame[T]], _settings: Mapping[str, Any]) -> 
 
 
 def _partial_response(
-    plan: DeliveryPlan[StreamFrame[T]], _settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    _settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     return _cut_plan(plan, _index_after(plan, len(plan.steps)), ResponseEnd.CLOSED)
 
 
 def _stream_cut(
-    plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     return _cut_plan(plan, _index_after(plan, settings["after_chunks"]), ResponseEnd.CLOSED)
 
 
 def _reset_at_token(
-    plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     tokens = 0
     for place, step in enumerate(plan.steps):
@@ -137,12 +148,13 @@ def _reset_at_token(
 
 
 def _missing_end(
-    plan: DeliveryPlan[StreamFrame[T]], _settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    _settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     for tag in (FrameTag.END, FrameTag.STOP):
         kept = [step for step in plan.steps if step.data.tag is not tag]
         if len(kept) < len(plan.steps):
-            return plan.replaced(kept)
+            return plan.with_steps(kept)
     return plan
 
 
@@ -154,7 +166,8 @@ def _stall(plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]) -> D
 
 
 def _slow_drip(
-    plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     chunks = frozenset(_content_indexes(plan)[1:])
     steps: list[DeliveryStep[StreamFrame[T]]] = []
@@ -162,11 +175,12 @@ def _slow_drip(
     for place, step in enumerate(plan.steps):
         latest = max(step.at_ms, latest + (settings["ms_per_chunk"] if place in chunks else 0))
         steps.append(DeliveryStep(latest, step.data))
-    return DeliveryPlan(steps, plan.ending, max(plan.ends_ms, latest))
+    return DeliveryPlan(steps, plan.end, max(plan.ends_ms, latest))
 
 
 def _late_usage(
-    plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     tags = [step.data.tag for step in plan.steps]
     place = next(
@@ -180,21 +194,24 @@ def _late_usage(
 
 
 def _duplicate_chunk(
-    plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     place = chunk_index(plan, settings["chunk"])
-    return plan.replaced([*plan.steps[: place + 1], *plan.steps[place:]])
+    return plan.with_steps([*plan.steps[: place + 1], *plan.steps[place:]])
 
 
 def _missing_chunk(
-    plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     place = chunk_index(plan, settings["chunk"])
-    return plan.replaced([*plan.steps[:place], *plan.steps[place + 1 :]])
+    return plan.with_steps([*plan.steps[:place], *plan.steps[place + 1 :]])
 
 
 def _reordered_chunks(
-    plan: DeliveryPlan[StreamFrame[T]], settings: Mapping[str, Any]
+    plan: DeliveryPlan[StreamFrame[T]],
+    settings: Mapping[str, Any],
 ) -> DeliveryPlan[StreamFrame[T]]:
     steps = list(plan.steps)
     place = chunk_index(plan, settings["chunk"])
@@ -205,11 +222,12 @@ def _reordered_chunks(
         DeliveryStep(first.at_ms, second.data),
         DeliveryStep(second.at_ms, first.data),
     )
-    return plan.replaced(steps)
+    return plan.with_steps(steps)
 
 
 _FAULT_FUNCTIONS: Mapping[
-    str, Callable[[DeliveryPlan[StreamFrame[Any]], Mapping[str, Any]], DeliveryPlan[StreamFrame[Any]]]
+    str,
+    Callable[[DeliveryPlan[StreamFrame[Any]], Mapping[str, Any]], DeliveryPlan[StreamFrame[Any]]],
 ] = {
     "network_unreachable": _network_unreachable,
     "connection_timeout": _connection_timeout,
@@ -240,67 +258,73 @@ def error_page(status: int) -> str:
 
 
 def break_stream(
-    plan: DeliveryPlan[StreamFrame[bytes]], failure: Fault, wire: Wire, request_id: str
+    plan: DeliveryPlan[StreamFrame[bytes]],
+    fault: Fault,
+    wire: Wire,
+    request_id: str,
 ) -> DeliveryPlan[StreamFrame[bytes]]:
     """Return a stream with faulty bytes; the same stream if the fault does not affect bytes."""
     begins = answer_start_ms(plan)
-    settings = failure.settings
-    match failure.type:
+    settings = fault.settings
+    match fault.type:
         case "empty_body":
             return DeliveryPlan(ends_ms=begins)
         case "error_in_200":
-            frame = StreamFrame(wire.error_frame(embedded_error(failure), request_id, ()), FrameTag.END)
+            frame = StreamFrame(wire.error_frame(embedded_error(fault), request_id, ()), FrameTag.END)
             return DeliveryPlan([DeliveryStep(begins, frame)], ends_ms=begins)
         case "error_in_stream":
-            error = embedded_error(failure)
+            error = embedded_error(fault)
             return end_with_frame(
-                plan, settings["after_chunks"], lambda sent: wire.error_frame(error, request_id, sent)
+                plan,
+                settings["after_chunks"],
+                lambda sent: wire.error_frame(error, request_id, sent),
             )
         case "malformed_json":
             place = chunk_index(plan, 0)
             at_ms, frame = plan.steps[place]
             wrong = DeliveryStep(
-                at_ms, StreamFrame(replace_text(frame.data, settings["raw"]), frame.tag, frame.tokens)
+                at_ms,
+                StreamFrame(replace_text(frame.data, settings["raw"]), frame.tag, frame.tokens),
             )
-            return plan.replaced([*plan.steps[:place], wrong, *plan.steps[place + 1 :]])
+            return plan.with_steps([*plan.steps[:place], wrong, *plan.steps[place + 1 :]])
         case "missing_usage":
-            return plan.replaced(
+            return plan.with_steps(
                 [
                     DeliveryStep(at_ms, StreamFrame(strip_usage(frame.data), frame.tag, frame.tokens))
                     for at_ms, frame in plan.steps
                     if frame.tag is not FrameTag.USAGE
-                ]
+                ],
             )
     return plan
 
 
-def break_document(body: bytes, failure: Fault, wire: Wire, request_id: str) -> bytes:
+def break_document(body: bytes, fault: Fault, wire: Wire, request_id: str) -> bytes:
     """Return a faulty document; the same document if the fault does not affect bytes."""
-    match failure.type:
+    match fault.type:
         case "empty_body":
             return b""
         case "error_in_200":
-            return wire.error(embedded_error(failure), request_id, now=0).body  # only headers contain dates
+            return wire.error(embedded_error(fault), request_id, now=0).body  # only headers contain dates
         case "malformed_json":
-            return str(failure.settings["raw"]).encode()
+            return str(fault.settings["raw"]).encode()
         case "missing_usage":
             return strip_usage(body)
     return body
 
 
-def split_document(body: bytes, reply: SimReply, failure: Fault) -> Iterator[StreamFrame[bytes]]:
+def split_document(body: bytes, reply: SimReply, fault: Fault) -> Iterator[StreamFrame[bytes]]:
     """Yield a document as chunks, for faults that occur between chunks.
 
     Args:
         body: the document.
         reply: the answer in the document; its tokens are spread evenly.
-        failure: the fault.
+        fault: the fault.
     """
-    if KINDS[failure.type].place is not FaultStage.STREAM:
+    if KINDS[fault.type].stage is not FaultStage.STREAM:
         yield StreamFrame(body, FrameTag.END)
         return
-    if failure.type == "partial_response":
-        bounds = [0, _text_end(body, failure.settings["partial_text"]), len(body)]
+    if fault.type == "partial_response":
+        bounds = [0, _text_end(body, fault.settings["partial_text"]), len(body)]
     else:
         bounds = [len(body) * number // _PIECE_COUNT for number in range(_PIECE_COUNT + 1)]
     tokens = reply.usage.output

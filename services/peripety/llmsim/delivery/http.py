@@ -71,7 +71,7 @@ def stream_delivery(
     wire: Wire,
     request: SimRequest,
     reply: SimReply,
-    manner: DeliverySettings,
+    settings: DeliverySettings,
     headers: Mapping[str, str],
     request_id: str,
 ) -> Delivery:
@@ -81,32 +81,32 @@ def stream_delivery(
         wire: the API.
         request: the request.
         reply: the answer.
-        manner: the delivery settings.
+        settings: the delivery settings.
         headers: the headers of every answer.
         request_id: the request id, for an error inside the stream.
     """
-    plan = pace_frames(wire.frames(request, reply), manner)
+    plan = pace_frames(wire.frames(request, reply), settings)
     head = ResponseHead(_OK, wire.media_type(request), headers)
-    failure = manner.failure
+    failure = settings.fault
     if failure is None:
-        return _apply_fault(head, plan, manner)
+        return _apply_fault(head, plan, settings)
     if failure.type == "html_error":
         return _page_delivery(failure, headers, answer_start_ms(plan))
-    return _apply_fault(head, apply_fault(break_stream(plan, failure, wire, request_id), failure), manner)
+    return _apply_fault(head, apply_fault(break_stream(plan, failure, wire, request_id), failure), settings)
 
 
 def document_delivery(
     wire: Wire,
     request: SimRequest,
     reply: SimReply,
-    manner: DeliverySettings,
+    settings: DeliverySettings,
     headers: Mapping[str, str],
     request_id: str,
 ) -> Delivery:
     """Return an answer as one document, sent when it is complete. See `streamed` for the arguments."""
     body = compact_json(wire.document(request, reply))
-    at_ms = manner.delay_ms + answer_duration(manner.pace, reply.usage.output)
-    failure = manner.failure
+    at_ms = settings.delay_ms + answer_duration(settings.pace, reply.usage.output)
+    failure = settings.fault
     if failure is None:
         return _whole_body(ResponseHead(_OK, _JSON, headers, len(body)), body, at_ms)
     if failure.type == "html_error":
@@ -115,8 +115,8 @@ def document_delivery(
     steps = [DeliveryStep(at_ms, frame) for frame in split_document(body, reply, failure)]
     plan = apply_fault(DeliveryPlan(steps, ends_ms=at_ms), failure)
     arriving = sum(len(step.data.data) for step in plan.steps)
-    length = arriving if plan.ending is ResponseEnd.CLEAN else len(body)
-    return _apply_fault(ResponseHead(_OK, _JSON, headers, length), plan, manner)
+    length = arriving if plan.end is ResponseEnd.CLEAN else len(body)
+    return _apply_fault(ResponseHead(_OK, _JSON, headers, length), plan, settings)
 
 
 def error_delivery(
@@ -154,16 +154,18 @@ def _page_delivery(failure: Fault, headers: Mapping[str, str], at_ms: float) -> 
 
 
 def _apply_fault(
-    head: ResponseHead, plan: DeliveryPlan[StreamFrame[bytes]], manner: DeliverySettings
+    head: ResponseHead,
+    plan: DeliveryPlan[StreamFrame[bytes]],
+    manner: DeliverySettings,
 ) -> Delivery:
     steps = [DeliveryStep(step.at_ms, step.data.data) for step in plan.steps]
-    failing = manner.failure.type if manner.failure else None
+    failing = manner.fault.type if manner.fault else None
     if failing == "split_utf8":
         steps = list(split_characters(steps))
     ends_ms = max(plan.ends_ms, steps[-1].at_ms if steps else 0)
     if head.length is None and manner.pace.bytes_per_write is not None:
         steps = list(_split_writes(steps, manner.pace.bytes_per_write))
-    return Delivery(None if failing in _SILENT_FAULTS else head, DeliveryPlan(steps, plan.ending, ends_ms))
+    return Delivery(None if failing in _SILENT_FAULTS else head, DeliveryPlan(steps, plan.end, ends_ms))
 
 
 def _split_writes(steps: Iterable[DeliveryStep[bytes]], size: int) -> Iterator[DeliveryStep[bytes]]:

@@ -102,17 +102,17 @@ class DeliveryPlan(Generic[T]):
 
     Attributes:
         steps: ordered by time.
-        ending: the way the response ends.
+        end: the way the response ends.
         ends_ms: the time of the end, in milliseconds after the request; not before the last step.
     """
 
     steps: Sequence[DeliveryStep[T]] = ()
-    ending: ResponseEnd = ResponseEnd.CLEAN
+    end: ResponseEnd = ResponseEnd.CLEAN
     ends_ms: float = 0.0
 
-    def replaced(self, steps: Sequence[DeliveryStep[T]]) -> DeliveryPlan[T]:
+    def with_steps(self, steps: Sequence[DeliveryStep[T]]) -> DeliveryPlan[T]:
         """Return the same plan with other steps."""
-        return DeliveryPlan(steps, self.ending, self.ends_ms)
+        return DeliveryPlan(steps, self.end, self.ends_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,13 @@ class DeliverySettings:
         pace: the timing of chunks.
         draw: returns an unsigned 64-bit integer for a purpose and an index; decides the jitter.
         delay_ms: the delay before the whole answer.
-        failure: the fault.
+        fault: the fault.
     """
 
     pace: Pace
     draw: Callable[[str, int], int]
     delay_ms: float = 0
-    failure: Fault | None = None
+    fault: Fault | None = None
 
 
 def answer_duration(pace: Pace, tokens: int) -> float:
@@ -137,19 +137,19 @@ def answer_duration(pace: Pace, tokens: int) -> float:
     return pace.first_token_ms + tokens * _token_gap_ms(pace)
 
 
-def pace_frames(frames: Sequence[StreamFrame[T]], manner: DeliverySettings) -> DeliveryPlan[StreamFrame[T]]:
+def pace_frames(frames: Sequence[StreamFrame[T]], settings: DeliverySettings) -> DeliveryPlan[StreamFrame[T]]:
     """Return the plan without faults: each frame with its time.
 
     A chunk leaves with its first token: token n (from 0) leaves n / `tokens_per_second` after the first.
     Pings before the answer leave at once.
     """
-    begin = manner.delay_ms + manner.pace.first_token_ms
+    begin = settings.delay_ms + settings.pace.first_token_ms
     noise = list(takewhile(lambda frame: frame.tag is FrameTag.NOISE, frames))
     steps, rest = [DeliveryStep(0.0, frame) for frame in noise], frames[len(noise) :]
-    if manner.pace.tokens_per_second is None:
+    if settings.pace.tokens_per_second is None:
         return DeliveryPlan([*steps, *(DeliveryStep(begin, frame) for frame in rest)], ends_ms=begin)
-    ends = manner.delay_ms + answer_duration(manner.pace, sum(frame.tokens for frame in frames))
-    return DeliveryPlan([*steps, *_paced_steps(rest, manner.pace, begin, manner.draw)], ends_ms=ends)
+    ends = settings.delay_ms + answer_duration(settings.pace, sum(frame.tokens for frame in frames))
+    return DeliveryPlan([*steps, *_paced_steps(rest, settings.pace, begin, settings.draw)], ends_ms=ends)
 
 
 def answer_start_ms(plan: DeliveryPlan[StreamFrame[T]]) -> float:
@@ -158,7 +158,10 @@ def answer_start_ms(plan: DeliveryPlan[StreamFrame[T]]) -> float:
 
 
 def _paced_steps(
-    frames: Sequence[StreamFrame[T]], pace: Pace, begin: float, draw: Callable[[str, int], int]
+    frames: Sequence[StreamFrame[T]],
+    pace: Pace,
+    begin: float,
+    draw: Callable[[str, int], int],
 ) -> Iterator[DeliveryStep[StreamFrame[T]]]:
     gap, jitter = _token_gap_ms(pace), pace.jitter
     before = 0

@@ -46,21 +46,21 @@ if TYPE_CHECKING:
 _FEISTEL_ROUNDS = 6
 
 
-def occurs(failure: Fault, ordinal: int, draw: Callable[[int], int]) -> bool:
+def occurs(fault: Fault, ordinal: int, draw: Callable[[int], int]) -> bool:
     """Return True if a match fails.
 
     Args:
-        failure: its count or probability.
+        fault: its count or probability.
         ordinal: number of earlier matches of the same place, in the counting scope.
         draw: returns an unsigned 64-bit integer per index; the same for every match of the scope.
     """
-    if failure.probability is not None:
-        return _to_fraction(draw(ordinal)) < failure.probability
-    if failure.times is None:
+    if fault.probability is not None:
+        return _to_fraction(draw(ordinal)) < fault.probability
+    if fault.times is None:
         return True
-    if failure.of is None:
-        return ordinal < failure.times
-    return ordinal < failure.of and _shuffled_position(ordinal, failure.of, draw) < failure.times
+    if fault.of is None:
+        return ordinal < fault.times
+    return ordinal < fault.of and _shuffled_position(ordinal, fault.of, draw) < fault.times
 
 
 def _shuffled_position(ordinal: int, count: int, draw: Callable[[int], int]) -> int:
@@ -90,7 +90,7 @@ class InjectedFault:
     """A fault injected at run time, and the number of requests that it has seen."""
 
     name: str
-    failure: Fault
+    fault: Fault
     requests: int = 0
 
 
@@ -98,33 +98,36 @@ class FaultSelector:
     """Selector of the fault that occurs, if any.
 
     Args:
-        scenario: the seed and the script-wide faults.
+        script: the seed and the script-wide faults.
         conversations: counts the occasions.
         injected: faults that precede those of the script; they count the requests of all conversations.
     """
 
     def __init__(
-        self, scenario: Script, conversations: SimConversations, injected: list[InjectedFault]
+        self,
+        script: Script,
+        conversations: SimConversations,
+        injected: list[InjectedFault],
     ) -> None:
-        self._scenario = scenario
+        self._scenario = script
         self._conversations = conversations
         self._injected = injected
 
-    def in_general(self, conversation: SimConversation) -> Fault | None:
+    def select_general(self, conversation: SimConversation) -> Fault | None:
         """Return the first injected or script-wide fault that occurs; None if none does."""
         for injected in self._injected:
             ordinal, injected.requests = injected.requests, injected.requests + 1
-            if occurs(injected.failure, ordinal, partial(self._draw, injected.name)):
-                return injected.failure
+            if occurs(injected.fault, ordinal, partial(self._draw, injected.name)):
+                return injected.fault
         for number, failure in enumerate(self._scenario.failures):
-            if self.occurs(conversation, f"failures[{number}]", failure):
+            if self.is_due(conversation, f"failures[{number}]", failure):
                 return failure
         return None
 
-    def occurs(self, conversation: SimConversation, name: str, failure: Fault) -> bool:
+    def is_due(self, conversation: SimConversation, name: str, fault: Fault) -> bool:
         """Return True if a fault occurs on this occasion. Occasions are counted per name."""
-        stream, ordinal = self._conversations.next_chance(conversation, name)
-        return occurs(failure, ordinal, partial(self._draw, stream))
+        stream, ordinal = self._conversations.next_fault_occasion(conversation, name)
+        return occurs(fault, ordinal, partial(self._draw, stream))
 
     def _draw(self, stream: str, index: int) -> int:
         return engine.draw(self._scenario.seed, stream, 0, index)
@@ -138,32 +141,35 @@ class AnswerDraft(NamedTuple):
 
 
 def change_answer(
-    said: AnswerDraft, failure: Fault, tools: Sequence[SimTool], split: Callable[[str], tuple[str, ...]]
+    draft: AnswerDraft,
+    fault: Fault,
+    tools: Sequence[SimTool],
+    split: Callable[[str], tuple[str, ...]],
 ) -> AnswerDraft:
     """Return the content changed by a fault; the same content if the fault does not affect it.
 
     Args:
-        said: the scripted content; empty if nothing was scripted.
-        failure: the fault.
+        draft: the scripted content; empty if nothing was scripted.
+        fault: the fault.
         tools: the available tools.
         split: splits a text into stream chunks.
     """
-    settings = failure.settings
-    match failure.type:
+    settings = fault.settings
+    match fault.type:
         case "refusal":
-            said = AnswerDraft((RefusalPart(split(settings["message"])),), SimStopReason.REFUSAL)
+            draft = AnswerDraft((RefusalPart(split(settings["message"])),), SimStopReason.REFUSAL)
         case "partial_response":
-            said = AnswerDraft((TextPart(split(settings["partial_text"])),), SimStopReason.END)
+            draft = AnswerDraft((TextPart(split(settings["partial_text"])),), SimStopReason.END)
         case "length":
-            said = AnswerDraft(_first_tokens(said.parts, settings["tokens"], split), SimStopReason.LENGTH)
+            draft = AnswerDraft(_first_tokens(draft.parts, settings["tokens"], split), SimStopReason.LENGTH)
         case "content_filter":
-            half = sum(models.count_tokens(_part_text(part)) for part in said.parts) // 2
-            said = AnswerDraft(_first_tokens(said.parts, half, split), SimStopReason.CONTENT_FILTER)
+            half = sum(models.count_tokens(_part_text(part)) for part in draft.parts) // 2
+            draft = AnswerDraft(_first_tokens(draft.parts, half, split), SimStopReason.CONTENT_FILTER)
         case "truncated_arguments":
-            said = _truncate_arguments(said, split)
+            draft = _truncate_arguments(draft, split)
         case "invalid_arguments":
-            said = said._replace(parts=tuple(_invalidate_call(part, tools, split) for part in said.parts))
-    return said
+            draft = draft._replace(parts=tuple(_invalidate_call(part, tools, split) for part in draft.parts))
+    return draft
 
 
 def _part_text(part: ReplyPart) -> str:
@@ -171,7 +177,9 @@ def _part_text(part: ReplyPart) -> str:
 
 
 def _first_tokens(
-    parts: Sequence[ReplyPart], limit: int, split: Callable[[str], tuple[str, ...]]
+    parts: Sequence[ReplyPart],
+    limit: int,
+    split: Callable[[str], tuple[str, ...]],
 ) -> tuple[ReplyPart, ...]:
     """Return the beginning of an answer that fits into a number of tokens."""
     kept: list[ReplyPart] = []
@@ -186,24 +194,27 @@ def _first_tokens(
     return tuple(kept)
 
 
-def _truncate_arguments(said: AnswerDraft, split: Callable[[str], tuple[str, ...]]) -> AnswerDraft:
-    calls = [place for place, part in enumerate(said.parts) if isinstance(part, ToolUsePart)]
+def _truncate_arguments(draft: AnswerDraft, split: Callable[[str], tuple[str, ...]]) -> AnswerDraft:
+    calls = [place for place, part in enumerate(draft.parts) if isinstance(part, ToolUsePart)]
     if not calls:
-        return said
-    *before, last = said.parts[: calls[-1] + 1]
+        return draft
+    *before, last = draft.parts[: calls[-1] + 1]
     arguments = _part_text(last)
     return AnswerDraft(
-        (*before, replace(last, pieces=split(arguments[: (len(arguments) + 1) // 2]))), SimStopReason.LENGTH
+        (*before, replace(last, pieces=split(arguments[: (len(arguments) + 1) // 2]))),
+        SimStopReason.LENGTH,
     )
 
 
 def _invalidate_call(
-    part: ReplyPart, tools: Sequence[SimTool], split: Callable[[str], tuple[str, ...]]
+    part: ReplyPart,
+    tools: Sequence[SimTool],
+    split: Callable[[str], tuple[str, ...]],
 ) -> ReplyPart:
     if not isinstance(part, ToolUsePart):
         return part
     schema = next((tool.schema for tool in tools if tool.name == part.name), {})
-    attempts = list(_argument_variants(part.input))
+    attempts = list(_argument_variants(part.arguments))
     wrong = next((value for value in attempts if not _is_valid(value, schema)), attempts[0])
     return replace(part, pieces=split(compact_json(wrong).decode()))
 
@@ -242,26 +253,26 @@ _ERROR_BUILDERS = {
 }
 
 
-def fault_error(failure: Fault, *, stream: bool) -> ApiError | None:
+def fault_error(fault: Fault, *, stream: bool) -> ApiError | None:
     """Return the error that a fault answers with; None if the fault is not an error.
 
     Args:
-        failure: the fault.
+        fault: the fault.
         stream: True if the answer would be streamed.
     """
-    if failure.type in _ERROR_BUILDERS:
-        return _build_error(failure.type, failure.settings)
-    if failure.type == "error_in_stream" and not stream:
-        return embedded_error(failure)
+    if fault.type in _ERROR_BUILDERS:
+        return _build_error(fault.type, fault.settings)
+    if fault.type == "error_in_stream" and not stream:
+        return embedded_error(fault)
     return None
 
 
-def embedded_error(failure: Fault) -> ApiError:
+def embedded_error(fault: Fault) -> ApiError:
     """Return the error that arrives inside an answer, for `error_in_200` and `error_in_stream`."""
-    error = failure.settings["error"]
-    settings = dict(KINDS[error].defaults)
-    if failure.settings["message"] is not None:
-        settings["message"] = failure.settings["message"]
+    error = fault.settings["error"]
+    settings = dict(KINDS[error].default_settings)
+    if fault.settings["message"] is not None:
+        settings["message"] = fault.settings["message"]
     return _build_error(error, settings)
 
 
@@ -273,7 +284,7 @@ def fault_of_error(error: ApiError) -> Fault | None:
     told: dict[str, Any] = {"message": error.message, "param": error.param, "status": error.status}
     if error.retry is not None:
         told |= {"retry_after": error.retry.seconds, "form": error.retry.form.value}
-    known = KINDS[name].defaults
+    known = KINDS[name].default_settings
     given = {key: value for key, value in told.items() if key in known and value is not None}
     return Fault(name, {**known, **given})
 

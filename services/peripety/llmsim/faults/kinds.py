@@ -34,7 +34,7 @@ class FaultSetting:
 
     Attributes:
         type: `str`, `int`, or `float`, which accepts integers too.
-        about: its meaning in one line, with its unit.
+        description: its meaning in one line, with its unit.
         default: the default value; None means not set.
         minimum: the minimum.
         maximum: the maximum.
@@ -42,7 +42,7 @@ class FaultSetting:
     """
 
     type: type[str | int | float]
-    about: str
+    description: str
     default: str | float | None = None
     minimum: float | None = None
     maximum: float | None = None
@@ -54,21 +54,21 @@ class FaultKind:
     """A kind of fault.
 
     Attributes:
-        place: the part of the response that it affects.
-        about: its effect in one line.
+        stage: the part of the response that it affects.
+        description: its effect in one line.
         settings: its settings, by name.
-        spoils: True if it needs a response to change; other faults need none.
-        calls: True if that response must have tool calls.
+        needs_response: True if it needs a response to change; other faults need none.
+        needs_tool_calls: True if that response must have tool calls.
     """
 
-    place: FaultStage
-    about: str
+    stage: FaultStage
+    description: str
     settings: Mapping[str, FaultSetting] = field(default_factory=dict)
-    spoils: bool = False
-    calls: bool = False
+    needs_response: bool = False
+    needs_tool_calls: bool = False
 
     @property
-    def defaults(self) -> dict[str, Any]:
+    def default_settings(self) -> dict[str, Any]:
         """The default settings."""
         return {name: setting.default for name, setting in self.settings.items()}
 
@@ -105,7 +105,9 @@ KINDS: Mapping[str, FaultKind] = MappingProxyType(
     {
         # refused in the provider's own words
         "auth_error": FaultKind(
-            FaultStage.ERROR, "the API key is not valid", {"message": _message_setting("Invalid API key")}
+            FaultStage.ERROR,
+            "the API key is not valid",
+            {"message": _message_setting("Invalid API key")},
         ),
         "permission_denied": FaultKind(
             FaultStage.ERROR,
@@ -175,20 +177,25 @@ KINDS: Mapping[str, FaultKind] = MappingProxyType(
         ),
         # no part of an answer arrives
         "network_unreachable": FaultKind(
-            FaultStage.CONNECTION, "the connection is reset before any data arrives"
+            FaultStage.CONNECTION,
+            "the connection is reset before any data arrives",
         ),
         "connection_timeout": FaultKind(
             FaultStage.CONNECTION,
             "no data arrives, then the connection is closed",
             {
                 "after_ms": FaultSetting(
-                    int, "milliseconds until the connection is closed", default=5000, minimum=0
-                )
+                    int,
+                    "milliseconds until the connection is closed",
+                    default=5000,
+                    minimum=0,
+                ),
             },
         ),
         "hang": FaultKind(FaultStage.CONNECTION, "no data arrives and the connection stays open"),
         "connection_reset": FaultKind(
-            FaultStage.CONNECTION, "the headers arrive, then the connection is reset"
+            FaultStage.CONNECTION,
+            "the headers arrive, then the connection is reset",
         ),
         # the received data is not an answer
         "malformed_json": FaultKind(
@@ -198,7 +205,9 @@ KINDS: Mapping[str, FaultKind] = MappingProxyType(
         ),
         "empty_body": FaultKind(FaultStage.BODY, "status 200 with an empty body"),
         "html_error": FaultKind(
-            FaultStage.BODY, "the HTML page of a proxy instead of JSON", {"status": _status_setting(502)}
+            FaultStage.BODY,
+            "the HTML page of a proxy instead of JSON",
+            {"status": _status_setting(502)},
         ),
         "error_in_200": FaultKind(
             FaultStage.BODY,
@@ -211,21 +220,23 @@ KINDS: Mapping[str, FaultKind] = MappingProxyType(
             "the beginning of a text arrives, then the connection is closed",
             {
                 "partial_text": FaultSetting(
-                    str, "the text that arrives", default="This is the beginning of a"
-                )
+                    str,
+                    "the text that arrives",
+                    default="This is the beginning of a",
+                ),
             },
         ),
         "stream_cut": FaultKind(
             FaultStage.STREAM,
             "the connection is closed before the end",
             {"after_chunks": _chunks_before("that")},
-            spoils=True,
+            needs_response=True,
         ),
         "reset_at_token": FaultKind(
             FaultStage.STREAM,
             "the connection is reset",
             {"token": FaultSetting(int, "number of tokens that arrive before that", default=1, minimum=0)},
-            spoils=True,
+            needs_response=True,
         ),
         "stall": FaultKind(
             FaultStage.STREAM,
@@ -233,64 +244,80 @@ KINDS: Mapping[str, FaultKind] = MappingProxyType(
             {
                 "after_chunks": _chunks_before("that"),
                 "for_ms": FaultSetting(
-                    int, "length of the pause, in milliseconds", default=30_000, minimum=0
+                    int,
+                    "length of the pause, in milliseconds",
+                    default=30_000,
+                    minimum=0,
                 ),
             },
-            spoils=True,
+            needs_response=True,
         ),
         "slow_drip": FaultKind(
             FaultStage.STREAM,
             "each chunk arrives late",
             {
                 "ms_per_chunk": FaultSetting(
-                    int, "milliseconds from one chunk to the next", default=1000, minimum=0
-                )
+                    int,
+                    "milliseconds from one chunk to the next",
+                    default=1000,
+                    minimum=0,
+                ),
             },
-            spoils=True,
+            needs_response=True,
         ),
         "duplicate_chunk": FaultKind(
-            FaultStage.STREAM, "a chunk arrives twice", {"chunk": _CHUNK_INDEX}, spoils=True
+            FaultStage.STREAM,
+            "a chunk arrives twice",
+            {"chunk": _CHUNK_INDEX},
+            needs_response=True,
         ),
         "missing_chunk": FaultKind(
-            FaultStage.STREAM, "a chunk does not arrive", {"chunk": _CHUNK_INDEX}, spoils=True
+            FaultStage.STREAM,
+            "a chunk does not arrive",
+            {"chunk": _CHUNK_INDEX},
+            needs_response=True,
         ),
         "reordered_chunks": FaultKind(
             FaultStage.STREAM,
             "a chunk arrives after the one that follows it",
             {"chunk": _CHUNK_INDEX},
-            spoils=True,
+            needs_response=True,
         ),
         "split_utf8": FaultKind(
-            FaultStage.STREAM, "multi-byte characters are split between two chunks", spoils=True
+            FaultStage.STREAM,
+            "multi-byte characters are split between two chunks",
+            needs_response=True,
         ),
         "error_in_stream": FaultKind(
             FaultStage.STREAM,
             "an error ends a stream after it has begun; a response that is not streamed becomes the error",
             {"after_chunks": _chunks_before("it"), "error": _ERROR_TYPE, "message": _ERROR_MESSAGE},
-            spoils=True,
+            needs_response=True,
         ),
         "missing_end": FaultKind(
-            FaultStage.STREAM, "the end marker of the stream does not arrive", spoils=True
+            FaultStage.STREAM,
+            "the end marker of the stream does not arrive",
+            needs_response=True,
         ),
         "late_usage": FaultKind(
             FaultStage.STREAM,
             "the usage, and all that follows it, arrives late",
             {"delay_ms": FaultSetting(int, "delay in milliseconds", default=1000, minimum=0)},
-            spoils=True,
+            needs_response=True,
         ),
-        "missing_usage": FaultKind(FaultStage.STREAM, "no usage arrives", spoils=True),
+        "missing_usage": FaultKind(FaultStage.STREAM, "no usage arrives", needs_response=True),
         # another answer
         "truncated_arguments": FaultKind(
             FaultStage.ANSWER,
             "the arguments of the last tool call are truncated by the token limit",
-            spoils=True,
-            calls=True,
+            needs_response=True,
+            needs_tool_calls=True,
         ),
         "invalid_arguments": FaultKind(
             FaultStage.ANSWER,
             "the arguments of tool calls are valid JSON but violate the schema of the tool",
-            spoils=True,
-            calls=True,
+            needs_response=True,
+            needs_tool_calls=True,
         ),
         "refusal": FaultKind(
             FaultStage.ANSWER,
@@ -302,7 +329,7 @@ KINDS: Mapping[str, FaultKind] = MappingProxyType(
             FaultStage.ANSWER,
             "the answer ends at the token limit",
             {"tokens": FaultSetting(int, "the token limit", default=1, minimum=0)},
-            spoils=True,
+            needs_response=True,
         ),
-    }
+    },
 )

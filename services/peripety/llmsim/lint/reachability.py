@@ -158,7 +158,7 @@ def _find_text(wanted: TextPattern | None, avoided: list[TextPattern]) -> str | 
     accepting = [_automaton(wanted)] if wanted is not None else []
     rejecting = [_automaton(other) for other in dict.fromkeys(avoided)]
     symbols = _class_representatives([*accepting, *rejecting])
-    begin = (tuple(each.start for each in accepting), tuple(each.start for each in rejecting))
+    begin = (tuple(each.start_state for each in accepting), tuple(each.start_state for each in rejecting))
     if not _is_open(*begin):
         return None
     came: dict[object, tuple[object, str] | None] = {_key(*begin): None}
@@ -211,7 +211,7 @@ def _automaton(pattern: TextPattern) -> Automaton:
 
 def _class_representatives(automata: list[Automaton]) -> list[str]:
     """Return one character per class that the automata distinguish; a printable one if possible."""
-    starts = sorted({start for each in automata for start in each.starts if start <= _MAX_CODE_POINT})
+    starts = sorted({start for each in automata for start in each.class_starts if start <= _MAX_CODE_POINT})
     spans = zip(starts, [*starts[1:], _MAX_CODE_POINT + 1], strict=True)
     return [character for first, following in spans if (character := _representative(first, following - 1))]
 

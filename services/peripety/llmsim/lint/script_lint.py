@@ -117,20 +117,20 @@ class _Linter:
         """Yield all flaws, rule by rule."""
         for number, rule in enumerate(self._rules):
             if rule.max_matches == 0:
-                yield self._dead_limit(number)
+                yield self._find_dead_limit(number)
                 continue
             try:
-                entry = self._entry(number)
+                entry = self._find_entry(number)
             except UndecidedError:
                 continue
             if isinstance(entry, Flaw):
                 yield entry
-            elif rule.turns and (prompts := self._entering(number, entry)):
-                yield from self._sequence(number, rule, prompts)
+            elif rule.turns and (prompts := self._prompts_to_enter(number, entry)):
+                yield from self._sequence_flaws(number, rule, prompts)
 
     # ---- rules
 
-    def _dead_limit(self, number: int) -> Flaw:
+    def _find_dead_limit(self, number: int) -> Flaw:
         place = _location(RuleMatch(number))
         message = "max_matches is 0, so the rule never answers; remove max_matches or the rule"
         try:
@@ -138,9 +138,9 @@ class _Linter:
         except UndecidedError:
             witness = None
         shown = () if witness is None else (witness,)
-        return Flaw(FlawCode.DEAD_MAX_MATCHES, place, message, shown, self._replayed(shown))
+        return Flaw(FlawCode.DEAD_MAX_MATCHES, place, message, shown, self._answer_prompts(shown))
 
-    def _entry(self, number: int) -> MatchSubject | Flaw:
+    def _find_entry(self, number: int) -> MatchSubject | Flaw:
         """Return a prompt that enters a rule once limited rules are used up, or the flaw."""
         rule = self._rules[number]
         before: list[int] = []
@@ -148,8 +148,8 @@ class _Linter:
         while True:
             subject = find_prompt(rule.pattern, [self._rules[other].pattern for other in before])
             if subject is None:
-                return self._shadowed(number, before, shown)
-            answer = self._answer(subject, number)
+                return self._shadowed_flaw(number, before, shown)
+            answer = self._match_with_limits_used(subject, number)
             if answer == RuleMatch(number):
                 return subject
             if answer is None or answer.rule > number or answer.rule in before:
@@ -157,7 +157,7 @@ class _Linter:
             shown = shown or subject
             before.append(answer.rule)
 
-    def _shadowed(self, number: int, before: list[int], shown: MatchSubject | None) -> Flaw:
+    def _shadowed_flaw(self, number: int, before: list[int], shown: MatchSubject | None) -> Flaw:
         place = _location(RuleMatch(number))
         if shown is None:
             message = "the pattern matches no prompt; correct the pattern or remove the rule"
@@ -165,19 +165,19 @@ class _Linter:
         others = " and ".join(_location(RuleMatch(other)) for other in sorted(before))
         answer = "answers" if len(before) == 1 else "answer"
         message = f"{others} {answer} everything that the rule matches; move the rule up or remove it"
-        return Flaw(FlawCode.SHADOWED_RULE, place, message, (shown,), self._replayed((shown,)))
+        return Flaw(FlawCode.SHADOWED_RULE, place, message, (shown,), self._answer_prompts((shown,)))
 
     # ---- sequences
 
-    def _entering(self, number: int, entry: MatchSubject) -> list[MatchSubject] | None:
+    def _prompts_to_enter(self, number: int, entry: MatchSubject) -> list[MatchSubject] | None:
         """Return a prompt, repeated until earlier rules reach their limits and its own rule answers."""
         for times in range(1, MAX_REPETITIONS + 1):
             prompts = [entry] * times
-            if self._played(prompts)[-1] == RuleMatch(number):
+            if self._match_prompts(prompts)[-1] == RuleMatch(number):
                 return prompts
         return None
 
-    def _sequence(self, number: int, rule: ScriptRule, prompts: list[MatchSubject]) -> Iterator[Flaw]:
+    def _sequence_flaws(self, number: int, rule: ScriptRule, prompts: list[MatchSubject]) -> Iterator[Flaw]:
         stalls = True
         for at, turn in enumerate(rule.turns):
             position = ScriptPosition(number, at)
@@ -186,9 +186,9 @@ class _Linter:
                 # The index stays 0 if the caller sends no history.
                 subject = find_prompt(turn.expect, (), answers=answers) or find_prompt(turn.expect, ())
                 if subject is None:
-                    yield self._unreachable(position, tuple(prompts), last=len(rule.turns) - 1)
+                    yield self._unreachable_flaw(position, tuple(prompts), last=len(rule.turns) - 1)
                     return
-                flaw = self._stalling(position, tuple(prompts), answers) if stalls else None
+                flaw = self._stalling_flaw(position, tuple(prompts), answers) if stalls else None
             except UndecidedError:
                 return
             if flaw is not None:
@@ -196,41 +196,52 @@ class _Linter:
                 yield flaw
             prompts.append(subject)
 
-    def _unreachable(self, position: ScriptPosition, prompts: tuple[MatchSubject, ...], last: int) -> Flaw:
+    def _unreachable_flaw(
+        self,
+        position: ScriptPosition,
+        prompts: tuple[MatchSubject, ...],
+        last: int,
+    ) -> Flaw:
         place = _location(RuleMatch(position.rule, position.turn))
         after = "" if position.turn == last else ", nor do the turns after it"
         message = (
             f"no prompt that follows the earlier ones matches expect, so the turn never answers{after}; "
             "correct expect"
         )
-        return Flaw(FlawCode.UNREACHABLE_TURN, place, message, prompts, self._replayed(prompts))
+        return Flaw(FlawCode.UNREACHABLE_TURN, place, message, prompts, self._answer_prompts(prompts))
 
-    def _stalling(
-        self, position: ScriptPosition, prompts: tuple[MatchSubject, ...], answers: int
+    def _stalling_flaw(
+        self,
+        position: ScriptPosition,
+        prompts: tuple[MatchSubject, ...],
+        answers: int,
     ) -> Flaw | None:
         """Return the flaw if a prompt can end the sequence at this turn without a way to continue."""
         place = _location(RuleMatch(position.rule, position.turn))
         expect = self._rules[position.rule].turns[position.turn].expect
-        unanswered = None if self._has_default else self._unanswered(prompts, expect, answers)
+        unanswered = None if self._has_default else self._find_unanswered_prompt(prompts, expect, answers)
         if unanswered is not None:
             message = (
                 "a prompt that the turn does not expect ends the sequence and may get no answer; "
                 "add a default_response or a rule for any prompt"
             )
             shown = (*prompts, unanswered)
-            return Flaw(FlawCode.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))
-        swallowed = self._swallowed(prompts, position.rule, expect, answers)
+            return Flaw(FlawCode.STALLING_SEQUENCE, place, message, shown, self._answer_prompts(shown))
+        swallowed = self._find_swallowed_prompt(prompts, position.rule, expect, answers)
         if swallowed is not None:
             message = (
                 f"an unexpected prompt enters {_location(RuleMatch(position.rule))} again, and the sequence "
                 "restarts each time; make the pattern of the rule narrower"
             )
             shown = (*prompts, swallowed)
-            return Flaw(FlawCode.STALLING_SEQUENCE, place, message, shown, self._replayed(shown))
+            return Flaw(FlawCode.STALLING_SEQUENCE, place, message, shown, self._answer_prompts(shown))
         return None
 
-    def _unanswered(
-        self, prompts: tuple[MatchSubject, ...], expect: Pattern, answers: int
+    def _find_unanswered_prompt(
+        self,
+        prompts: tuple[MatchSubject, ...],
+        expect: Pattern,
+        answers: int,
     ) -> MatchSubject | None:
         """Return a prompt that a turn does not expect and no other rule answers."""
         avoided = [expect]
@@ -238,13 +249,17 @@ class _Linter:
             subject = find_prompt(_ANY_PROMPT, avoided, answers=answers)
             if subject is None:
                 return None
-            answer = self._played((*prompts, subject))[-1]
+            answer = self._match_prompts((*prompts, subject))[-1]
             if answer is None:
                 return subject
             avoided.append(self._pattern(answer, avoided))
 
-    def _swallowed(
-        self, prompts: tuple[MatchSubject, ...], number: int, expect: Pattern, answers: int
+    def _find_swallowed_prompt(
+        self,
+        prompts: tuple[MatchSubject, ...],
+        number: int,
+        expect: Pattern,
+        answers: int,
     ) -> MatchSubject | None:
         """Return an unexpected prompt if every unexpected prompt enters the same rule again."""
         rule = self._rules[number]
@@ -258,9 +273,9 @@ class _Linter:
             if other.max_matches is None
         ]
         again = RuleMatch(number)
-        if any(way and self._played((*prompts, way))[-1] != again for way in ways_out):
+        if any(way and self._match_prompts((*prompts, way))[-1] != again for way in ways_out):
             return None
-        return unexpected if self._played((*prompts, unexpected))[-1] == again else None
+        return unexpected if self._match_prompts((*prompts, unexpected))[-1] == again else None
 
     def _pattern(self, answer: RuleMatch, avoided: Sequence[Pattern]) -> Pattern:
         pattern = self._rules[answer.rule].pattern
@@ -270,28 +285,28 @@ class _Linter:
 
     # ---- playing
 
-    def _answer(self, subject: MatchSubject, number: int) -> RuleMatch | None:
+    def _match_with_limits_used(self, subject: MatchSubject, number: int) -> RuleMatch | None:
         """Return the match if every limited rule but one is used up."""
         counts = {rule: limit for rule, limit in self._limited.items() if rule != number}
-        return self._script.advance(subject, None, counts).match
+        return self._script.match_prompt(subject, None, counts).match
 
-    def _played(self, prompts: Sequence[MatchSubject]) -> list[RuleMatch | None]:
+    def _match_prompts(self, prompts: Sequence[MatchSubject]) -> list[RuleMatch | None]:
         """Return the match of each prompt of a conversation, from its beginning."""
         counts: Counter[int] = Counter()
         position: ScriptPosition | None = None
         matches = []
         for subject in prompts:
-            advance = self._script.advance(subject, position, counts)
+            advance = self._script.match_prompt(subject, position, counts)
             position = advance.position
-            if advance.entered is not None:
-                counts[advance.entered] += 1
+            if advance.limited_rule is not None:
+                counts[advance.limited_rule] += 1
             matches.append(advance.match)
         return matches
 
-    def _replayed(self, prompts: Sequence[MatchSubject]) -> tuple[str | None, ...]:
+    def _answer_prompts(self, prompts: Sequence[MatchSubject]) -> tuple[str | None, ...]:
         """Return the answer of each prompt of a conversation, from its beginning."""
         default = "default_response" if self._has_default else None
-        return tuple(default if match is None else _location(match) for match in self._played(prompts))
+        return tuple(default if match is None else _location(match) for match in self._match_prompts(prompts))
 
 
 def _location(match: RuleMatch) -> str:
@@ -350,12 +365,12 @@ class NearMisses:
         Rules with fewer failed predicates are closer; ties are broken by similarity to the prompt.
         """
         ranked = sorted(
-            (len(failed), -candidate.likeness(subject), candidate.number, failed)
+            (len(failed), -candidate.similarity(subject), candidate.number, failed)
             for candidate in self._candidates
-            if (failed := tuple(candidate.failed(subject)))
+            if (failed := tuple(candidate.failed_predicates(subject)))
         )
         return [
-            NearMiss(f"responses[{number}]", failed, self._candidates[number].example(subject))
+            NearMiss(f"responses[{number}]", failed, self._candidates[number].make_example(subject))
             for _, _, number, failed in ranked[:count]
         ]
 
@@ -365,7 +380,7 @@ class _Candidate:
         self.number = number
         self._pattern = rule.pattern
 
-    def failed(self, subject: MatchSubject) -> Iterator[str]:
+    def failed_predicates(self, subject: MatchSubject) -> Iterator[str]:
         """Yield each predicate that does not hold."""
         pattern = self._pattern
         if not _holds(pattern.text, subject.text):
@@ -382,23 +397,26 @@ class _Candidate:
             wanted = f"{low}" if low == high else f"between {low} and {high}"
             yield f"message_index is {subject.message_index}, not {wanted}"
 
-    def likeness(self, subject: MatchSubject) -> float:
+    def similarity(self, subject: MatchSubject) -> float:
         """Return the similarity of the prompt to the pattern, from 0 to 1."""
-        wanted = fold(self._example or "")
+        wanted = fold(self._make_text_example or "")
         if not wanted:
             return 0.0
         given = fold(_to_unicode(subject.text))[:MAX_COMPARED_CHARACTERS]
         blocks = SequenceMatcher(
-            None, wanted[:MAX_COMPARED_CHARACTERS], given, autojunk=False
+            None,
+            wanted[:MAX_COMPARED_CHARACTERS],
+            given,
+            autojunk=False,
         ).get_matching_blocks()
         return sum(block.size for block in blocks) / len(wanted)
 
-    def example(self, subject: MatchSubject) -> str | None:
+    def make_example(self, subject: MatchSubject) -> str | None:
         """Return a prompt that the prompt pattern matches, if the prompt is the failed predicate."""
-        return None if _holds(self._pattern.text, subject.text) else self._example
+        return None if _holds(self._pattern.text, subject.text) else self._make_text_example
 
     @cached_property
-    def _example(self) -> str | None:
+    def _make_text_example(self) -> str | None:
         text = self._pattern.text
         if text.kind in {TextKind.EXACT, TextKind.CONTAINS}:
             return text.text
@@ -411,7 +429,7 @@ class _Candidate:
 
 def _holds(pattern: TextPattern, text: str) -> bool:
     text = _to_unicode(text)
-    return _prepare_text(pattern).holds(text, fold(text))
+    return _prepare_text(pattern).matches(text, fold(text))
 
 
 def _to_unicode(text: str) -> str:

@@ -66,12 +66,12 @@ class Bill:
 
 def bill_request(model: SimModel, usage: BilledUsage, at: float) -> Bill:
     """Return the bill of a request that arrived at `at`, in seconds since 1970."""
-    price = model.price(usage.input, at)
+    price = model.price_for(usage.input, at)
     if price is None:
         return Bill()
     items = [
         ("input", usage.fresh, price.input),
-        ("cache_read", usage.read, price.read),
+        ("cache_read", usage.read_variable, price.read_variable),
         *(
             (f"cache_write_{ttl}", count, price.written.get(ttl, price.input))
             for ttl, count in usage.written.items()
@@ -83,7 +83,7 @@ def bill_request(model: SimModel, usage: BilledUsage, at: float) -> Bill:
 
 def bill_storage(model: SimModel, tokens: int, seconds: float, at: float) -> Bill:
     """Return the storage cost of an explicit cache, rounded up; a negative time is a refund."""
-    price = model.price(tokens, at)
+    price = model.price_for(tokens, at)
     if price is None:
         return Bill()
     microseconds = round(seconds * 1_000_000)
@@ -137,12 +137,12 @@ class UsageLedger:
         usage = BilledUsage(**row.get("usage", {}))
         return UsageAccount(key, model, row.get("requests", 0), usage, row.get("amount", 0))
 
-    def add(self, key: str, model: str, usage: BilledUsage, charged: Bill) -> None:
+    def add_request(self, key: str, model: str, usage: BilledUsage, charged: Bill) -> None:
         """Add an answered request."""
         known = self.account(key, model)
         self._put(replace(known, requests=known.requests + 1, usage=_add_usage(known.usage, usage)), charged)
 
-    def charge(self, key: str, model: str, charged: Bill) -> None:
+    def add_charge(self, key: str, model: str, charged: Bill) -> None:
         """Add a cost without an answer."""
         self._put(self.account(key, model), charged)
 
@@ -161,7 +161,7 @@ def _add_usage(one: BilledUsage, other: BilledUsage) -> BilledUsage:
         written[ttl] = written.get(ttl, 0) + tokens
     return BilledUsage(
         fresh=one.fresh + other.fresh,
-        read=one.read + other.read,
+        read_variable=one.read_variable + other.read_variable,
         written=written,
         output=one.output + other.output,
         reasoning=one.reasoning + other.reasoning,
@@ -188,15 +188,15 @@ class Meter:
         self._caches = SimPromptCaches(tables["cache"], tables["cachedContents"])
         self.ledger = UsageLedger(tables["bills"])
 
-    def reload(self, scenario: Script) -> None:
+    def apply_limits(self, scenario: Script) -> None:
         """Apply the limits of another script; usage is preserved."""
-        self._limits.change(scenario.limits)
+        self._limits.replace_limits(scenario.limits)
 
-    def begin(self, request: SimRequest, now: float) -> AdmittedRequest:
+    def admit(self, request: SimRequest, now: float) -> AdmittedRequest:
         """Admit a request.
 
         Args:
-            request: the request; `Metered.finished` or `Metered.abandoned` must follow.
+            request: the request; `AdmittedRequest.finished` or `AdmittedRequest.abandoned` must follow.
             now: the time of the request, in seconds since 1970.
 
         Raises:
@@ -205,15 +205,15 @@ class Meter:
         model = load_models().find(request.model, request.api)
         _check_size(model, request)
         key = fingerprint(request.key)
-        visit = self._caches.visit(model, key, request.prompt, now)
-        reserved = BilledUsage(visit.fresh, visit.read, visit.written, request.max_tokens or 0)
+        visit = self._caches.begin_visit(model, key, request.prompt, now)
+        reserved = BilledUsage(visit.fresh, visit.read_variable, visit.written, request.max_tokens or 0)
         admission = self._limits.admit(key, request.model, reserved, now)
-        visit.accepted()
+        visit.on_accepted()
         return AdmittedRequest(model, key, visit, admission, self.ledger, now)
 
-    def allowance(self, request: SimRequest, now: float) -> RateAllowance | None:
+    def remaining_limits(self, request: SimRequest, now: float) -> RateAllowance | None:
         """Return the remaining limits for a rejected request; None without limits."""
-        return self._limits.allowance(fingerprint(request.key), request.model, now)
+        return self._limits.remaining_limits(fingerprint(request.key), request.model, now)
 
 
 class AdmittedRequest:
@@ -250,7 +250,11 @@ class AdmittedRequest:
         """
         visit = self._visit
         self._usage = BilledUsage(
-            visit.fresh, visit.read, dict(visit.written), output_tokens, reasoning_tokens
+            visit.fresh,
+            visit.read_variable,
+            dict(visit.written),
+            output_tokens,
+            reasoning_tokens,
         )
         return self._usage
 
@@ -259,17 +263,17 @@ class AdmittedRequest:
         """The cost of the usage known so far."""
         return bill_request(self.model, self._usage, self._begun)
 
-    def allowance(self, now: float) -> RateAllowance | None:
+    def remaining_limits(self, now: float) -> RateAllowance | None:
         """Return the remaining limits; None without limits."""
-        return self._admission.allowance(now)
+        return self._admission.remaining_limits(now)
 
-    def started(self, now: float) -> None:  # noqa: ARG002 every step is told when it is
+    def on_started(self, now: float) -> None:  # noqa: ARG002 every step is told when it is
         """Handle the first byte of the answer."""
         if not self._started:
             self._started = True
-            self._visit.started()
+            self._visit.on_started()
 
-    def finished(self, now: float, answer: Sequence[SimBlock] = ()) -> None:
+    def on_finished(self, now: float, answer: Sequence[SimBlock] = ()) -> None:
         """Handle the end of the answer.
 
         Args:
@@ -277,11 +281,11 @@ class AdmittedRequest:
             answer: the answer as blocks of a prompt that repeats it; without them the answer is not cached,
                 although some providers cache answers.
         """
-        self.started(now)
+        self.on_started(now)
         if self._close(now):
-            self._visit.finished(now, answer)
+            self._visit.on_finished(now, answer)
 
-    def abandoned(self, now: float | None = None) -> None:
+    def on_abandoned(self, now: float | None = None) -> None:
         """Handle an answer that failed or lost its reader.
 
         An answer that has started is paid for, to the extent that its usage is known; one that has not
@@ -297,7 +301,7 @@ class AdmittedRequest:
         self._ended = True
         self._admission.settle(self._usage, now)
         if self._started:
-            self._ledger.add(self._key, self.model.name, self._usage, self.bill)
+            self._ledger.add_request(self._key, self.model.name, self._usage, self.bill)
         return True
 
 
@@ -310,7 +314,7 @@ def _check_size(model: SimModel, request: SimRequest) -> None:
             raise _too_long_error(f"prompt is too long: {tokens} tokens > {most} maximum")
         case Api.GEMINI:
             raise _too_long_error(
-                f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
+                f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most}).",
             )
         case _:
             raise _too_long_error(

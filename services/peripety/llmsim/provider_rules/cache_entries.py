@@ -58,27 +58,27 @@ class PromptPrefixes:
             for section in CacheSection:
                 _update_hash(self._root, self._settings.pop(section, b""))
 
-    def ends(self) -> list[PromptPrefix]:
+    def block_ends(self) -> list[PromptPrefix]:
         """Return the prefixes that end with a block, one per block."""
-        return list(self._cuts(None, self._blocks))
+        return list(self._prefixes(None, self._blocks))
 
-    def steps(self, every: int) -> Iterator[PromptPrefix]:
+    def at_steps(self, every: int) -> Iterator[PromptPrefix]:
         """Yield the prefixes whose length is a multiple of a number of tokens, inside blocks too.
 
         Inside a block, a token is four bytes of its content.
         """
-        return (cut for cut in self._cuts(every, self._blocks) if cut.tokens % every == 0 and cut.tokens)
+        return (cut for cut in self._prefixes(every, self._blocks) if cut.tokens % every == 0 and cut.tokens)
 
-    def all(self, every: int) -> list[PromptPrefix]:
+    def all_prefixes(self, every: int) -> list[PromptPrefix]:
         """Return the prefixes of `ends` and `steps`, shortest first."""
-        return list(self._cuts(every, self._blocks))
+        return list(self._prefixes(every, self._blocks))
 
-    def extended(self, blocks: Iterable[SimBlock]) -> str:
+    def key_with_blocks(self, blocks: Iterable[SimBlock]) -> str:
         """Return the key of the whole prompt followed by more blocks."""
-        *_, last = self._cuts(None, (*self._blocks, *blocks))
+        *_, last = self._prefixes(None, (*self._blocks, *blocks))
         return last.key
 
-    def _cuts(self, every: int | None, blocks: Iterable[SimBlock]) -> Iterator[PromptPrefix]:
+    def _prefixes(self, every: int | None, blocks: Iterable[SimBlock]) -> Iterator[PromptPrefix]:
         running = self._root.copy()
         done = 0
         section: CacheSection | None = None
@@ -128,7 +128,7 @@ class SimCacheEntries:
     def __init__(self, table: StateTable) -> None:
         self._table = table
 
-    def life(self, key: str, now: float) -> int | None:
+    def lifetime(self, key: str, now: float) -> int | None:
         """Return the lifetime after each use in seconds; None if the entry does not exist or has expired."""
         row = self._table.get(key)
         if row is None:
@@ -136,21 +136,21 @@ class SimCacheEntries:
         expires, seconds = row
         return seconds if now < expires else None
 
-    def keep(self, entry: SimCacheEntry, since: float) -> None:
+    def store(self, entry: SimCacheEntry, since: float) -> None:
         """Store an entry from a time on; an entry that expires later is left unchanged."""
         expires = since + entry.seconds
         row = self._table.get(entry.key)
         if row is None or row[0] < expires:
             self._table.put(entry.key, [expires, entry.seconds])
 
-    def requests(self, kind: str, now: float) -> int:
+    def request_count(self, kind: str, now: float) -> int:
         """Return the number of requests of a kind in this minute."""
         row = self._table.get(COUNT_PREFIX + kind)
         return row[1] if row and row[0] == now // MINUTE else 0
 
-    def count(self, kind: str, now: float) -> None:
+    def count_request(self, kind: str, now: float) -> None:
         """Count a request of a kind."""
-        self._table.put(COUNT_PREFIX + kind, [now // MINUTE, self.requests(kind, now) + 1])
+        self._table.put(COUNT_PREFIX + kind, [now // MINUTE, self.request_count(kind, now) + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,9 @@ class CacheFindings:
         counted: the kind of prompt whose requests are counted.
     """
 
-    read: int = 0
+    read_variable: int = 0
     written: Mapping[str, int] = field(default_factory=dict)
-    used: tuple[SimCacheEntry, ...] = ()
+    get_usage: tuple[SimCacheEntry, ...] = ()
     at_start: tuple[SimCacheEntry, ...] = ()
     at_end: tuple[SimCacheEntry, ...] = ()
     after_answer: Callable[[Sequence[SimBlock]], SimCacheEntry] | None = None
@@ -186,26 +186,26 @@ class SimCacheVisit:
     """
 
     def __init__(self, entries: SimCacheEntries, findings: CacheFindings, tokens: int, now: float) -> None:
-        self.read = findings.read
+        self.read_variable = findings.read_variable
         self.written = dict(findings.written)
-        self.fresh = tokens - self.read - sum(self.written.values())
+        self.fresh = tokens - self.read_variable - sum(self.written.values())
         self._entries = entries
         self._findings = findings
         self._begun = now
 
-    def accepted(self) -> None:
+    def on_accepted(self) -> None:
         """Mark the entries that are read as used."""
-        for entry in self._findings.used:
-            self._entries.keep(entry, self._begun)
+        for entry in self._findings.get_usage:
+            self._entries.store(entry, self._begun)
         if self._findings.counted:
-            self._entries.count(self._findings.counted, self._begun)
+            self._entries.count_request(self._findings.counted, self._begun)
 
-    def started(self) -> None:
+    def on_started(self) -> None:
         """Store the entries that become visible with the first byte of the answer."""
         for entry in self._findings.at_start:
-            self._entries.keep(entry, self._begun)
+            self._entries.store(entry, self._begun)
 
-    def finished(self, now: float, answer: Sequence[SimBlock] = ()) -> None:
+    def on_finished(self, now: float, answer: Sequence[SimBlock] = ()) -> None:
         """Store the entries that become visible with the end of the answer.
 
         Args:
@@ -216,4 +216,4 @@ class SimCacheVisit:
         if answer and self._findings.after_answer:
             kept.append(self._findings.after_answer(answer))
         for entry in kept:
-            self._entries.keep(entry, now)
+            self._entries.store(entry, now)

@@ -85,9 +85,9 @@ class RateLimits:
     def __init__(self, limits: Sequence[RateLimit], table: StateTable) -> None:
         self._limits = tuple(limits)
         self._table = table
-        self._under_way: Counter[str] = Counter()
+        self._active_requests: Counter[str] = Counter()
 
-    def change(self, limits: Sequence[RateLimit]) -> None:
+    def replace_limits(self, limits: Sequence[RateLimit]) -> None:
         """Replace the limits; usage under a limit with the same model glob is preserved."""
         self._limits = tuple(limits)
 
@@ -106,28 +106,28 @@ class RateLimits:
         Raises:
             ApiError: the request exceeds a limit; with a retry delay if waiting helps.
         """
-        limit = self._holding(model)
+        limit = self._limit_for(model)
         if limit is None:
             return RateAdmission(None, BilledUsage(), Counter())
         buckets = self._buckets(key, limit)
-        if limit.concurrency is not None and self._under_way[buckets.name] >= limit.concurrency:
+        if limit.concurrency is not None and self._active_requests[buckets.name] >= limit.concurrency:
             raise ApiError(
                 ApiErrorKind.RATE_LIMIT,
                 f"Rate limit reached for {model} on concurrent requests: Limit {limit.concurrency}. "
                 "Please try again when one of them has ended.",
             )
         wanted = _counted_usage(usage) | {_REQUESTS: 1}
-        buckets.refuse(model, wanted | {_OUTPUT: 1}, now)
-        buckets.take(wanted | {_OUTPUT: 0}, now)
-        self._under_way[buckets.name] += 1
-        return RateAdmission(buckets, usage, self._under_way)
+        buckets.raise_if_exceeded(model, wanted | {_OUTPUT: 1}, now)
+        buckets.deduct(wanted | {_OUTPUT: 0}, now)
+        self._active_requests[buckets.name] += 1
+        return RateAdmission(buckets, usage, self._active_requests)
 
-    def allowance(self, key: str, model: str, now: float) -> RateAllowance | None:
+    def remaining_limits(self, key: str, model: str, now: float) -> RateAllowance | None:
         """Return the remaining limits of a key for a model; None without limits."""
-        limit = self._holding(model)
-        return None if limit is None else self._buckets(key, limit).allowance(now)
+        limit = self._limit_for(model)
+        return None if limit is None else self._buckets(key, limit).remaining_limits(now)
 
-    def _holding(self, model: str) -> RateLimit | None:
+    def _limit_for(self, model: str) -> RateLimit | None:
         return next((limit for limit in self._limits if fnmatchcase(model, limit.models)), None)
 
     def _buckets(self, key: str, limit: RateLimit) -> _Buckets:
@@ -152,14 +152,14 @@ class RateAdmission:
         owed = {
             dimension: amount - reserved[dimension] for dimension, amount in _counted_usage(usage).items()
         }
-        self._buckets.take(owed, now)
+        self._buckets.deduct(owed, now)
         self._under_way[self._buckets.name] -= 1
         if not self._under_way[self._buckets.name]:
             del self._under_way[self._buckets.name]
 
-    def allowance(self, now: float) -> RateAllowance | None:
+    def remaining_limits(self, now: float) -> RateAllowance | None:
         """Return the remaining limits; None without limits."""
-        return None if self._buckets is None else self._buckets.allowance(now)
+        return None if self._buckets is None else self._buckets.remaining_limits(now)
 
 
 class _Buckets:
@@ -176,13 +176,13 @@ class _Buckets:
         self._sizes = _bucket_sizes(limit)
         self._table = table
 
-    def refuse(self, model: str, wanted: Mapping[str, int], now: float) -> None:
+    def raise_if_exceeded(self, model: str, wanted: Mapping[str, int], now: float) -> None:
         """Raise an error if the buckets do not hold enough.
 
         Raises:
             ApiError: the request exceeds a limit.
         """
-        _, levels = self._state(now)
+        _, levels = self._current_levels(now)
         waits: dict[str, int] = {}
         for dimension, size in self._sizes.items():
             amount = wanted[dimension]
@@ -209,23 +209,23 @@ class _Buckets:
                 retry=RetryHint(seconds),
             )
 
-    def take(self, amounts: Mapping[str, int], now: float) -> None:
+    def deduct(self, amounts: Mapping[str, int], now: float) -> None:
         """Deduct amounts from the buckets; negative amounts are refunds."""
-        at, levels = self._state(now)
+        at, levels = self._current_levels(now)
         left = {
             dimension: level - amounts.get(dimension, 0) * UNITS_PER_TOKEN
             for dimension, level in levels.items()
         }
         self._table.put(self.name, {"at": at, "levels": left})
 
-    def allowance(self, now: float) -> RateAllowance:
+    def remaining_limits(self, now: float) -> RateAllowance:
         """Return the remaining limits."""
-        _, levels = self._state(now)
+        _, levels = self._current_levels(now)
         return RateAllowance(
-            **{name: _bucket_state(size, levels[name]) for name, size in self._sizes.items()}
+            **{name: _bucket_state(size, levels[name]) for name, size in self._sizes.items()},
         )
 
-    def _state(self, now: float) -> tuple[int, dict[str, int]]:
+    def _current_levels(self, now: float) -> tuple[int, dict[str, int]]:
         """Return the time, which never decreases, and the level of each bucket."""
         row = self._table.get(self.name)
         at = round(now * MICROSECONDS)
@@ -234,7 +234,8 @@ class _Buckets:
         at, passed = max(at, row["at"]), max(0, at - row["at"])
         return at, {
             dimension: min(
-                size * UNITS_PER_TOKEN, row["levels"].get(dimension, size * UNITS_PER_TOKEN) + passed * size
+                size * UNITS_PER_TOKEN,
+                row["levels"].get(dimension, size * UNITS_PER_TOKEN) + passed * size,
             )
             for dimension, size in self._sizes.items()
         }
@@ -255,12 +256,14 @@ def _counted_usage(usage: BilledUsage) -> dict[str, int]:
     """Return the usage per dimension; input read from the cache is not limited."""
     return {
         _TOKENS: usage.input + usage.output,
-        _INPUT: usage.input - usage.read,
+        _INPUT: usage.input - usage.read_variable,
         _OUTPUT: usage.output,
     }
 
 
 def _bucket_state(size: int, level: int) -> BucketState:
     return BucketState(
-        size, max(0, level // UNITS_PER_TOKEN), -((level - size * UNITS_PER_TOKEN) // size) / MICROSECONDS
+        size,
+        max(0, level // UNITS_PER_TOKEN),
+        -((level - size * UNITS_PER_TOKEN) // size) / MICROSECONDS,
     )

@@ -111,7 +111,7 @@ class PeakHours:
     weekdays: tuple[int, ...]
     hours: tuple[tuple[int, int], ...]
 
-    def holds(self, at: datetime) -> bool:
+    def is_peak(self, at: datetime) -> bool:
         """Return True at peak time."""
         return at.weekday() in self.weekdays and any(begin <= at.hour < end for begin, end in self.hours)
 
@@ -133,7 +133,7 @@ class SimPrice:
 
     input: int
     output: int
-    read: int
+    read_variable: int
     written: Mapping[str, int] = field(default_factory=dict)
     hour: int = 0
     effective_from: float = float("-inf")
@@ -169,7 +169,7 @@ class SimModel:
     prices: tuple[SimPrice, ...] = ()
     peak: PeakHours | None = None
 
-    def price(self, prompt_tokens: int, at: float) -> SimPrice | None:
+    def price_for(self, prompt_tokens: int, at: float) -> SimPrice | None:
         """Return the price of a request.
 
         Args:
@@ -182,7 +182,7 @@ class SimModel:
             (price.effective_from for price in self.prices if price.effective_from <= at),
             default=min(price.effective_from for price in self.prices),
         )
-        peak = self.peak is not None and self.peak.holds(datetime.fromtimestamp(at, UTC))
+        peak = self.peak is not None and self.peak.is_peak(datetime.fromtimestamp(at, UTC))
         fitting = [
             price
             for price in self.prices
@@ -199,29 +199,29 @@ class SimModels:
     """
 
     def __init__(self, cards: tuple[SimModel, ...]) -> None:
-        self._cards = cards
+        self._models = cards
         # Callers choose the names, so the cache is bounded.
-        self._found = lru_cache(MAX_CACHED_NAMES)(self._search)
+        self._cached_models = lru_cache(MAX_CACHED_NAMES)(self._search)
 
     def find(self, name: str, api: Api) -> SimModel:
         """Return the data of a model; any name is valid."""
-        return self._found(name, api)
+        return self._cached_models(name, api)
 
-    def of(self, api: Api) -> tuple[SimModel, ...]:
+    def models_of(self, api: Api) -> tuple[SimModel, ...]:
         """Return the models that an API lists."""
         return tuple(
             replace(card, name=name)
-            for card in self._cards
+            for card in self._models
             for name in card.names
             if api in card.apis and not _is_glob(name)
         )
 
     def _search(self, name: str, api: Api) -> SimModel:
-        for card in self._cards:
+        for card in self._models:
             if api in card.apis and any(fnmatchcase(name, glob) for glob in card.names):
                 return replace(card, name=name)
         raise LookupError(
-            f"no model data for {api} matches {name!r}: the last entry of an API must match every name"
+            f"no model data for {api} matches {name!r}: the last entry of an API must match every name",
         )
 
 
@@ -244,7 +244,9 @@ def _parse_rules(family: str, values: Mapping[str, Any]) -> SimCacheRules:
 
 
 def _parse_model(
-    values: dict[str, Any], rules: Mapping[str, SimCacheRules], peaks: Mapping[str, PeakHours]
+    values: dict[str, Any],
+    rules: Mapping[str, SimCacheRules],
+    peaks: Mapping[str, PeakHours],
 ) -> SimModel:
     values = dict(values)
     own = dict(values.pop("cache"))
@@ -272,7 +274,8 @@ def _parse_price(row: dict[str, Any], writes: Mapping[str, Decimal]) -> SimPrice
     money = {name: row.pop(name) for name in ("input", "output", "read", "hour") if name in row}
     written = {ttl: _to_pico_dollars(money["input"] * factor) for ttl, factor in writes.items()}
     return SimPrice(
-        **row | {name: _to_pico_dollars(dollars) for name, dollars in money.items()}, written=written
+        **row | {name: _to_pico_dollars(dollars) for name, dollars in money.items()},
+        written=written,
     )
 
 
@@ -280,7 +283,7 @@ def _to_pico_dollars(dollars_per_million: Decimal | int) -> int:
     pico = Decimal(dollars_per_million) * PICO_PER_TOKEN
     if pico != int(pico):
         raise ValueError(
-            f"${dollars_per_million} per million tokens is not a whole number of pico-dollars per token"
+            f"${dollars_per_million} per million tokens is not a whole number of pico-dollars per token",
         )
     return int(pico)
 

@@ -49,14 +49,18 @@ class PlacedBreakpoint(NamedTuple):
 
 
 def lookup_anthropic(
-    rules: SimCacheRules, entries: SimCacheEntries, prefixes: PromptPrefixes, prompt: SimPrompt, now: float
+    rules: SimCacheRules,
+    entries: SimCacheEntries,
+    prefixes: PromptPrefixes,
+    prompt: SimPrompt,
+    now: float,
 ) -> CacheFindings:
     """Return the cache findings for the breakpoints of a prompt.
 
     Raises:
         ApiError: the breakpoints are not valid.
     """
-    cuts = prefixes.ends()
+    cuts = prefixes.block_ends()
     breakpoints = [
         mark for mark in _find_breakpoints(rules, prompt.blocks) if cuts[mark.block].tokens >= rules.minimum
     ]
@@ -68,7 +72,7 @@ def lookup_anthropic(
         for block in range(mark.block, -1, -1):
             if positions[block] <= nearest:
                 break
-            life = entries.life(cuts[block].key, now)
+            life = entries.lifetime(cuts[block].key, now)
             if life is not None:
                 used.append(SimCacheEntry(cuts[block].key, life))
                 hit = block  # a later breakpoint never finds a shorter prefix
@@ -83,7 +87,7 @@ def lookup_anthropic(
                 written[mark.ttl] = written.get(mark.ttl, 0) + cut.tokens - reached
                 reached = cut.tokens
             kept.append(SimCacheEntry(cut.key, rules.ttls[mark.ttl]))
-    return CacheFindings(read=read, written=written, used=tuple(used), at_start=tuple(kept))
+    return CacheFindings(read_variable=read, written=written, get_usage=tuple(used), at_start=tuple(kept))
 
 
 def _find_breakpoints(rules: SimCacheRules, blocks: Sequence[SimBlock]) -> list[PlacedBreakpoint]:
@@ -93,7 +97,7 @@ def _find_breakpoints(rules: SimCacheRules, blocks: Sequence[SimBlock]) -> list[
     ]
     if len(marks) > rules.breakpoints:
         raise _invalid_breakpoint(
-            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. Found {len(marks)}."
+            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. Found {len(marks)}.",
         )
     for before, after in pairwise(marks):
         if rules.ttls[after.ttl] > rules.ttls[before.ttl]:
@@ -187,13 +191,13 @@ class CachedContents:
             raise ApiError(ApiErrorKind.PERMISSION, "CachedContent not found (or permission denied)")
         return CachedContent(**row)
 
-    def of(self, owner: str, now: float) -> list[CachedContent]:
+    def list_for_owner(self, owner: str, now: float) -> list[CachedContent]:
         """Return the contents of a key, latest first."""
         rows = [CachedContent(**self._table.get(name)) for name in list(self._table)]
         mine = [content for content in rows if content.owner == owner and now < content.expires]
         return sorted(mine, key=lambda content: (-content.created, content.name))
 
-    def extend(self, name: str, owner: str, now: float, *, expires: float) -> CachedContent:
+    def set_expiry(self, name: str, owner: str, now: float, *, expires: float) -> CachedContent:
         """Change the expiry time of contents.
 
         Raises:
@@ -218,24 +222,27 @@ SEEN_PREFIX = "seen "
 
 
 def lookup_deepseek(
-    rules: SimCacheRules, entries: SimCacheEntries, prefixes: PromptPrefixes, now: float
+    rules: SimCacheRules,
+    entries: SimCacheEntries,
+    prefixes: PromptPrefixes,
+    now: float,
 ) -> CacheFindings:
     """Return the cache findings of a prompt: the longest unit that is a prefix of it."""
     seconds = rules.ttls[rules.default_ttl]
-    cuts = prefixes.all(rules.step)
-    hit = next((cut for cut in reversed(cuts) if entries.life(cut.key, now)), None)
-    common = next((cut for cut in reversed(cuts) if entries.life(SEEN_PREFIX + cut.key, now)), None)
+    cuts = prefixes.all_prefixes(rules.step)
+    hit = next((cut for cut in reversed(cuts) if entries.lifetime(cut.key, now)), None)
+    common = next((cut for cut in reversed(cuts) if entries.lifetime(SEEN_PREFIX + cut.key, now)), None)
     units = {cuts[-1].key} if cuts else set()
     units.update(cut.key for cut in cuts if cut.tokens % rules.interval == 0 and cut.tokens)
     if common:
         units.add(common.key)
 
     def after(answer: Sequence[SimBlock]) -> SimCacheEntry:
-        return SimCacheEntry(prefixes.extended(answer), seconds)
+        return SimCacheEntry(prefixes.key_with_blocks(answer), seconds)
 
     return CacheFindings(
-        read=hit.tokens if hit else 0,
-        used=(SimCacheEntry(hit.key, seconds),) if hit else (),
+        read_variable=hit.tokens if hit else 0,
+        get_usage=(SimCacheEntry(hit.key, seconds),) if hit else (),
         at_end=(
             *(SimCacheEntry(key, seconds) for key in sorted(units)),
             *(SimCacheEntry(SEEN_PREFIX + cut.key, seconds) for cut in cuts),
@@ -245,7 +252,11 @@ def lookup_deepseek(
 
 
 def lookup_openai(
-    rules: SimCacheRules, entries: SimCacheEntries, prefixes: PromptPrefixes, prompt: SimPrompt, now: float
+    rules: SimCacheRules,
+    entries: SimCacheEntries,
+    prefixes: PromptPrefixes,
+    prompt: SimPrompt,
+    now: float,
 ) -> CacheFindings:
     """Return the cache findings at the breakpoints of a prompt.
 
@@ -262,7 +273,7 @@ def lookup_openai(
     ]
     if prompt.tokens < rules.minimum:
         return CacheFindings()
-    cuts = prefixes.ends()
+    cuts = prefixes.block_ends()
     if options.get("mode", "implicit") == "explicit":
         writing = explicit[-rules.breakpoints :]
         looked_up = {number for number, _ in explicit}
@@ -283,7 +294,7 @@ def lookup_openai(
     read, hit = 0, -1
     used: list[SimCacheEntry] = []
     for cut in reversed(candidates):
-        life = entries.life(cut.key, now)
+        life = entries.lifetime(cut.key, now)
         if life is not None:
             read, hit = cut.tokens, cut.block
             used.append(SimCacheEntry(cut.key, life))
@@ -298,7 +309,7 @@ def lookup_openai(
                 written[ttl] = written.get(ttl, 0) + cut.tokens - reached
                 reached = cut.tokens
             kept.append(SimCacheEntry(cut.key, rules.ttls[ttl]))
-    return CacheFindings(read=read, written=written, used=tuple(used), at_end=(*used, *kept))
+    return CacheFindings(read_variable=read, written=written, get_usage=tuple(used), at_end=(*used, *kept))
 
 
 def _read_options(rules: SimCacheRules, prompt: SimPrompt) -> dict[str, Any]:
@@ -325,15 +336,22 @@ def _check_ttl(rules: SimCacheRules, ttl: str, block: int | None) -> str:
 
 
 def lookup_stepped(
-    rules: SimCacheRules, entries: SimCacheEntries, prefixes: PromptPrefixes, ttl: str, now: float
+    rules: SimCacheRules,
+    entries: SimCacheEntries,
+    prefixes: PromptPrefixes,
+    ttl: str,
+    now: float,
 ) -> CacheFindings:
     """Return the cache findings of a prompt: its longest prefix, in whole steps, of any earlier prompt."""
-    cuts = [cut for cut in prefixes.steps(rules.step) if cut.tokens >= rules.minimum]
-    found = next((number for number in range(len(cuts), 0, -1) if entries.life(cuts[number - 1].key, now)), 0)
+    cuts = [cut for cut in prefixes.at_steps(rules.step) if cut.tokens >= rules.minimum]
+    found = next(
+        (number for number in range(len(cuts), 0, -1) if entries.lifetime(cuts[number - 1].key, now)),
+        0,
+    )
     seconds = rules.ttls[ttl]
     return CacheFindings(
-        read=cuts[found - 1].tokens if found else 0,
-        used=tuple(SimCacheEntry(cut.key, seconds) for cut in cuts[:found]),
+        read_variable=cuts[found - 1].tokens if found else 0,
+        get_usage=tuple(SimCacheEntry(cut.key, seconds) for cut in cuts[:found]),
         at_end=tuple(SimCacheEntry(cut.key, seconds) for cut in cuts),
     )
 
@@ -354,7 +372,7 @@ class SimPromptCaches:
         self._entries = SimCacheEntries(table)
         self._contents = CachedContents(contents)
 
-    def visit(self, model: SimModel, scope: str, prompt: SimPrompt, now: float) -> SimCacheVisit:
+    def begin_visit(self, model: SimModel, scope: str, prompt: SimPrompt, now: float) -> SimCacheVisit:
         """Look up a prompt. Nothing changes before the callbacks of the visit.
 
         Args:
@@ -368,12 +386,12 @@ class SimPromptCaches:
         """
         name = prompt.controls.get("cachedContent")
         if name is None:
-            findings = self._look(model, scope, prompt, now)
+            findings = self._lookup(model, scope, prompt, now)
         else:
-            findings = self._explicit(model, scope, name, prompt.tokens, now)
+            findings = self._lookup_explicit(model, scope, name, prompt.tokens, now)
         return SimCacheVisit(self._entries, findings, prompt.tokens, now)
 
-    def _look(self, model: SimModel, scope: str, prompt: SimPrompt, now: float) -> CacheFindings:
+    def _lookup(self, model: SimModel, scope: str, prompt: SimPrompt, now: float) -> CacheFindings:
         rules, entries = model.cache, self._entries
         whose = (rules.family, model.name, scope)
         match rules.family:
@@ -382,19 +400,30 @@ class SimPromptCaches:
             case CacheFamily.OPENAI_BREAKPOINTS:
                 return lookup_openai(rules, entries, PromptPrefixes(whose, prompt, whole=True), prompt, now)
             case CacheFamily.OPENAI_AUTOMATIC:
-                return self._automatic(rules, whose, prompt, now)
+                return self._lookup_automatic(rules, whose, prompt, now)
             case CacheFamily.DEEPSEEK:
                 user = str(prompt.controls.get("user_id") or "")
                 prefixes = PromptPrefixes((*whose, user), prompt, whole=True)
                 return lookup_deepseek(rules, entries, prefixes, now)
             case CacheFamily.GEMINI:
                 return lookup_stepped(
-                    rules, entries, PromptPrefixes(whose, prompt, whole=True), rules.default_ttl, now
+                    rules,
+                    entries,
+                    PromptPrefixes(whose, prompt, whole=True),
+                    rules.default_ttl,
+                    now,
                 )
             case CacheFamily.NONE:
                 return CacheFindings()
 
-    def _explicit(self, model: SimModel, scope: str, name: str, tokens: int, now: float) -> CacheFindings:
+    def _lookup_explicit(
+        self,
+        model: SimModel,
+        scope: str,
+        name: str,
+        tokens: int,
+        now: float,
+    ) -> CacheFindings:
         """Look up a Gemini prompt that starts with stored contents."""
         content = self._contents.get(name, scope, now)
         if content.model != model.name:
@@ -403,10 +432,14 @@ class SimPromptCaches:
                 f"(models/{content.model}) has to be the same."
             )
             raise ApiError(ApiErrorKind.INVALID_REQUEST, message, param="cachedContent")
-        return CacheFindings(read=min(content.tokens, tokens))
+        return CacheFindings(read_variable=min(content.tokens, tokens))
 
-    def _automatic(
-        self, rules: SimCacheRules, whose: tuple[str, ...], prompt: SimPrompt, now: float
+    def _lookup_automatic(
+        self,
+        rules: SimCacheRules,
+        whose: tuple[str, ...],
+        prompt: SimPrompt,
+        now: float,
     ) -> CacheFindings:
         """Look up a prompt for OpenAI models before GPT-5.6, on the machine of its kind."""
         retention = str(prompt.controls.get("prompt_cache_retention"))
@@ -414,7 +447,7 @@ class SimPromptCaches:
         key = str(prompt.controls.get("prompt_cache_key") or "")
         if prompt.tokens < rules.minimum:
             return CacheFindings()
-        kind = next(PromptPrefixes((*whose, key), prompt, whole=True).steps(ROUTED_TOKENS)).key
-        machine = str(self._entries.requests(kind, now) // rules.spill)
+        kind = next(PromptPrefixes((*whose, key), prompt, whole=True).at_steps(ROUTED_TOKENS)).key
+        machine = str(self._entries.request_count(kind, now) // rules.spill)
         prefixes = PromptPrefixes((*whose, key, machine), prompt, whole=True)
         return replace(lookup_stepped(rules, self._entries, prefixes, ttl, now), counted=kind)

@@ -57,9 +57,9 @@ def read_anthropic(value: Any, draft: ResponseDraft) -> None:
             _begin_block({**value["content_block"], "input": None}, draft)
         case "content_block_delta":
             delta = value["delta"]
-            draft.text(delta.get("text"))
-            draft.reasoning(delta.get("thinking"))
-            draft.arguments(delta.get("partial_json"))
+            draft.add_text(delta.get("text"))
+            draft.add_reasoning(delta.get("thinking"))
+            draft.add_arguments(delta.get("partial_json"))
         case "message_delta":
             _end_message({**value["delta"], "usage": value.get("usage")}, draft)
         case "message_stop":
@@ -76,22 +76,22 @@ def _begin_message(message: Any, draft: ResponseDraft) -> None:
 def _begin_block(block: Any, draft: ResponseDraft) -> None:
     match block["type"]:
         case "text":
-            draft.text(block["text"])
+            draft.add_text(block["text"])
         case "thinking":
-            draft.reasoning(block["thinking"])
+            draft.add_reasoning(block["thinking"])
         case "tool_use":
-            draft.call(block["name"], block["id"])
+            draft.begin_call(block["name"], block["id"])
             if block["input"] is not None:
-                draft.arguments(json.dumps(block["input"], ensure_ascii=False))
+                draft.add_arguments(json.dumps(block["input"], ensure_ascii=False))
         case _:
-            draft.unknown()
+            draft.begin_unknown()
 
 
 def _end_message(message: Any, draft: ResponseDraft) -> None:
     draft.stop = _ANTHROPIC_STOPS.get(message["stop_reason"], SimStopReason.END)
     draft.stop_sequence = message.get("stop_sequence")
     if draft.stop is SimStopReason.REFUSAL:
-        draft.refusal((message.get("stop_details") or {}).get("explanation"))
+        draft.add_refusal((message.get("stop_details") or {}).get("explanation"))
     _read_usage(message.get("usage"), draft)
 
 
@@ -110,7 +110,7 @@ def _read_usage(usage: Any, draft: ResponseDraft) -> None:
     details = usage.get("output_tokens_details") or {}
     draft.usage = BilledUsage(
         fresh=_latest_count(usage.get("input_tokens"), known.fresh),
-        read=_latest_count(usage.get("cache_read_input_tokens"), known.read),
+        read_variable=_latest_count(usage.get("cache_read_input_tokens"), known.read_variable),
         written=by_ttl or known.written,
         output=_latest_count(usage.get("output_tokens"), known.output),
         reasoning=_latest_count(details.get("thinking_tokens"), known.reasoning),
@@ -145,12 +145,12 @@ def read_gemini(value: Any, draft: ResponseDraft) -> None:
 
 def _read_part(part: Any, draft: ResponseDraft) -> None:
     if call := part.get("functionCall"):
-        draft.call(call["name"], call.get("id") or "")
-        draft.arguments(json.dumps(call.get("args") or {}, ensure_ascii=False))
+        draft.begin_call(call["name"], call.get("id") or "")
+        draft.add_arguments(json.dumps(call.get("args") or {}, ensure_ascii=False))
     elif part.get("thought"):
-        draft.reasoning(part.get("text"))
+        draft.add_reasoning(part.get("text"))
     else:
-        draft.text(part.get("text"))
+        draft.add_text(part.get("text"))
 
 
 def _stop_reason(reason: str, draft: ResponseDraft) -> SimStopReason:
@@ -160,7 +160,7 @@ def _stop_reason(reason: str, draft: ResponseDraft) -> SimStopReason:
         return SimStopReason.LENGTH
     if reason == "PROHIBITED_CONTENT":
         return SimStopReason.REFUSAL
-    return SimStopReason.TOOL_USE if draft.calls() else SimStopReason.END
+    return SimStopReason.TOOL_USE if draft.has_calls() else SimStopReason.END
 
 
 def _gemini_usage(usage: Any) -> BilledUsage:
@@ -168,7 +168,7 @@ def _gemini_usage(usage: Any) -> BilledUsage:
     thoughts = usage.get("thoughtsTokenCount", 0)
     return BilledUsage(
         fresh=usage.get("promptTokenCount", 0) - cached,
-        read=cached,
+        read_variable=cached,
         output=usage.get("candidatesTokenCount", 0) + thoughts,
         reasoning=thoughts,
     )
@@ -180,13 +180,13 @@ def read_ollama(value: Any, draft: ResponseDraft) -> None:
         draft.error = value
         return
     message = value.get("message") or {}
-    draft.reasoning(message.get("thinking"))
-    draft.text(message.get("content"))
+    draft.add_reasoning(message.get("thinking"))
+    draft.add_text(message.get("content"))
     for call in message.get("tool_calls") or ():
-        draft.call(call["function"]["name"], call.get("id") or "")
-        draft.arguments(json.dumps(call["function"].get("arguments") or {}, ensure_ascii=False))
+        draft.begin_call(call["function"]["name"], call.get("id") or "")
+        draft.add_arguments(json.dumps(call["function"].get("arguments") or {}, ensure_ascii=False))
     if value.get("done"):
-        ended = SimStopReason.TOOL_USE if draft.calls() else SimStopReason.END
+        ended = SimStopReason.TOOL_USE if draft.has_calls() else SimStopReason.END
         draft.stop = SimStopReason.LENGTH if value.get("done_reason") == "length" else ended
         draft.usage = BilledUsage(fresh=value.get("prompt_eval_count", 0), output=value.get("eval_count", 0))
         draft.ended = True
@@ -230,14 +230,14 @@ def _finish_chat(reason: str | None, draft: ResponseDraft) -> None:
 
 
 def _read_chat_message(message: Any, draft: ResponseDraft) -> None:
-    draft.reasoning(message.get("reasoning_content") or message.get("reasoning"))
-    draft.text(message.get("content"))
-    draft.refusal(message.get("refusal"))
+    draft.add_reasoning(message.get("reasoning_content") or message.get("reasoning"))
+    draft.add_text(message.get("content"))
+    draft.add_refusal(message.get("refusal"))
     for place, call in enumerate(message.get("tool_calls") or ()):
         function = call.get("function") or {}
         if function.get("name"):
-            draft.call(function["name"], call.get("id") or "")
-        draft.arguments(function.get("arguments"), call.get("index", place))
+            draft.begin_call(function["name"], call.get("id") or "")
+        draft.add_arguments(function.get("arguments"), call.get("index", place))
 
 
 def _chat_usage(usage: Any) -> BilledUsage:
@@ -247,7 +247,7 @@ def _chat_usage(usage: Any) -> BilledUsage:
     written = prompt.get("cache_write_tokens") or 0
     return BilledUsage(
         fresh=usage["prompt_tokens"] - read_ - written,
-        read=read_,
+        read_variable=read_,
         written={"30m": written} if written else {},
         output=usage["completion_tokens"],
         reasoning=completion.get("reasoning_tokens") or 0,
@@ -255,11 +255,11 @@ def _chat_usage(usage: Any) -> BilledUsage:
 
 
 _READ_DELTA = {
-    "response.function_call_arguments.delta": ResponseDraft.arguments,
-    "response.output_text.delta": ResponseDraft.text,
-    "response.refusal.delta": ResponseDraft.refusal,
-    "response.reasoning_summary_text.delta": ResponseDraft.reasoning,
-    "response.reasoning_text.delta": ResponseDraft.reasoning,
+    "response.function_call_arguments.delta": ResponseDraft.add_arguments,
+    "response.output_text.delta": ResponseDraft.add_text,
+    "response.refusal.delta": ResponseDraft.add_refusal,
+    "response.reasoning_summary_text.delta": ResponseDraft.add_reasoning,
+    "response.reasoning_text.delta": ResponseDraft.add_reasoning,
 }
 _INCOMPLETE = {"content_filter": SimStopReason.CONTENT_FILTER}
 
@@ -275,7 +275,7 @@ def read_response(value: Any, draft: ResponseDraft) -> None:
         return
     match value["type"]:
         case "response.output_item.added" if value["item"]["type"] == "function_call":
-            draft.call(value["item"]["name"], value["item"]["call_id"])
+            draft.begin_call(value["item"]["name"], value["item"]["call_id"])
         case kind if kind in _READ_DELTA:
             _READ_DELTA[kind](draft, value["delta"])
         case "response.completed" | "response.incomplete":
@@ -290,14 +290,14 @@ def _begin_item(item: Any, draft: ResponseDraft) -> None:
     match item["type"]:
         case "message":
             for part in item["content"]:
-                draft.text(part.get("text"))
-                draft.refusal(part.get("refusal"))
+                draft.add_text(part.get("text"))
+                draft.add_refusal(part.get("refusal"))
         case "function_call":
-            draft.call(item["name"], item["call_id"])
-            draft.arguments(item["arguments"])
+            draft.begin_call(item["name"], item["call_id"])
+            draft.add_arguments(item["arguments"])
         case "reasoning":
             for part in (*item.get("summary", ()), *(item.get("content") or ())):
-                draft.reasoning(part["text"])
+                draft.add_reasoning(part["text"])
 
 
 def _end_response(response: Any, draft: ResponseDraft) -> None:
@@ -310,7 +310,7 @@ def _end_response(response: Any, draft: ResponseDraft) -> None:
     elif draft.ends_with(RefusalPart):
         draft.stop = SimStopReason.REFUSAL
     else:
-        draft.stop = SimStopReason.TOOL_USE if draft.calls() else SimStopReason.END
+        draft.stop = SimStopReason.TOOL_USE if draft.has_calls() else SimStopReason.END
     if response.get("usage"):
         draft.usage = _responses_usage(response["usage"])
 
@@ -321,7 +321,7 @@ def _responses_usage(usage: Any) -> BilledUsage:
     written = details.get("cache_write_tokens") or 0
     return BilledUsage(
         fresh=usage["input_tokens"] - cached - written,
-        read=cached,
+        read_variable=cached,
         written={"30m": written} if written else {},
         output=usage["output_tokens"],
         reasoning=(usage.get("output_tokens_details") or {}).get("reasoning_tokens") or 0,
@@ -356,8 +356,9 @@ class AnswerReader:
     def __init__(self, api: Api, media_type: str) -> None:
         self.draft = ResponseDraft()
         self._read = _READ_BY_API[api]
-        self._framing = _PARSER_BY_MEDIA_TYPE.get(
-            media_type.partition(";")[0].strip().lower(), DocumentParser
+        self._parser = _PARSER_BY_MEDIA_TYPE.get(
+            media_type.partition(";")[0].strip().lower(),
+            DocumentParser,
         )()
 
     def feed(self, data: bytes, now_ms: float) -> None:
@@ -371,7 +372,7 @@ class AnswerReader:
             ValueError: the bytes are not an answer of the API.
         """
         self.draft.now_ms = now_ms
-        self._take(self._framing.feed(data))
+        self._read_values(self._parser.feed(data))
 
     def close(self) -> None:
         """Read the end.
@@ -379,9 +380,9 @@ class AnswerReader:
         Raises:
             ValueError: the bytes are not an answer of the API.
         """
-        self._take(self._framing.close())
+        self._read_values(self._parser.close())
 
-    def _take(self, values: Iterator[Any]) -> None:
+    def _read_values(self, values: Iterator[Any]) -> None:
         for value in values:
             try:
                 self._read(value, self.draft)

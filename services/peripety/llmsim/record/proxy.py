@@ -69,18 +69,19 @@ def observe_request(
         headers: the headers, names in lower case.
         body: the body.
     """
-    recorder.redactor.learn(headers, query)
-    targets = [target for target in router.at(path) if target.route.method == method]
+    recorder.redactor.add_request(headers, query)
+    targets = [target for target in router.targets_at(path) if target.route.method == method]
     if not targets:
         return None
-    target = router.choose(targets, headers, body)
+    target = router.select_target(targets, headers, body)
     if target.route.operation is not WireOperation.GENERATE:
         return None
     # The parser rejects signatures of the provider, so they are replaced by one of the simulator.
     own = _SIGNATURE.sub(rb'\1"' + make_signature("recorded").encode() + b'"', body)
     try:
-        request = target.wire.request(
-            HttpCall(target.route, headers, {**query, **target.params}, own), service
+        request = target.wire.parse_request(
+            HttpCall(target.route, headers, {**query, **target.params}, own),
+            service,
         )
     except ApiError as error:
         _log.warning(
@@ -102,16 +103,20 @@ class AnswerObserver:
     """
 
     def __init__(
-        self, wire: Wire, request: SimRequest, service: SimService, recorder: ScriptRecorder
+        self,
+        wire: Wire,
+        request: SimRequest,
+        service: SimService,
+        recorder: ScriptRecorder,
     ) -> None:
         self._wire, self._request = wire, request
         self._service, self._recorder = service, recorder
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._status = 0
         self._headers: Mapping[str, str] = {}
         self._chunks: list[tuple[float, bytes]] = []
 
-    def answered(self, status: int, headers: Mapping[str, str]) -> None:
+    def on_response(self, status: int, headers: Mapping[str, str]) -> None:
         """Handle the start of a response.
 
         Args:
@@ -120,15 +125,15 @@ class AnswerObserver:
         """
         self._status, self._headers = status, headers
 
-    def heard(self, data: bytes) -> None:
+    def on_data(self, data: bytes) -> None:
         """Handle received bytes."""
         self._chunks.append((self._now_ms(), data))
 
-    def unreachable(self) -> None:
+    def on_unreachable(self) -> None:
         """Handle a connection failure: no response arrives."""
-        self._recorder.add(self._request, None, _default_fault("network_unreachable"), None)
+        self._recorder.record_answer(self._request, None, _default_fault("network_unreachable"), None)
 
-    def ended(self, *, whole: bool) -> None:
+    def on_end(self, *, complete: bool) -> None:
         """Handle the end of the response.
 
         Args:
@@ -137,7 +142,7 @@ class AnswerObserver:
         body = b"".join(data for _, data in self._chunks)
         if self._status >= _REFUSED:
             failure = fault_for_error(self._wire, self._status, self._headers, body, time.time())
-            self._recorder.add(self._request, None, failure, None)
+            self._recorder.record_answer(self._request, None, failure, None)
             return
         reader = AnswerReader(self._request.api, self._headers.get("content-type", ""))
         try:
@@ -145,24 +150,24 @@ class AnswerObserver:
                 reader.feed(data, at_ms)
             reader.close()
         except ValueError:
-            self._recorder.add(self._request, None, _unreadable_fault(body, whole=whole), None)
+            self._recorder.record_answer(self._request, None, _unreadable_fault(body, whole=complete), None)
             return
-        self._record(reader.draft, self._broken(reader.draft, whole=whole))
+        self._record(reader.draft, self._cut_fault(reader.draft, whole=complete))
 
     def _record(self, draft: ResponseDraft, failure: Fault | None) -> None:
         request = self._request
         pace = observed_pace(draft, self._now_ms(), stream=request.stream)
         if failure is not None:
-            self._recorder.add(request, to_scripted_response(draft, pace), failure, None)
+            self._recorder.record_answer(request, to_scripted_response(draft, pace), failure, None)
             return
-        reply = draft.reply(request.model)
-        for table, entries in self._wire.stored(request, reply).items():
+        reply = draft.to_reply(request.model)
+        for table, entries in self._wire.objects_to_store(request, reply).items():
             for key, value in entries.items():
                 self._service.objects(table).put(key, value)
-        self._recorder.add(request, to_scripted_response(draft, pace), None, reply)
+        self._recorder.record_answer(request, to_scripted_response(draft, pace), None, reply)
 
-    def _broken(self, draft: ResponseDraft, *, whole: bool) -> Fault | None:
-        chunks = len(draft.times)
+    def _cut_fault(self, draft: ResponseDraft, *, whole: bool) -> Fault | None:
+        chunks = len(draft.chunk_times)
         if draft.error is not None:
             return fault_for_embedded_error(self._wire, draft.error, chunks, stream=self._request.stream)
         if draft.ended and whole:
@@ -172,7 +177,7 @@ class AnswerObserver:
         return _default_fault("missing_end")
 
     def _now_ms(self) -> float:
-        return (time.monotonic() - self._begun) * 1000
+        return (time.monotonic() - self._started) * 1000
 
 
 def _unreadable_fault(body: bytes, *, whole: bool) -> Fault:
@@ -184,7 +189,7 @@ def _unreadable_fault(body: bytes, *, whole: bool) -> Fault:
 
 
 def _default_fault(name: str, **settings: object) -> Fault:
-    return Fault(name, {**KINDS[name].defaults, **settings})
+    return Fault(name, {**KINDS[name].default_settings, **settings})
 
 
 # Hop-by-hop headers apply to one connection; a proxy has two.
@@ -198,7 +203,11 @@ _CLOSING_SECONDS = 1
 
 @asynccontextmanager
 async def serve_proxy(
-    url: str, recorder: ScriptRecorder, *, host: str = LOOPBACK, port: int = 0
+    url: str,
+    recorder: ScriptRecorder,
+    *,
+    host: str = LOOPBACK,
+    port: int = 0,
 ) -> AsyncIterator[str]:
     """Serve a proxy until the block ends, and yield its base URL.
 
@@ -232,7 +241,7 @@ class _Proxy:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Forward a request and its response."""
         body = await request.content.read()
-        listener = self._listen(request, body)
+        listener = self._observe(request, body)
         try:
             upstream = await self._session.request(
                 request.method,
@@ -245,12 +254,12 @@ class _Proxy:
         except ClientError as error:
             _log.warning("the provider is unreachable", extra={"error": type(error).__name__})
             if listener is not None:
-                listener.unreachable()
+                listener.on_unreachable()
             return _abort_connection(request)
         async with upstream:
-            return await self._pass_back(request, upstream, listener)
+            return await self._forward_response(request, upstream, listener)
 
-    def _listen(self, request: web.BaseRequest, body: bytes) -> AnswerObserver | None:
+    def _observe(self, request: web.BaseRequest, body: bytes) -> AnswerObserver | None:
         headers = {name.lower(): value for name, value in request.headers.items()}
         return observe_request(
             self._router,
@@ -263,14 +272,17 @@ class _Proxy:
             body=body,
         )
 
-    async def _pass_back(
-        self, request: web.BaseRequest, upstream: ClientResponse, listener: AnswerObserver | None
+    async def _forward_response(
+        self,
+        request: web.BaseRequest,
+        upstream: ClientResponse,
+        listener: AnswerObserver | None,
     ) -> web.StreamResponse:
         headers = CIMultiDict(_forwarded_headers(upstream.headers.items()))
         answer = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
         await answer.prepare(request)
         if listener is not None:
-            listener.answered(upstream.status, {name.lower(): value for name, value in headers.items()})
+            listener.on_response(upstream.status, {name.lower(): value for name, value in headers.items()})
         whole = True
         while True:
             try:
@@ -282,13 +294,15 @@ class _Proxy:
                 break
             await answer.write(data)
             if listener is not None:
-                listener.heard(data)
+                listener.on_data(data)
         if whole:
             await answer.write_eof()
         else:
             answer = _abort_connection(request)
         if listener is not None:
-            listener.ended(whole=whole)  # last, so that a problem with the file does not affect the response
+            listener.on_end(
+                complete=whole,
+            )  # last, so that a problem with the file does not affect the response
         return answer
 
 

@@ -60,7 +60,7 @@ _CREDENTIAL_PATTERN = re.compile(
     r"|\bgithub_pat_\w{20,}"
     r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"  # JSON web tokens
-    r"|(?<=Bearer )[\w.~+/=-]{16,}"
+    r"|(?<=Bearer )[\w.~+/=-]{16,}",
 )
 
 
@@ -68,9 +68,9 @@ class Redactor:
     """Remover of credentials from text."""
 
     def __init__(self) -> None:
-        self._seen: set[str] = set()
+        self._credentials: set[str] = set()
 
-    def learn(self, headers: Mapping[str, str], params: Mapping[str, str]) -> None:
+    def add_request(self, headers: Mapping[str, str], params: Mapping[str, str]) -> None:
         """Add the credentials of a request.
 
         Args:
@@ -81,28 +81,28 @@ class Redactor:
             params.get(name, "") for name in _CREDENTIAL_PARAMS
         ]
         for value in values:
-            self.note(value.rpartition(" ")[2])  # without the scheme
+            self.add_credential(value.rpartition(" ")[2])  # without the scheme
 
-    def note(self, credential: str) -> None:
+    def add_credential(self, credential: str) -> None:
         """Add a credential."""
         if len(credential) >= _MIN_CREDENTIAL_LENGTH:
-            self._seen.add(credential)
+            self._credentials.add(credential)
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Return a text without credentials."""
-        for credential in sorted(self._seen, key=len, reverse=True):
+        for credential in sorted(self._credentials, key=len, reverse=True):
             text = text.replace(credential, REDACTED)
         return _CREDENTIAL_PATTERN.sub(REDACTED, text)
 
-    def value(self, value: Any) -> Any:
+    def redact_value(self, value: Any) -> Any:
         """Return a JSON value without credentials."""
         match value:
             case str():
-                return self.text(value)
+                return self.redact_text(value)
             case dict():
-                return {self.text(name): self.value(each) for name, each in value.items()}
+                return {self.redact_text(name): self.redact_value(each) for name, each in value.items()}
             case list():
-                return [self.value(each) for each in value]
+                return [self.redact_value(each) for each in value]
         return value
 
 
@@ -110,7 +110,9 @@ _BURST_MS = 20.0
 
 
 def to_scripted_response(
-    reply: SimReply | ResponseDraft, pace: Pace | None, delay_ms: int = 0
+    reply: SimReply | ResponseDraft,
+    pace: Pace | None,
+    delay_ms: int = 0,
 ) -> ScriptResponse:
     """Return the scripted response for an answer.
 
@@ -128,7 +130,7 @@ def to_scripted_response(
         reasoning=_join_text(reply, ReasoningPart),
         refusal=_join_text(reply, RefusalPart) or None,
         tool_calls=tuple(
-            ScriptedCall(part.name, part.input) for part in reply.parts if isinstance(part, ToolUsePart)
+            ScriptedCall(part.name, part.arguments) for part in reply.parts if isinstance(part, ToolUsePart)
         ),
         stop=stop,
         usage=None if reply.usage is None else _claimed_usage(reply.usage),
@@ -137,10 +139,10 @@ def to_scripted_response(
     )
 
 
-def as_fault(manner: DeliverySettings) -> Fault | None:
+def as_fault(settings: DeliverySettings) -> Fault | None:
     """Return the delivery fault to record; None if the answer itself shows the fault."""
-    failure = manner.failure
-    if failure is None or KINDS[failure.type].place is FaultStage.ANSWER:
+    failure = settings.fault
+    if failure is None or KINDS[failure.type].stage is FaultStage.ANSWER:
         return None
     return Fault(failure.type, failure.settings)
 
@@ -153,9 +155,9 @@ def observed_pace(draft: ResponseDraft, ended_ms: float, *, stream: bool) -> Pac
         ended_ms: the time of its last byte, in milliseconds after the request.
         stream: True if it was streamed.
     """
-    if not stream or not draft.times:
+    if not stream or not draft.chunk_times:
         return Pace(first_token_ms=round(ended_ms))
-    first, last, chunks = draft.times[0], draft.times[-1], len(draft.times)
+    first, last, chunks = draft.chunk_times[0], draft.chunk_times[-1], len(draft.chunk_times)
     tokens = max(_visible_tokens(draft), chunks)
     # Data from a single socket read does not determine a rate.
     rate = (
@@ -180,7 +182,7 @@ def _claimed_usage(usage: BilledUsage) -> ScriptedUsage:
         input_tokens=usage.input,
         output_tokens=usage.output,
         reasoning_tokens=usage.reasoning,
-        cache_read_tokens=usage.read,
+        cache_read_tokens=usage.read_variable,
         cache_write_tokens=sum(usage.written.values()) or None,
     )
 
@@ -218,21 +220,24 @@ class ScriptRecorder:
         self._lock = Lock()
         self._conversations = SimConversations(StateTable(), shared=False)
         self._rules: list[list[_RecordedStep]] = []
-        self._ends: dict[str, int] = {}  # rules by the positions of conversations that may continue
+        self._step_by_position: dict[
+            str,
+            int,
+        ] = {}  # rules by the positions of conversations that may continue
 
-    def observe(self, exchange: Exchange) -> None:
+    def record_exchange(self, exchange: Exchange) -> None:
         """Record an answer of the simulator itself."""
-        manner, reply = exchange.manner, exchange.reply
+        manner, reply = exchange.delivery, exchange.reply
         failure = as_fault(manner) if exchange.error is None else fault_of_error(exchange.error)
         pace = None if manner.pace == Pace() else manner.pace
         response = None if reply is None else to_scripted_response(reply, pace, int(manner.delay_ms))
-        self.add(exchange.request, response, failure, reply if failure is None else None)
+        self.record_answer(exchange.request, response, failure, reply if failure is None else None)
 
-    def add(
+    def record_answer(
         self,
         request: SimRequest,
         response: ScriptResponse | None,
-        failure: Fault | None,
+        fault: Fault | None,
         reply: SimReply | None,
     ) -> None:
         """Record an answer.
@@ -243,38 +248,40 @@ class ScriptRecorder:
             failure: the fault.
             reply: the answer as the caller is going to repeat it; None if it did not arrive intact.
         """
-        if response is None and failure is None:
+        if response is None and fault is None:
             return
         with self._lock:
-            self.redactor.note(request.key)
-            conversation = self._conversations.find(request)
+            self.redactor.add_credential(request.key)
+            conversation = self._conversations.conversation_of(request)
             pattern = self._pattern(conversation.subject(request.model))
-            self._place(
-                _RecordedStep(pattern, self._cleaned(response), self._harmless(failure)), conversation, reply
+            self._store_step(
+                _RecordedStep(pattern, self._redact_response(response), self._redact_fault(fault)),
+                conversation,
+                reply,
             )
             self._write()
 
-    def _place(self, step: _RecordedStep, conversation: SimConversation, reply: SimReply | None) -> None:
+    def _store_step(self, step: _RecordedStep, conversation: SimConversation, reply: SimReply | None) -> None:
         """Store an answer at the position that the conversation has when the request is repeated."""
-        number = self._ends.pop(conversation.place, len(self._rules))
+        number = self._step_by_position.pop(conversation.position_key, len(self._rules))
         if number == len(self._rules):
             self._rules.append([])
         self._rules[number].append(step)
         if reply is None:
-            self._ends[conversation.place] = number
+            self._step_by_position[conversation.position_key] = number
         else:
-            self._conversations.answered(conversation)
-            self._ends[conversation.place_after(reply)] = number
+            self._conversations.count_answer(conversation)
+            self._step_by_position[conversation.position_key_after(reply)] = number
 
     # ---- the file
 
     def _write(self) -> None:
-        text = write_script(Script(responses=tuple(self._scenario_rules())))
+        text = write_script(Script(responses=tuple(self._script_rules())))
         draft = self._path.with_name(f"{self._path.name}.part")
         draft.write_text(text, encoding="utf-8")
         draft.replace(self._path)
 
-    def _scenario_rules(self) -> Iterator[ScriptRule]:
+    def _script_rules(self) -> Iterator[ScriptRule]:
         models = {step.pattern.model for steps in self._rules for step in steps}
         later: set[Pattern] = set()
         rules = []
@@ -287,7 +294,7 @@ class ScriptRecorder:
                     entry.failure,
                     max_matches=1 if entry.pattern in later else None,
                     turns=tuple(ScriptTurn(turn.pattern, turn.response, turn.failure) for turn in turns),
-                )
+                ),
             )
             later.add(entry.pattern)
         return reversed(rules)
@@ -305,29 +312,29 @@ class ScriptRecorder:
 
     def _text_pattern(self, text: str) -> TextPattern:
         """Return a pattern for a text; if it contains a credential, for its longest part without one."""
-        parts = self.redactor.text(text).split(REDACTED)
+        parts = self.redactor.redact_text(text).split(REDACTED)
         kind = TextKind.EXACT if len(parts) == 1 else TextKind.CONTAINS
         return TextPattern(kind, max(parts, key=len))
 
-    def _cleaned(self, response: ScriptResponse | None) -> ScriptResponse | None:
+    def _redact_response(self, response: ScriptResponse | None) -> ScriptResponse | None:
         if response is None:
             return None
         redact = self.redactor
         return replace(
             response,
-            text=redact.text(response.text),
-            reasoning=redact.text(response.reasoning),
-            refusal=None if response.refusal is None else redact.text(response.refusal),
+            text=redact.redact_text(response.text),
+            reasoning=redact.redact_text(response.reasoning),
+            refusal=None if response.refusal is None else redact.redact_text(response.refusal),
             tool_calls=tuple(
-                ScriptedCall(call.tool, redact.value(call.input)) for call in response.tool_calls
+                ScriptedCall(call.tool, redact.redact_value(call.input)) for call in response.tool_calls
             ),
         )
 
-    def _harmless(self, failure: Fault | None) -> Fault | None:
+    def _redact_fault(self, failure: Fault | None) -> Fault | None:
         return (
             None
             if failure is None
-            else replace(failure, settings=self.redactor.value(dict(failure.settings)))
+            else replace(failure, settings=self.redactor.redact_value(dict(failure.settings)))
         )
 
 

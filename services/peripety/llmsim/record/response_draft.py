@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _SERVER_ERROR_STATUS = 500
-_ERRORS = tuple(name for name, kind in KINDS.items() if kind.place is FaultStage.ERROR)
+_ERRORS = tuple(name for name, kind in KINDS.items() if kind.stage is FaultStage.ERROR)
 _DELAY_PATTERN = re.compile(r'"retryDelay"\s*:\s*"([\d.]+)s"')
 _IGNORED_MEMBERS = frozenset({"message", "request_id"})
 
@@ -84,7 +84,7 @@ def fault_for_embedded_error(wire: Wire, value: Any, chunks: int, *, stream: boo
 
 
 def _make_fault(name: str, **settings: Any) -> Fault:
-    return Fault(name, {**KINDS[name].defaults, **settings})
+    return Fault(name, {**KINDS[name].default_settings, **settings})
 
 
 def _most_similar(wire: Wire, names: Iterable[str], value: Any, status: int | None) -> str:
@@ -142,7 +142,7 @@ def _retry_settings(name: str, headers: Mapping[str, str], body: str, now: float
             return {"retry_after": float(round(seconds)), "form": RetryForm.DATE.value}
     if delay := _DELAY_PATTERN.search(body):
         return {"retry_after": float(delay[1])}
-    return {"retry_after": 0.0} if KINDS[name].defaults["retry_after"] is not None else {}
+    return {"retry_after": 0.0} if KINDS[name].default_settings["retry_after"] is not None else {}
 
 
 class ResponseDraft:
@@ -157,7 +157,7 @@ class ResponseDraft:
         ended: True if the end marker has arrived.
         error: the error that ended the answer, in the format of the API.
         now_ms: the time of the current bytes, in milliseconds after the request.
-        times: the time of each content chunk.
+        chunk_times: the time of each content chunk.
     """
 
     def __init__(self) -> None:
@@ -169,34 +169,34 @@ class ResponseDraft:
         self.ended = False
         self.error: Any = None
         self.now_ms = 0.0
-        self.times: list[float] = []
+        self.chunk_times: list[float] = []
         self._unknown = False
 
-    def text(self, piece: str | None) -> None:
+    def add_text(self, piece: str | None) -> None:
         """Append prose."""
         if piece:
-            self._say(TextPart((piece,)))
+            self._add_part(TextPart((piece,)))
 
-    def reasoning(self, piece: str | None) -> None:
+    def add_reasoning(self, piece: str | None) -> None:
         """Append reasoning."""
         if piece:
-            self._say(ReasoningPart((piece,), ""))
+            self._add_part(ReasoningPart((piece,), ""))
 
-    def refusal(self, piece: str | None) -> None:
+    def add_refusal(self, piece: str | None) -> None:
         """Append to the refusal."""
         if piece:
-            self._say(RefusalPart((piece,)))
+            self._add_part(RefusalPart((piece,)))
 
-    def call(self, name: str, call_id: str = "") -> None:
+    def begin_call(self, name: str, call_id: str = "") -> None:
         """Start a tool call."""
         self._unknown = False
         self.parts.append(ToolUsePart(call_id, name, ()))
 
-    def unknown(self) -> None:
+    def begin_unknown(self) -> None:
         """Start a part that scripts cannot express; the arguments that follow belong to it."""
         self._unknown = True
 
-    def arguments(self, piece: str | None, call: int = -1) -> None:
+    def add_arguments(self, piece: str | None, call: int = -1) -> None:
         """Append to the arguments of a tool call, by default the latest.
 
         Raises:
@@ -209,9 +209,9 @@ class ResponseDraft:
             raise ValueError("tool call arguments arrived before their tool call")
         place = calls[call]
         self.parts[place] = replace(self.parts[place], pieces=(*self.parts[place].pieces, piece))
-        self.times.append(self.now_ms)
+        self.chunk_times.append(self.now_ms)
 
-    def reply(self, model: str) -> SimReply:
+    def to_reply(self, model: str) -> SimReply:
         """Return the answer as a reply."""
         stop = SimStopReason.END if self.stop is None else self.stop
         usage = BilledUsage() if self.usage is None else self.usage
@@ -221,12 +221,12 @@ class ResponseDraft:
         """Return True if the latest part is of a type."""
         return bool(self.parts) and isinstance(self.parts[-1], kind)
 
-    def calls(self) -> bool:
+    def has_calls(self) -> bool:
         """Return True if the answer has a tool call."""
         return any(isinstance(part, ToolUsePart) for part in self.parts)
 
-    def _say(self, part: ReplyPart) -> None:
-        self.times.append(self.now_ms)
+    def _add_part(self, part: ReplyPart) -> None:
+        self.chunk_times.append(self.now_ms)
         last = self.parts[-1] if self.parts else None
         if type(last) is type(part):
             self.parts[-1] = replace(last, pieces=(*last.pieces, *part.pieces))

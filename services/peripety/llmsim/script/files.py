@@ -83,14 +83,14 @@ def parse_script(
     try:
         document = parse_toml(source) if format == "toml" else parse_json(source)
     except ScriptSyntaxError as error:
-        raise ScriptError(name, [ScriptProblem((), error.sentence, error.place)]) from None
+        raise ScriptError(name, [ScriptProblem((), error.message, error.position)]) from None
     reading = ReadContext(ReferencedFiles(base))
     found = read_script(document, reading)
     if found is None:
         places = SourcePositions(source, format=format)
-        placed = [(places.find(problem.path), problem) for problem in reading.problems]
+        placed = [(places.position_of(problem.path), problem) for problem in reading.problems]
         placed.sort(key=itemgetter(0))
-        raise ScriptError(name, [replace(problem, place=place) for place, problem in placed])
+        raise ScriptError(name, [replace(problem, position=place) for place, problem in placed])
     return found
 
 
@@ -146,23 +146,23 @@ class ScriptBuilder:
             options: other fields of the pattern (`model`, `tool_result`, `message_index`, `ignore_case`) and
                 of the rule (`failure`, `max_matches`, `turns`, `name`).
         """
-        return self._rule({"type": "contains", "text": text}, response, options)
+        return self._add_rule({"type": "contains", "text": text}, response, options)
 
     def respond_to_exact(self, text: str, response: ResponseSpec = None, **options: Any) -> Self:
         """Answer prompts that equal a text. See `respond_to`."""
-        return self._rule({"type": "exact", "text": text}, response, options)
+        return self._add_rule({"type": "exact", "text": text}, response, options)
 
     def respond_to_regex(self, pattern: str, response: ResponseSpec = None, **options: Any) -> Self:
         """Answer prompts in which a regular expression is found. See `respond_to`."""
-        return self._rule({"type": "regex", "pattern": pattern}, response, options)
+        return self._add_rule({"type": "regex", "pattern": pattern}, response, options)
 
     def respond_to_glob(self, pattern: str, response: ResponseSpec = None, **options: Any) -> Self:
         """Answer prompts that match a glob. See `respond_to`."""
-        return self._rule({"type": "glob", "pattern": pattern}, response, options)
+        return self._add_rule({"type": "glob", "pattern": pattern}, response, options)
 
     def respond_to_any(self, response: ResponseSpec = None, **options: Any) -> Self:
         """Answer any prompt. See `respond_to`."""
-        return self._rule({"type": "any"}, response, options)
+        return self._add_rule({"type": "any"}, response, options)
 
     def turn(self, expect: str | Mapping[str, Any], response: ResponseSpec = None, **options: Any) -> Self:
         """Add a turn to the latest rule.
@@ -199,11 +199,11 @@ class ScriptBuilder:
         """
         return script_from_document(self._document)
 
-    def _rule(self, pattern: dict[str, Any], response: ResponseSpec, options: dict[str, Any]) -> Self:
+    def _add_rule(self, pattern: dict[str, Any], response: ResponseSpec, options: dict[str, Any]) -> Self:
         own = {name: options.pop(name) for name in _PATTERN_FIELDS & options.keys()}
         turns = [*options.pop("turns", ())]
         self._rules.append(
-            {"pattern": {**pattern, **own}, **_step_fields(response), **options, "turns": turns}
+            {"pattern": {**pattern, **own}, **_step_fields(response), **options, "turns": turns},
         )
         return self
 
@@ -230,7 +230,9 @@ def to_toml(document: Mapping[str, Any], *, sections: Collection[str] = ()) -> s
 
 
 def _format_table(
-    path: tuple[str, ...], table: Mapping[str, Any], sections: Collection[str]
+    path: tuple[str, ...],
+    table: Mapping[str, Any],
+    sections: Collection[str],
 ) -> Iterator[str]:
     later = []
     for key, value in table.items():
@@ -300,14 +302,14 @@ def _escape(match: re.Match[str]) -> str:
 _SECTIONS = frozenset({"responses", "turns", "response", "default_response", "failures", "limits"})
 
 
-def write_script(scenario: Script) -> str:
+def write_script(script: Script) -> str:
     """Format a script as TOML that reads back as the same script. Referenced files become values."""
-    return to_toml(script_to_document(scenario), sections=_SECTIONS)
+    return to_toml(script_to_document(script), sections=_SECTIONS)
 
 
-def script_to_document(scenario: Script) -> dict[str, Any]:
+def script_to_document(script: Script) -> dict[str, Any]:
     """Return a script as the plain values of its file, without defaults."""
-    document = dict(_non_default_fields(scenario))
+    document = dict(_non_default_fields(script))
     rules = document.pop("responses", [])
     return {**document, "responses": rules}  # the long part comes last
 
@@ -374,7 +376,7 @@ def _shorthand_pattern(pattern: TextPattern, kind: TextKind) -> str | dict[str, 
 
 
 def _fault_to_plain(failure: Fault) -> dict[str, Any]:
-    defaults = KINDS[failure.type].defaults
+    defaults = KINDS[failure.type].default_settings
     settings = {name: value for name, value in failure.settings.items() if value != defaults[name]}
     occurrence = {
         name: value for name, value in _non_default_fields(failure) if name not in {"type", "settings"}

@@ -74,9 +74,9 @@ class ReadContext:
         self.files = files
         self.problems: list[ScriptProblem] = []
 
-    def wrong(self, path: FieldPath, sentence: str) -> None:
+    def add_problem(self, path: FieldPath, message: str) -> None:
         """Record a problem of a field."""
-        self.problems.append(ScriptProblem(path, sentence))
+        self.problems.append(ScriptProblem(path, message))
 
 
 class ValueReader(Protocol):
@@ -106,7 +106,7 @@ class TableReader:
         fields: the fields and their readers.
         required: the required fields.
         check: yields problems between fields; an invalid field is passed as None.
-        meant: common wrong names of a field.
+        aliases: common wrong names of a field.
     """
 
     name: str
@@ -114,12 +114,12 @@ class TableReader:
     fields: Mapping[str, ValueReader]
     required: tuple[str, ...] = ()
     check: Callable[[Mapping[str, Any]], Iterable[FieldProblem]] = _no_problems
-    meant: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, value: Any, path: FieldPath, reading: ReadContext) -> Any:
         """Read a table."""
         if not isinstance(value, dict):
-            reading.wrong(path, f"{self.name} must be a table, not {format_value(value)}")
+            reading.add_problem(path, f"{self.name} must be a table, not {format_value(value)}")
             return None
         before = len(reading.problems)
         given, tried = {}, set()
@@ -128,20 +128,20 @@ class TableReader:
             if reader is not None:
                 given[key] = reader(item, (*path, key), reading)
             else:
-                tried.add(meant := self._meant(key))
-                reading.wrong((*path, key), self._unknown(key, meant))
+                tried.add(meant := self._suggest_field(key))
+                reading.add_problem((*path, key), self._unknown_field_message(key, meant))
         for key in self.required:
             if key not in value and key not in tried:
-                reading.wrong(path, f"{self.name} needs the field `{key}`")
+                reading.add_problem(path, f"{self.name} needs the field `{key}`")
         for within, sentence in self.check(given):
-            reading.wrong((*path, *within), sentence)
+            reading.add_problem((*path, *within), sentence)
         return self.make(**given) if len(reading.problems) == before else None
 
-    def _meant(self, key: str) -> str | None:
-        meant = self.meant.get(key)
+    def _suggest_field(self, key: str) -> str | None:
+        meant = self.aliases.get(key)
         return meant if meant in self.fields else _closest_word(key, self.fields)
 
-    def _unknown(self, key: str, meant: str | None) -> str:
+    def _unknown_field_message(self, key: str, meant: str | None) -> str:
         if meant is not None:
             return f"{self.name} has no field `{key}`; did you mean `{meant}`?"
         return f"{self.name} has no field `{key}`; {_list_choices(self.fields)}"
@@ -163,8 +163,9 @@ class TaggedTableReader:
         """Read a table."""
         if not isinstance(value, dict):
             example = next(iter(self.tables))
-            reading.wrong(
-                path, f'{self.name} is a table like {{ type = "{example}", … }}, not {format_value(value)}'
+            reading.add_problem(
+                path,
+                f'{self.name} is a table like {{ type = "{example}", … }}, not {format_value(value)}',
             )
             return None
         others = {**value}
@@ -172,9 +173,9 @@ class TaggedTableReader:
         if isinstance(tag, str) and tag in self.tables:
             return self.tables[tag](others, path, reading)
         if tag is None:
-            reading.wrong(path, f"{self.name} needs the field `type`; {_list_choices(self.tables)}")
+            reading.add_problem(path, f"{self.name} needs the field `type`; {_list_choices(self.tables)}")
         else:
-            reading.wrong((*path, "type"), _invalid_choice_message(tag, self.tables))
+            reading.add_problem((*path, "type"), _invalid_choice_message(tag, self.tables))
         return None
 
 
@@ -186,7 +187,7 @@ def shorthand_reader(make: Callable[[str], Any], table: ValueReader) -> ValueRea
             return table(value, path, reading)
         if isinstance(value, str):
             return None if (found := read_string(value, path, reading)) is None else make(found)
-        reading.wrong(path, f"expected text or a table, not {format_value(value)}")
+        reading.add_problem(path, f"expected text or a table, not {format_value(value)}")
         return None
 
     return read
@@ -201,7 +202,7 @@ def array_reader(item: ValueReader) -> ValueReader:
     def read(value: Any, path: FieldPath, reading: ReadContext) -> Any:
         if isinstance(value, list):
             return tuple([item(each, (*path, index), reading) for index, each in enumerate(value)])
-        reading.wrong(path, f"expected an array, not {format_value(value)}")
+        reading.add_problem(path, f"expected an array, not {format_value(value)}")
         return None
 
     return read
@@ -210,12 +211,12 @@ def array_reader(item: ValueReader) -> ValueReader:
 def read_string(value: Any, path: FieldPath, reading: ReadContext) -> str | None:
     """Read a text that can be encoded in UTF-8."""
     if not isinstance(value, str):
-        reading.wrong(path, f"expected text, not {format_value(value)}")
+        reading.add_problem(path, f"expected text, not {format_value(value)}")
         return None
     try:
         value.encode()
     except UnicodeEncodeError:
-        reading.wrong(path, "text contains a lone surrogate (not valid Unicode); remove it")
+        reading.add_problem(path, "text contains a lone surrogate (not valid Unicode); remove it")
         return None
     return value
 
@@ -223,10 +224,10 @@ def read_string(value: Any, path: FieldPath, reading: ReadContext) -> str | None
 def read_text(value: Any, path: FieldPath, reading: ReadContext) -> str | None:
     """Read a text, or `{"$file": …}` for the text of a file."""
     if isinstance(value, dict) and value.keys() == {FILE_KEY}:
-        found: str | None = _read_file(value[FILE_KEY], (*path, FILE_KEY), reading, reading.files.text)
+        found: str | None = _read_file(value[FILE_KEY], (*path, FILE_KEY), reading, reading.files.read_text)
         return found
     if isinstance(value, dict):
-        reading.wrong(path, f'expected text or {{ "{FILE_KEY}" = "path" }}, not another table')
+        reading.add_problem(path, f'expected text or {{ "{FILE_KEY}" = "path" }}, not another table')
         return None
     return read_string(value, path, reading)
 
@@ -235,7 +236,7 @@ def read_boolean(value: Any, path: FieldPath, reading: ReadContext) -> bool | No
     """Read true or false."""
     if isinstance(value, bool):
         return value
-    reading.wrong(path, f"expected true or false, not {format_value(value)}")
+    reading.add_problem(path, f"expected true or false, not {format_value(value)}")
     return None
 
 
@@ -244,7 +245,7 @@ def integer_reader(least: int, most: int) -> ValueReader:
 
     def read(value: Any, path: FieldPath, reading: ReadContext) -> int | None:
         if not isinstance(value, int) or isinstance(value, bool):
-            reading.wrong(path, f"expected a whole number, not {format_value(value)}")
+            reading.add_problem(path, f"expected a whole number, not {format_value(value)}")
             return None
         return value if _check_bounds(value, least, most, path, reading) else None
 
@@ -256,7 +257,7 @@ def number_reader(least: float, most: float) -> ValueReader:
 
     def read(value: Any, path: FieldPath, reading: ReadContext) -> float | None:
         if not isinstance(value, int | float) or isinstance(value, bool):
-            reading.wrong(path, f"expected a number, not {format_value(value)}")
+            reading.add_problem(path, f"expected a number, not {format_value(value)}")
             return None
         return float(value) if _check_bounds(value, least, most, path, reading) else None
 
@@ -269,7 +270,7 @@ def choice_reader(choices: Mapping[str, Any]) -> ValueReader:
     def read(value: Any, path: FieldPath, reading: ReadContext) -> Any:
         if isinstance(value, str) and value in choices:
             return choices[value]
-        reading.wrong(path, _invalid_choice_message(value, choices))
+        reading.add_problem(path, _invalid_choice_message(value, choices))
         return None
 
     return read
@@ -279,7 +280,9 @@ def read_json_value(value: Any, path: FieldPath, reading: ReadContext) -> Any:
     """Read a JSON value; tables with the key `$file` or `$json` are replaced by what they refer to."""
     if isinstance(value, dict) and value.keys() == {FILE_KEY}:
         return _read_plain_json(
-            _read_file(value[FILE_KEY], (*path, FILE_KEY), reading, reading.files.value), path, reading
+            _read_file(value[FILE_KEY], (*path, FILE_KEY), reading, reading.files.read_value),
+            path,
+            reading,
         )
     if isinstance(value, dict) and value.keys() == {JSON_KEY}:
         return _read_plain_json(_parse_json_text(value[JSON_KEY], (*path, JSON_KEY), reading), path, reading)
@@ -293,7 +296,7 @@ def _read_plain_json(value: Any, path: FieldPath, reading: ReadContext) -> Any:
 
 def _read_referenced(value: Any, path: FieldPath, reading: ReadContext, read: ValueReader) -> Any:
     if isinstance(value, dict | list) and len(path) > _MAX_NESTING:
-        reading.wrong(path, f"nested more than {_MAX_NESTING} levels deep")
+        reading.add_problem(path, f"nested more than {_MAX_NESTING} levels deep")
     elif isinstance(value, dict):
         return {
             read_string(key, path, reading): read(item, (*path, key), reading) for key, item in value.items()
@@ -303,11 +306,11 @@ def _read_referenced(value: Any, path: FieldPath, reading: ReadContext, read: Va
     elif isinstance(value, str):
         return read_string(value, path, reading)
     elif isinstance(value, float) and not math.isfinite(value):
-        reading.wrong(path, f"{value} is not a JSON number")
+        reading.add_problem(path, f"{value} is not a JSON number")
     elif value is None or isinstance(value, bool | int | float):
         return value
     else:
-        reading.wrong(path, f'JSON has no {type(value).__name__}; write it as text: "{value}"')
+        reading.add_problem(path, f'JSON has no {type(value).__name__}; write it as text: "{value}"')
     return None
 
 
@@ -317,7 +320,7 @@ def _read_file(name: Any, path: FieldPath, reading: ReadContext, read: Callable[
     try:
         return read(name)
     except ScriptFileError as error:
-        reading.wrong(path, str(error))
+        reading.add_problem(path, str(error))
         return None
 
 
@@ -327,7 +330,10 @@ def _parse_json_text(value: Any, path: FieldPath, reading: ReadContext) -> Any:
     try:
         return parse_json(value)
     except ScriptSyntaxError as error:
-        reading.wrong(path, f"{error.sentence} (line {error.place.line}, column {error.place.column} of it)")
+        reading.add_problem(
+            path,
+            f"{error.message} (line {error.position.line}, column {error.position.column} of it)",
+        )
         return None
 
 
@@ -354,7 +360,7 @@ def _check_bounds(value: float, least: float, most: float, path: FieldPath, read
     if least <= value <= most:
         return True
     bounds = f"at least {least:g}" if most == math.inf else f"from {least} to {most}"
-    reading.wrong(path, f"{format_value(value)} is out of range; expected {bounds}")
+    reading.add_problem(path, f"{format_value(value)} is out of range; expected {bounds}")
     return False
 
 
@@ -407,7 +413,7 @@ def _pattern_reader(kind: TextKind) -> ValueReader:
         try:
             parse_pattern(TextPattern(kind, found))
         except PatternError as error:
-            reading.wrong(path, f"not a valid {kind}: {error.message}")
+            reading.add_problem(path, f"not a valid {kind}: {error.message}")
             return None
         return found
 
@@ -430,7 +436,7 @@ def _pattern_table(make: Callable[..., Any], others: Mapping[str, ValueReader]) 
                 partial(make, kind),
                 {**_text_fields(kind), **others},
                 required=tuple(_text_fields(kind))[:1],
-                meant={"text": "pattern", "pattern": "text"},
+                aliases={"text": "pattern", "pattern": "text"},
             )
             for kind in TextKind
         },
@@ -438,7 +444,11 @@ def _pattern_table(make: Callable[..., Any], others: Mapping[str, ValueReader]) 
 
 
 def _make_text_pattern(
-    kind: TextKind, *, text: str = "", pattern: str = "", ignore_case: bool = False
+    kind: TextKind,
+    *,
+    text: str = "",
+    pattern: str = "",
+    ignore_case: bool = False,
 ) -> TextPattern:
     return TextPattern(kind, text or pattern, ignore_case)
 
@@ -538,7 +548,7 @@ _CALL = TableReader(
     ScriptedCall,
     {"tool": read_string, "input": read_json_value},
     required=("tool",),
-    meant={"name": "tool", "args": "input", "arguments": "input"},
+    aliases={"name": "tool", "args": "input", "arguments": "input"},
 )
 _USAGE = TableReader(
     "usage",
@@ -569,7 +579,7 @@ _RESPONSE = shorthand_reader(
             "pace": _PACE,
         },
         check=_check_response,
-        meant={"content": "text", "$file": "text"},
+        aliases={"content": "text", "$file": "text"},
     ),
 )
 
@@ -596,7 +606,7 @@ def _make_fault(
     probability: float | None = None,
     **settings: Any,
 ) -> Fault:
-    return Fault(name, {**kind.defaults, **settings}, times, of, probability)
+    return Fault(name, {**kind.default_settings, **settings}, times, of, probability)
 
 
 def _check_occurrence(given: Mapping[str, Any]) -> Iterator[FieldProblem]:
@@ -640,9 +650,9 @@ def _check_answer(given: Mapping[str, Any]) -> Iterator[FieldProblem]:
     if failure is None:
         return
     kind = KINDS[failure.type]
-    if kind.calls and response is not None and not response.tool_calls:
+    if kind.needs_tool_calls and response is not None and not response.tool_calls:
         yield ("failure",), f"`{failure.type}` needs tool calls; add `tool_calls` to the response"
-    if "response" not in given and kind.spoils:
+    if "response" not in given and kind.needs_response:
         yield ("failure",), f"`{failure.type}` needs a response; add `response`"
     elif "response" not in given and (failure.times or failure.probability) is not None:
         yield ("failure",), "the failure does not always occur; add the `response` for the other matches"
@@ -654,7 +664,7 @@ _TURN = TableReader(
     {"expect": _PATTERN, "response": _RESPONSE, "failure": _FAILURE},
     required=("expect",),
     check=_check_answer,
-    meant={"pattern": "expect"},
+    aliases={"pattern": "expect"},
 )
 _RULE = TableReader(
     "a rule",
@@ -669,7 +679,7 @@ _RULE = TableReader(
     },
     required=("pattern",),
     check=_check_answer,
-    meant={"expect": "pattern", "match": "pattern", "reply": "response"},
+    aliases={"expect": "pattern", "match": "pattern", "reply": "response"},
 )
 
 
@@ -679,7 +689,10 @@ _RULE = TableReader(
 def _read_api_key(value: Any, path: FieldPath, reading: ReadContext) -> str | None:
     if isinstance(value, str) and value and value.isascii() and value.isprintable():
         return value
-    reading.wrong(path, "an API key must be printable ASCII text")  # the value is a secret and is not shown
+    reading.add_problem(
+        path,
+        "an API key must be printable ASCII text",
+    )  # the value is a secret and is not shown
     return None
 
 
@@ -690,11 +703,11 @@ def _read_time(value: Any, path: FieldPath, reading: ReadContext) -> datetime | 
     except ValueError:
         moment = None
     if not isinstance(moment, datetime):
-        reading.wrong(path, f"expected a date and a time, {example}, not {format_value(value)}")
+        reading.add_problem(path, f"expected a date and a time, {example}, not {format_value(value)}")
     elif moment.tzinfo is None:
-        reading.wrong(path, f"{format_value(value)} has no time zone; write one, {example}")
+        reading.add_problem(path, f"{format_value(value)} has no time zone; write one, {example}")
     elif not _MIN_TIME <= moment < _MAX_TIME:
-        reading.wrong(
+        reading.add_problem(
             path,
             f"{format_value(value)} is out of range; expected the years {_MIN_TIME.year} to {_MAX_TIME.year - 1}",
         )
@@ -728,7 +741,7 @@ _LIMIT = TableReader(
         "output_tokens_per_minute": integer_reader(1, _MAX_COUNT),
         "concurrency": integer_reader(1, _MAX_COUNT),
     },
-    meant={"model": "models"},
+    aliases={"model": "models"},
 )
 _FIELDS = TableReader(
     "a scenario",
@@ -746,7 +759,7 @@ _FIELDS = TableReader(
         "counts": choice_reader({scope.value: scope for scope in CountScope}),
     },
     check=_check_script,
-    meant={"rules": "responses", "default": "default_response"},
+    aliases={"rules": "responses", "default": "default_response"},
 )
 _REMOVED_FIELDS = (
     "turns belong to their rule: make `expect` and `response` of a conversation's first turn the "
@@ -757,7 +770,7 @@ _REMOVED_FIELDS = (
 def read_script(document: Any, reading: ReadContext) -> Script | None:
     """Read a document; return None if it has problems."""
     if isinstance(document, dict) and "conversations" in document:
-        reading.wrong(("conversations",), _REMOVED_FIELDS)
+        reading.add_problem(("conversations",), _REMOVED_FIELDS)
         document = {name: value for name, value in document.items() if name != "conversations"}
     found: Script | None = _FIELDS(document, (), reading)
     return found if not reading.problems else None

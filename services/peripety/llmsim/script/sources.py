@@ -51,16 +51,16 @@ class ScriptProblem:
 
     Attributes:
         path: the field; empty for the whole document.
-        sentence: the problem and its remedy.
-        place: the position; None if the script was not text.
+        message: the problem and its remedy.
+        position: the position; None if the script was not text.
     """
 
     path: FieldPath
-    sentence: str
-    place: SourcePosition | None = None
+    message: str
+    position: SourcePosition | None = None
 
     @property
-    def field(self) -> str:
+    def field_name(self) -> str:
         """The field as shown in messages, such as `responses[3].turns[0].expect.text`."""
         return format_field_path(self.path)
 
@@ -81,20 +81,23 @@ class ScriptError(InvalidArgumentError):
         many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__(
             f"{source} is not a valid script: {many}",
-            violations=[FieldViolation(p.field or "/", f"{p.sentence} ({self.where(p)})") for p in problems],
+            violations=[
+                FieldViolation(p.field_name or "/", f"{p.message} ({self.format_position(p)})")
+                for p in problems
+            ],
         )
 
-    def where(self, problem: ScriptProblem) -> str:
+    def format_position(self, problem: ScriptProblem) -> str:
         """Return the position of a problem in the form that editors recognise: `file:line:column`."""
-        place = problem.place
+        place = problem.position
         return self.source if place is None else f"{self.source}:{place.line}:{place.column}"
 
     def __str__(self) -> str:
         """Return all problems, one per line; a long list is truncated, with a note."""
         lines = [self.message]
         for problem in self.problems[:_MAX_SHOWN_PROBLEMS]:
-            field = f"{problem.field}: " if problem.path else ""
-            lines.append(f"  {self.where(problem)}: {field}{problem.sentence}")
+            field = f"{problem.field_name}: " if problem.path else ""
+            lines.append(f"  {self.format_position(problem)}: {field}{problem.message}")
         if len(self.problems) > _MAX_SHOWN_PROBLEMS:
             lines.append(f"  ... and {len(self.problems) - _MAX_SHOWN_PROBLEMS} more")
         return "\n".join(lines)
@@ -143,12 +146,12 @@ class SourcePositions:
 
     def __init__(self, text: str, *, format: str) -> None:  # noqa: A002 - the word for it
         scanner = _Toml(text) if format == "toml" else _Json(text)
-        scanner.document()
+        scanner.scan_document()
         self._offsets = scanner.offsets
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self.repeated = tuple(scanner.repeated)
 
-    def find(self, path: FieldPath) -> SourcePosition:
+    def position_of(self, path: FieldPath) -> SourcePosition:
         """Return the position of a field: its key, or for an array item the item.
 
         A field that is not in the text has the position of its nearest ancestor.
@@ -173,11 +176,11 @@ class _Scanner(ABC):
         self.repeated: list[FieldPath] = []
 
     @abstractmethod
-    def document(self) -> None:
+    def scan_document(self) -> None:
         """Scan the whole text."""
 
     @abstractmethod
-    def key(self, table: FieldPath) -> FieldPath:
+    def scan_key(self, table: FieldPath) -> FieldPath:
         """Read a key and the separator before its value."""
 
     def skip(self, pattern: re.Pattern[str]) -> str:
@@ -186,7 +189,7 @@ class _Scanner(ABC):
         self.at = match.end()
         return match[0]
 
-    def value(self, path: FieldPath) -> None:
+    def scan_value(self, path: FieldPath) -> None:
         """Scan a value. Iterative, because deep nesting would exhaust the stack."""
         inside: list[
             tuple[FieldPath, int | None]
@@ -208,7 +211,7 @@ class _Scanner(ABC):
                 return
             container, index = inside[-1]
             if index is None:
-                path = self.key(container)
+                path = self.scan_key(container)
             else:
                 inside[-1] = (container, index + 1)
                 path = (*container, index)
@@ -219,11 +222,11 @@ class _Json(_Scanner):
     between = _JSON_SKIP
     scalar = _JSON_SCALAR
 
-    def document(self) -> None:
+    def scan_document(self) -> None:
         self.skip(_JSON_SKIP)
-        self.value(())
+        self.scan_value(())
 
-    def key(self, table: FieldPath) -> FieldPath:
+    def scan_key(self, table: FieldPath) -> FieldPath:
         start = self.at
         path = (*table, json.loads(self.skip(_JSON_STRING)))
         if path in self.offsets:
@@ -241,57 +244,57 @@ class _Toml(_Scanner):
         super().__init__(text)
         self.arrays: dict[FieldPath, int] = {}  # number of tables per array of tables
 
-    def document(self) -> None:
+    def scan_document(self) -> None:
         table: FieldPath = ()
         self.skip(_TOML_BLANK)
         while self.at < len(self.text):
             if self.text[self.at] == "[":
-                table = self.header()
+                table = self.scan_header()
             else:
-                self.value(self.key(table))
+                self.scan_value(self.scan_key(table))
             self.skip(_TOML_BLANK)
 
-    def header(self) -> FieldPath:
+    def scan_header(self) -> FieldPath:
         start = self.at
         repeats = self.text.startswith("[[", start)
         self.at += 1 + repeats
-        *outer, last = self.keys()
+        *outer, last = self.read_dotted_key()
         self.at += 1 + repeats
         path: FieldPath = ()
         for key in outer:
-            path = self.latest((*path, key))
+            path = self.latest_table((*path, key))
             self.offsets.setdefault(path, start)
         path = (*path, last)
         self.offsets.setdefault(path, start)
         if repeats:
             self.arrays[path] = self.arrays.get(path, 0) + 1
-            path = self.latest(path)
+            path = self.latest_table(path)
             self.offsets[path] = start
         return path
 
-    def latest(self, path: FieldPath) -> FieldPath:
+    def latest_table(self, path: FieldPath) -> FieldPath:
         """Return the path of a table; for an array of tables, of its last table."""
         return (*path, self.arrays[path] - 1) if path in self.arrays else path
 
-    def key(self, table: FieldPath) -> FieldPath:
+    def scan_key(self, table: FieldPath) -> FieldPath:
         start = self.at
         path = table
-        for key in self.keys():
+        for key in self.read_dotted_key():
             path = (*path, key)
             self.offsets.setdefault(path, start)
         self.at += 1  # the equals sign
         self.skip(_TOML_BLANK)
         return path
 
-    def keys(self) -> list[str]:
+    def read_dotted_key(self) -> list[str]:
         """Read a key as its dotted parts."""
-        found = [self.one_key()]
+        found = [self.read_key_part()]
         while self.text[self.at] == ".":
             self.at += 1
-            found.append(self.one_key())
+            found.append(self.read_key_part())
         return found
 
-    def one_key(self) -> str:
+    def read_key_part(self) -> str:
         word = self.skip(_TOML_KEY).strip(" \t")
         if word[0] == '"':
             return next(iter(tomllib.loads(f"{word} = 0")))
@@ -305,10 +308,10 @@ _DOCUMENT_START = SourcePosition(1, 1)  # used if the parser reports no position
 class ScriptSyntaxError(Exception):
     """A parse error with its position and its reason."""
 
-    def __init__(self, place: SourcePosition, sentence: str) -> None:
-        super().__init__(sentence)
-        self.place = place
-        self.sentence = sentence
+    def __init__(self, position: SourcePosition, message: str) -> None:
+        super().__init__(message)
+        self.position = position
+        self.message = message
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -349,14 +352,15 @@ def parse_json(text: str) -> Any:
         raise ScriptSyntaxError(_DOCUMENT_START, "not valid JSON: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ScriptSyntaxError(
-            SourcePosition(error.lineno, error.colno), f"not valid JSON: {error.msg}"
+            SourcePosition(error.lineno, error.colno),
+            f"not valid JSON: {error.msg}",
         ) from None
     except ValueError as error:
         raise ScriptSyntaxError(_DOCUMENT_START, f"not valid JSON: {error}") from None
     if repeats:
         places = SourcePositions(text, format="json")
         path = places.repeated[0]
-        raise ScriptSyntaxError(places.find(path), f"not valid JSON: the key {path[-1]!r} is repeated")
+        raise ScriptSyntaxError(places.position_of(path), f"not valid JSON: the key {path[-1]!r} is repeated")
     return value
 
 
@@ -382,22 +386,22 @@ class ReferencedFiles:
         self._directory = directory and directory.resolve()
         self._texts: dict[str, str] = {}
 
-    def value(self, name: str) -> Any:
+    def read_value(self, name: str) -> Any:
         """Return the content of a file: the parsed value of a `.json`, else the text.
 
         Raises:
             FileError: the file cannot be used.
         """
-        text = self.text(name)
+        text = self.read_text(name)
         if not name.endswith(".json"):
             return text
         try:
             return parse_json(text)
         except ScriptSyntaxError as error:
-            place = f"{name}:{error.place.line}:{error.place.column}"
-            raise ScriptFileError(f"{place}: {error.sentence}") from None
+            place = f"{name}:{error.position.line}:{error.position.column}"
+            raise ScriptFileError(f"{place}: {error.message}") from None
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """Return the text of a file.
 
         Raises:

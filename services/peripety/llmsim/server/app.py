@@ -64,19 +64,19 @@ class ControlApi:
             "GET calls": lambda _: {"calls": [call.to_json() for call in simulator.captured]},
             "GET state": lambda _: self._state(),
             "POST reset": lambda _: simulator.reset(),
-            "POST clock": self._move_clock,
-            "POST fail": self._fail,
-            "POST reload": lambda _: self._read_again(),
+            "POST clock": self._advance_clock,
+            "POST fail": self._inject_fault,
+            "POST reload": lambda _: self._reload_script(),
         }
 
-    def answer(self, method: str, path: str, body: bytes) -> HttpDocument:
+    def handle(self, method: str, path: str, body: bytes) -> HttpDocument:
         """Execute a request; errors become documents."""
         try:
             name = f"{method} {path.removeprefix(PREFIX)}"
             endpoint = self._endpoints.get(name)
             if endpoint is None:
                 raise NotFoundError(
-                    f"endpoint {name} does not exist; use one of {', '.join(self._endpoints)}"
+                    f"endpoint {name} does not exist; use one of {', '.join(self._endpoints)}",
                 )
             return HttpDocument(200, compact_json(endpoint(_parse_settings(body)) or {}))
         except PeripetyError as error:
@@ -89,18 +89,18 @@ class ControlApi:
             "bills": [asdict(account) for account in self._simulator.accounts],
         }
 
-    def _move_clock(self, settings: Mapping[str, Any]) -> Any:
+    def _advance_clock(self, settings: Mapping[str, Any]) -> Any:
         seconds = settings.get("advance")
         if not isinstance(seconds, int | float) or isinstance(seconds, bool) or len(settings) != 1:
             raise InvalidArgumentError('The clock is moved by {"advance": SECONDS}')
         return {"now": self._simulator.advance(seconds)}
 
-    def _fail(self, settings: Mapping[str, Any]) -> None:
+    def _inject_fault(self, settings: Mapping[str, Any]) -> None:
         """Inject a fault, given as in a script file; `times` is the number of occurrences."""
         (failure,) = script_from_document({"failures": [settings]}, name="the request").failures
         self._simulator.inject(failure)
 
-    def _read_again(self) -> None:
+    def _reload_script(self) -> None:
         if self._reload is None:
             raise FailedPreconditionError("the script was not read from a file")
         self._reload()
@@ -145,48 +145,61 @@ class SimulatorApp:
         path = request.rel_url.raw_path
         try:
             if path.startswith(PREFIX):
-                await self._steer(request, path, connection)
+                await self._handle_control(request, path, connection)
             else:
-                await self._answer(request, path, connection)
+                await self._handle_api(request, path, connection)
         except ConnectionError:
-            connection.kept = False  # the client has disconnected
-        return connection.kept
+            connection.keep_alive = False  # the client has disconnected
+        return connection.keep_alive
 
-    async def _steer(self, request: web.BaseRequest, path: str, connection: ClientConnection) -> None:
+    async def _handle_control(
+        self,
+        request: web.BaseRequest,
+        path: str,
+        connection: ClientConnection,
+    ) -> None:
         try:
-            answer = self._control.answer(request.method, path, await connection.body())
+            answer = self._control.handle(request.method, path, await connection.read_body())
         except ApiError as error:
             answer = error_to_document(InvalidArgumentError(error.message))
         await connection.deliver(routing.delivery_from_document(answer, {}))
 
-    async def _answer(self, request: web.BaseRequest, path: str, connection: ClientConnection) -> None:
+    async def _handle_api(self, request: web.BaseRequest, path: str, connection: ClientConnection) -> None:
         headers = {name.lower(): _printable_header(value) for name, value in request.headers.items()}
-        targets = self._router.at(path)
-        wire = self._router.choose(targets, headers).wire if targets else self._router.guess(path, headers)
+        targets = self._router.targets_at(path)
+        wire = (
+            self._router.select_target(targets, headers).wire
+            if targets
+            else self._router.guess_wire(path, headers)
+        )
         body = b""
         try:
-            body = await connection.body()
-            target = self._target(targets, request.method, headers, body)
+            body = await connection.read_body()
+            target = self._select_target(targets, request.method, headers, body)
             wire = target.wire
             call = HttpCall(target.route, headers, {**request.rel_url.query, **target.params}, body)
             if target.route.operation is WireOperation.GENERATE:
-                await self._perform(wire, self._begin(wire, call), connection)
+                await self._deliver_exchange(wire, self._begin_exchange(wire, call), connection)
             else:
-                with self._simulator.step():
-                    answer = wire.other(call, self._simulator)
-                common = wire.headers(self._id(path, body), None, self._simulator.now())
+                with self._simulator.transaction():
+                    answer = wire.handle_other(call, self._simulator)
+                common = wire.headers(self._request_id(path, body), None, self._simulator.now())
                 await connection.deliver(routing.delivery_from_document(answer, common))
         except ApiError as error:
-            await self._refuse(wire, error, self._id(path, body), connection)
+            await self._deliver_error(wire, error, self._request_id(path, body), connection)
         except ConnectionError:
             raise
         except Exception as defect:  # noqa: BLE001 - whatever it is, it is told as the provider's
             _log.error("request failed", extra={"api": wire.api.value, **describe_error(defect)})
             failed = ApiError(ApiErrorKind.SERVER, "Internal error of the simulator; see its log")
-            await self._refuse(wire, failed, self._id(path, body), connection)
+            await self._deliver_error(wire, failed, self._request_id(path, body), connection)
 
-    def _target(
-        self, targets: Sequence[RouteTarget], method: str, headers: Mapping[str, str], body: bytes
+    def _select_target(
+        self,
+        targets: Sequence[RouteTarget],
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes,
     ) -> RouteTarget:
         if not targets:
             raise ApiError(ApiErrorKind.NOT_FOUND, "This path does not exist")
@@ -197,44 +210,48 @@ class SimulatorApp:
                 ApiErrorKind.METHOD_NOT_ALLOWED,
                 f"Method {method} is not allowed for this path; use {allowed}",
             )
-        return self._router.choose(fitting, headers, body)
+        return self._router.select_target(fitting, headers, body)
 
-    def _begin(self, wire: Wire, call: HttpCall) -> Exchange:
+    def _begin_exchange(self, wire: Wire, call: HttpCall) -> Exchange:
         try:
-            return self._simulator.begin(wire.request(call, self._simulator))
+            return self._simulator.begin(wire.parse_request(call, self._simulator))
         except ApiError as error:
-            self._simulator.refuse(wire.api, error)
+            self._simulator.capture_rejected(wire.api, error)
             raise
 
-    async def _perform(self, wire: Wire, exchange: Exchange, connection: ClientConnection) -> None:
+    async def _deliver_exchange(self, wire: Wire, exchange: Exchange, connection: ClientConnection) -> None:
         request, reply = exchange.request, exchange.reply
         complete = False
         try:
             if reply is not None:
-                self._simulator.remember(wire.stored(request, reply))
+                self._simulator.store_objects(wire.objects_to_store(request, reply))
             delivery = routing.delivery_from_exchange(wire, exchange, self._simulator.now())
-            await connection.deliver(delivery, exchange.started)
+            await connection.deliver(delivery, exchange.on_started)
             complete = True
         finally:
             if complete:
-                exchange.finished(() if reply is None else wire.repeated(request, reply))
+                exchange.on_finished(() if reply is None else wire.answer_blocks(request, reply))
             else:
-                exchange.abandoned()
+                exchange.on_abandoned()
 
-    async def _refuse(
-        self, wire: Wire, error: ApiError, request_id: str, connection: ClientConnection
+    async def _deliver_error(
+        self,
+        wire: Wire,
+        error: ApiError,
+        request_id: str,
+        connection: ClientConnection,
     ) -> None:
-        if connection.used:
-            connection.kept = False
+        if connection.get_usage:
+            connection.keep_alive = False
         else:
             await connection.deliver(
-                routing.delivery_from_error(wire, error, request_id, self._simulator.now())
+                routing.delivery_from_error(wire, error, request_id, self._simulator.now()),
             )
 
-    def _id(self, path: str, body: bytes) -> str:
+    def _request_id(self, path: str, body: bytes) -> str:
         """Return a deterministic id for a request outside of a conversation."""
         asked = hashlib.sha256(path.encode("utf-8", "surrogateescape") + body).hexdigest()
-        return SeededRng(self._simulator.scenario.seed, asked, 0).id("request")
+        return SeededRng(self._simulator.script.seed, asked, 0).id("request")
 
 
 def _printable_header(value: str) -> str:

@@ -45,7 +45,8 @@ class _Protocol(web.RequestHandler):
         """Log a failure below the HTTP layer, without the text of the exception, which may quote requests."""
         error = given.get("exc_info")
         _log.warning(
-            "connection failed", extra=describe_error(error) if isinstance(error, BaseException) else {}
+            "connection failed",
+            extra=describe_error(error) if isinstance(error, BaseException) else {},
         )
 
 
@@ -75,20 +76,20 @@ class ProtocolFactory(web.Server):
         sent = {kept: _AlreadySentResponse(kept=kept) for kept in (False, True)}
 
         async def answered(request: web.BaseRequest) -> web.StreamResponse:
-            self._answering.add(request.task)
+            self._active_requests.add(request.task)
             try:
                 return sent[await handle(request)]
             finally:
-                self._answering.discard(request.task)
+                self._active_requests.discard(request.task)
 
         super().__init__(answered, handler_cancellation=True, request_factory=_request, access_log=None)
-        self._answering: set[asyncio.Task[None]] = set()
+        self._active_requests: set[asyncio.Task[None]] = set()
 
-    async def stop(self, grace: float) -> None:
+    async def shut_down(self, grace: float) -> None:
         """Wait for active answers up to a number of seconds, then close every connection."""
         self.pre_shutdown()
-        if self._answering:
-            _, late = await asyncio.wait(self._answering, timeout=grace)
+        if self._active_requests:
+            _, late = await asyncio.wait(self._active_requests, timeout=grace)
             for task in late:
                 task.cancel()
         await self.shutdown(_CLOSING_SECONDS)
@@ -125,7 +126,7 @@ class ClientConnection:
 
     Attributes:
         used: True if data was sent.
-        kept: True if the connection serves further requests.
+        keep_alive: True if the connection serves further requests.
     """
 
     def __init__(self, request: web.BaseRequest) -> None:
@@ -133,10 +134,10 @@ class ClientConnection:
         self._time = asyncio.get_running_loop().time
         self._head = b""
         self._chunked = False
-        self.used = False
-        self.kept = request.keep_alive
+        self.get_usage = False
+        self.keep_alive = request.keep_alive
 
-    async def body(self) -> bytes:
+    async def read_body(self) -> bytes:
         """Read the body of the request.
 
         Raises:
@@ -152,9 +153,9 @@ class ClientConnection:
         except web.HTTPRequestEntityTooLarge:
             pass  # the headers did not announce the size
         except (ValueError, web.RequestPayloadError):
-            self.kept = False
+            self.keep_alive = False
             raise ApiError(ApiErrorKind.INVALID_REQUEST, "The body does not match its headers") from None
-        self.kept = False
+        self.keep_alive = False
         raise ApiError(ApiErrorKind.TOO_LARGE, f"The body exceeds the limit of {MAX_BODY} bytes")
 
     async def deliver(self, delivery: Delivery, started: Callable[[], None] = lambda: None) -> None:
@@ -172,31 +173,31 @@ class ClientConnection:
         """
         begun = self._time()
         if delivery.head is not None:
-            self._open(delivery.head)
+            self._buffer_head(delivery.head)
         plan = delivery.plan
         steps = [] if self._request.method == "HEAD" else plan.steps
         sent = 0
         while sent < len(steps):
-            await self._until(begun + steps[sent].at_ms / 1000)
+            await self._sleep_until(begun + steps[sent].at_ms / 1000)
             passed = (self._time() - begun) * 1000
             due = sent + 1
             while due < len(steps) and steps[due].at_ms <= passed:
                 due += 1
-            self._send(self._framed([step.data for step in steps[sent:due]]), started)
+            self._send(self._frame_chunks([step.data for step in steps[sent:due]]), started)
             sent = due
             await self._request.writer.drain()
-        if plan.ending is ResponseEnd.HANG:
+        if plan.end is ResponseEnd.HANG:
             await asyncio.Event().wait()
-        await self._until(begun + plan.ends_ms / 1000)
-        if plan.ending is ResponseEnd.CLEAN:
+        await self._sleep_until(begun + plan.ends_ms / 1000)
+        if plan.end is ResponseEnd.CLEAN:
             self._send(_LAST_CHUNK if self._chunked else b"", started)
             return
         self._send(b"", started)
-        self.kept = False
-        if plan.ending is ResponseEnd.RESET:
+        self.keep_alive = False
+        if plan.end is ResponseEnd.RESET:
             await self._reset()
 
-    def _open(self, head: ResponseHead) -> None:
+    def _buffer_head(self, head: ResponseHead) -> None:
         """Buffer the head; it leaves together with the first bytes of the body."""
         lines = [
             f"HTTP/1.1 {head.status} {_REASONS.get(head.status, '')}",
@@ -209,19 +210,19 @@ class ClientConnection:
             self._chunked = True
             lines.append("transfer-encoding: chunked")
         else:
-            self.kept = False
-        if not self.kept:
+            self.keep_alive = False
+        if not self.keep_alive:
             lines.append("connection: close")
         elif self._request.version < HttpVersion11:
             lines.append("connection: keep-alive")
         self._head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
-    async def _until(self, moment: float) -> None:
+    async def _sleep_until(self, moment: float) -> None:
         remaining = moment - self._time()
         if remaining > 0:
             await asyncio.sleep(remaining)
 
-    def _framed(self, pieces: Sequence[bytes]) -> bytes:
+    def _frame_chunks(self, pieces: Sequence[bytes]) -> bytes:
         if self._chunked:
             pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece]
         return b"".join(pieces)
@@ -232,8 +233,8 @@ class ClientConnection:
         if not data:
             return
         transport = self._transport
-        if not self.used:
-            self.used = True
+        if not self.get_usage:
+            self.get_usage = True
             started()
         transport.write(data)
 
@@ -241,7 +242,7 @@ class ClientConnection:
         transport = self._transport
         transport.set_write_buffer_limits(0)  # sent data must be on its way first
         await self._request.writer.drain()
-        if self.used:
+        if self.get_usage:
             await asyncio.sleep(_DRAIN_SECONDS)
         connected: socket.socket = transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 def delivery_from_exchange(wire: Wire, exchange: Exchange, now: float) -> Delivery:
     """Return the delivery of an exchange. `now` is by the simulator's clock."""
-    request, reply, manner = exchange.request, exchange.reply, exchange.manner
-    headers = wire.headers(exchange.id, exchange.allowance, now)
+    request, reply, manner = exchange.request, exchange.reply, exchange.delivery
+    headers = wire.headers(exchange.id, exchange.rate_allowance, now)
     if exchange.error is not None:
         return error_delivery(wire, exchange.error, headers, exchange.id, time.time(), manner.delay_ms)
     if reply is None:
@@ -132,7 +132,7 @@ class Router:
         segments = tuple(_parse_segment(text) for text in path.split("/"))
         self._templates[len(segments)].append(_PathTemplate(segments, target))
 
-    def at(self, path: str) -> Sequence[RouteTarget]:
+    def targets_at(self, path: str) -> Sequence[RouteTarget]:
         """Return the operations at a quoted path, for any method."""
         exact = self._exact.get(path)
         if exact:
@@ -141,8 +141,11 @@ class Router:
         matches = (template.match(segments) for template in self._templates[len(segments)])
         return [target for target in matches if target is not None]
 
-    def choose(
-        self, targets: Sequence[RouteTarget], headers: Mapping[str, str], body: bytes = b""
+    def select_target(
+        self,
+        targets: Sequence[RouteTarget],
+        headers: Mapping[str, str],
+        body: bytes = b"",
     ) -> RouteTarget:
         """Select one of several operations at a path, by headers or model name."""
         if len(targets) == 1:
@@ -150,7 +153,7 @@ class Router:
         by_api = {target.wire.api: target for target in targets}
         return _first_matching(by_api.get, _candidate_apis(headers, body)) or targets[0]
 
-    def guess(self, path: str, headers: Mapping[str, str]) -> Wire:
+    def guess_wire(self, path: str, headers: Mapping[str, str]) -> Wire:
         """Return the API whose format is used for the error of an unknown path."""
         by_path = (api for prefix, api in _APIS_BY_PATH if path.startswith(prefix))
         return _first_matching(self._wires.get, (*by_path, *_candidate_apis(headers, b""))) or self._first

@@ -62,7 +62,7 @@ async def serve_simulator(
         async with accept_connections(protocols, host, port) as url:
             yield url
     finally:
-        await protocols.stop(grace)
+        await protocols.shut_down(grace)
 
 
 @asynccontextmanager
@@ -81,7 +81,8 @@ async def accept_connections(protocols: web.Server, host: str, port: int) -> Asy
         listener = await asyncio.get_running_loop().create_server(protocols, host, port, backlog=1024)
     except OSError as error:
         raise UnavailableError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}", code="ADDRESS_UNAVAILABLE"
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            code="ADDRESS_UNAVAILABLE",
         ) from error
     try:
         yield _base_url(listener.sockets[0].getsockname())
@@ -99,7 +100,9 @@ class SimulatorServer:
     def __init__(self, simulator: Simulator, host: str, port: int) -> None:
         self._listening: Future[str] = Future()
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve(simulator, host, port)), name="simulator", daemon=True
+            target=lambda: asyncio.run(self._serve(simulator, host, port)),
+            name="simulator",
+            daemon=True,
         )
         self._thread.start()
         self.url = self._listening.result()
@@ -126,7 +129,10 @@ class SimulatorServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -176,15 +182,15 @@ class ScriptWatcher:
 
     async def watch(self) -> None:
         """Reload after each change of the file, until cancelled. Waits for a file that is being written."""
-        played = latest = self._stamp()
+        played = latest = self._file_stamp()
         while True:
             await asyncio.sleep(_POLL_SECONDS)
-            before, latest = latest, self._stamp()
+            before, latest = latest, self._file_stamp()
             if latest is not None and latest == before != played:
                 self.try_reload()
                 played = latest
 
-    def _stamp(self) -> tuple[int, int, int] | None:
+    def _file_stamp(self) -> tuple[int, int, int] | None:
         """Return a value that changes with the file; None while an editor replaces the file."""
         try:
             status = self._path.stat()

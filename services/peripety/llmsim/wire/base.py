@@ -104,7 +104,7 @@ class Wire(Protocol):
         """Return the media type of the stream for a request."""
         ...
 
-    def request(self, call: HttpCall, service: SimService) -> SimRequest:
+    def parse_request(self, call: HttpCall, service: SimService) -> SimRequest:
         """Parse a request for a model answer.
 
         Raises:
@@ -145,21 +145,21 @@ class Wire(Protocol):
         """Return an error inside a stream, after the frames that were sent."""
         ...
 
-    def stored(self, request: SimRequest, reply: SimReply) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002
+    def objects_to_store(self, request: SimRequest, reply: SimReply) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002
         """Return the objects that the API stores before the first byte: by table name, then by key.
 
         The default stores nothing.
         """
         return {}
 
-    def repeated(self, request: SimRequest, reply: SimReply) -> Sequence[SimBlock]:  # noqa: ARG002
+    def answer_blocks(self, request: SimRequest, reply: SimReply) -> Sequence[SimBlock]:  # noqa: ARG002
         """Return the answer as blocks of a prompt that repeats it, for providers that cache answers.
 
         The default is empty.
         """
         return ()
 
-    def other(self, call: HttpCall, service: SimService) -> HttpDocument:
+    def handle_other(self, call: HttpCall, service: SimService) -> HttpDocument:
         """Handle any operation other than a request for a model answer.
 
         Raises:

@@ -83,22 +83,25 @@ class DeepSeekErrorMessages:
         """Return the error for a body that is not JSON."""
         return invalid_request(f"Failed to parse the request body as JSON: {reason}")
 
-    def missing(self, path: Path) -> ApiError:
+    def missing_member(self, path: Path) -> ApiError:
         """Return the error for a missing required member."""
         return _deserialize_error(path[:-1], f"missing field `{path[-1]}`")
 
-    def mistyped(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
+    def wrong_type(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
         """Return the error for a value of the wrong type."""
         expected = " or ".join(f"a {_NAMES[kind]}" for kind in wanted)
-        return _deserialize_error(path, f"invalid type: {_NAMES[JsonType.of(value)]}, expected {expected}")
+        return _deserialize_error(
+            path,
+            f"invalid type: {_NAMES[JsonType.of_value(value)]}, expected {expected}",
+        )
 
-    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
+    def invalid_choice(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
         """Return the error for a text that is not an allowed value."""
         quoted = ", ".join(f"`{choice}`" for choice in choices)
         expected = f"one of {quoted}" if len(choices) > 1 else quoted
         return _deserialize_error(path, f"unknown variant `{value}`, expected {expected}")
 
-    def unexpected(self, path: Path) -> None:
+    def unexpected_member(self, path: Path) -> None:
         """Ignore unknown members."""
 
 
@@ -133,24 +136,24 @@ class _DeepSeekMessages(ChatMessages):
         super().__init__(draft)
         self._thinking = thinking
 
-    def unanswered(self, ids: Sequence[str]) -> ApiError:  # noqa: ARG002
+    def unanswered_calls_error(self, ids: Sequence[str]) -> ApiError:  # noqa: ARG002
         """Return the error for tool calls without results."""
         return invalid_request(
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-            "'tool_call_id'. (insufficient tool messages following tool_calls message)"
+            "'tool_call_id'. (insufficient tool messages following tool_calls message)",
         )
 
-    def orphaned(self, at: int) -> ApiError:  # noqa: ARG002
+    def orphaned_result_error(self, at: int) -> ApiError:  # noqa: ARG002
         """Return the error for a result without a call."""
         return invalid_request(
-            "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
+            "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
         )
 
-    def answering_nothing(self, at: int, call_id: str) -> ApiError:  # noqa: ARG002
+    def unknown_call_error(self, at: int, call_id: str) -> ApiError:  # noqa: ARG002
         """Return the error for a result of an unknown call."""
-        return self.orphaned(at)
+        return self.orphaned_result_error(at)
 
-    def also_read(self, at: int, message: Fields, *, calling: bool) -> None:
+    def read_extra_members(self, at: int, message: Fields, *, calling: bool) -> None:
         """Read reasoning. The model only reads it again if tool calls followed it."""
         thoughts = message.text("reasoning_content", None)
         if not calling:
@@ -158,20 +161,21 @@ class _DeepSeekMessages(ChatMessages):
         if thoughts is None:
             if self._thinking:
                 raise invalid_request(
-                    "The `reasoning_content` in the thinking mode must be passed back to the API."
+                    "The `reasoning_content` in the thinking mode must be passed back to the API.",
                 )
             return
         block = {"type": "reasoning_content", "text": thoughts}
-        self.draft.add(at, "assistant", block, tokens=count_tokens(thoughts))
+        self.draft.add_block(at, "assistant", block, tokens=count_tokens(thoughts))
 
 
 def answer_to_blocks(message: dict[str, Any], at: int) -> tuple[SimBlock, ...]:
     """Return a model message at an index as prompt blocks."""
     draft = PromptDraft()
     _DeepSeekMessages(draft, thinking=False).read_answer(
-        at, Fields(message, ("messages", at), DeepSeekErrorMessages())
+        at,
+        Fields(message, ("messages", at), DeepSeekErrorMessages()),
     )
-    return draft.prompt({}, {}).blocks
+    return draft.to_prompt({}, {}).blocks
 
 
 def read_completion_request(call: HttpCall) -> SimRequest:
@@ -180,15 +184,15 @@ def read_completion_request(call: HttpCall) -> SimRequest:
     name = body.text("model")
     thinking = _read_thinking(body)
     draft = PromptDraft()
-    tools = NESTED_LAYOUT.tools(body)
+    tools = NESTED_LAYOUT.read_tools(body)
     for tool in body.value.get("tools") or ():
         draft.add_tool(tool)
-    _DeepSeekMessages(draft, thinking=thinking).read(body)
+    _DeepSeekMessages(draft, thinking=thinking).read_messages(body)
     schema = _read_format(body, draft)
     _check_numbers(body, thinking=thinking)
     stream, options = read_stream(body)
     user = body.text("user_id", None)
-    prompt = draft.prompt(
+    prompt = draft.to_prompt(
         {"response_format": body.value.get("response_format"), "thinking": thinking},
         {} if user is None else {"user_id": user},
     )
@@ -225,7 +229,7 @@ def _read_format(body: Fields, draft: PromptDraft) -> Mapping[str, Any] | None:
         raise invalid_request("This response_format type is unavailable now")
     if not mentions_json(draft):
         raise invalid_request(
-            "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."
+            "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
         )
     return {}
 
@@ -254,7 +258,7 @@ class DeepSeekCompletion(ChatCompletion):
         yield _KEEP_ALIVE
         yield from super().frames()
 
-    def envelope(self, kind: str) -> dict[str, Any]:
+    def envelope_fields(self, kind: str) -> dict[str, Any]:
         """Return the first members of an answer and of each chunk."""
         reply = self.reply
         return {
@@ -265,7 +269,7 @@ class DeepSeekCompletion(ChatCompletion):
             "system_fingerprint": f"fp_{sha256(reply.model.encode()).hexdigest()[:10]}_prod",
         }
 
-    def message(self) -> dict[str, Any]:
+    def message_value(self) -> dict[str, Any]:
         """Return the message of a complete answer; refusals are prose."""
         said: dict[str, Any] = {
             "role": "assistant",
@@ -273,10 +277,10 @@ class DeepSeekCompletion(ChatCompletion):
         }
         if self.request.reasoning:
             said["reasoning_content"] = join_texts(self.reply, ReasoningPart) or ""
-        calls = [{"index": at, **call} for at, call in enumerate(self.calls())]
+        calls = [{"index": at, **call} for at, call in enumerate(self.tool_call_values())]
         return {**said, "tool_calls": calls} if calls else said
 
-    def deltas(self) -> Iterator[ContentDelta]:
+    def content_deltas(self) -> Iterator[ContentDelta]:
         """Yield the content of each chunk: reasoning first."""
         thinking = self.request.reasoning
         begun: dict[str, Any] = {"role": "assistant", "content": ""}
@@ -289,7 +293,7 @@ class DeepSeekCompletion(ChatCompletion):
             if isinstance(part, ReasoningPart):
                 for piece, tokens in part_chunks(part):
                     yield {"content": None, "reasoning_content": piece}, FrameTag.REASONING, tokens
-        for delta, tag, tokens in self.spoken():
+        for delta, tag, tokens in self.visible_deltas():
             content = delta.get("content", delta.get("refusal"))
             if content is None:
                 yield delta, tag, tokens
@@ -297,16 +301,16 @@ class DeepSeekCompletion(ChatCompletion):
                 rest = {"reasoning_content": None} if thinking else {}
                 yield {"content": content, **rest}, tag, tokens
 
-    def usage(self, usage: BilledUsage) -> dict[str, Any]:
+    def usage_value(self, usage: BilledUsage) -> dict[str, Any]:
         """Return the usage; input read from the cache is a hit, all other input a miss."""
         return {
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
             "total_tokens": usage.input + usage.output,
-            "prompt_tokens_details": {"cached_tokens": usage.read},
+            "prompt_tokens_details": {"cached_tokens": usage.read_variable},
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-            "prompt_cache_hit_tokens": usage.read,
-            "prompt_cache_miss_tokens": usage.input - usage.read,
+            "prompt_cache_hit_tokens": usage.read_variable,
+            "prompt_cache_miss_tokens": usage.input - usage.read_variable,
         }
 
 
@@ -327,7 +331,7 @@ class DeepSeekWire(Wire):
         """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
-    def request(self, call: HttpCall, service: SimService) -> SimRequest:  # noqa: ARG002
+    def parse_request(self, call: HttpCall, service: SimService) -> SimRequest:  # noqa: ARG002
         """Parse a chat completion request."""
         return read_completion_request(call)
 
@@ -355,16 +359,16 @@ class DeepSeekWire(Wire):
             return base.sse_event(compact_json({"error": _error_details(error)}))
         chunk = json.loads(begun.data.partition(b"data: ")[2])
         chunk["choices"] = [
-            {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "insufficient_system_resource"}
+            {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "insufficient_system_resource"},
         ]
         return base.sse_event(compact_json(chunk)) + base.sse_event(b"[DONE]")
 
-    def repeated(self, request: SimRequest, reply: SimReply) -> Sequence[SimBlock]:
+    def answer_blocks(self, request: SimRequest, reply: SimReply) -> Sequence[SimBlock]:
         """Return the answer as the client repeats it; the provider caches it with the prompt."""
         at = max((block.message for block in request.prompt.blocks), default=-1) + 1
-        return answer_to_blocks(DeepSeekCompletion(request, reply).message(), at)
+        return answer_to_blocks(DeepSeekCompletion(request, reply).message_value(), at)
 
-    def other(self, call: HttpCall, service: SimService) -> HttpDocument:  # noqa: ARG002
+    def handle_other(self, call: HttpCall, service: SimService) -> HttpDocument:  # noqa: ARG002
         """Return the list of models."""
         return list_models(service.models(self.api), "deepseek")
 

@@ -41,14 +41,14 @@ class MessageBuilder:
         """The system prompt."""
         return "\n".join(self._system)
 
-    def instruct(self, text: str) -> None:
+    def add_instructions(self, text: str) -> None:
         """Add instructions of the developer or system role."""
         if self._messages:
             self._messages.append(SimMessage(SimRole.SYSTEM, text))
         else:
             self._system.append(text)
 
-    def ask(self, text: str) -> None:
+    def add_user_text(self, text: str) -> None:
         """Add a user text."""
         last = self._messages[-1] if self._messages else None
         if last is not None and last.results and not last.text:
@@ -56,11 +56,11 @@ class MessageBuilder:
         else:
             self._messages.append(SimMessage(SimRole.USER, text))
 
-    def answer(self, text: str) -> None:
+    def add_model_text(self, text: str) -> None:
         """Add a model text."""
         self._messages.append(SimMessage(SimRole.ASSISTANT, text))
 
-    def call(self, call: SimToolCall) -> None:
+    def add_call(self, call: SimToolCall) -> None:
         """Add a tool call, after the model text of the same message."""
         last = self._messages[-1] if self._messages else None
         if last is not None and last.role is SimRole.ASSISTANT:
@@ -68,7 +68,7 @@ class MessageBuilder:
         else:
             self._messages.append(SimMessage(SimRole.ASSISTANT, calls=(call,)))
 
-    def result(self, result: SimToolResult) -> None:
+    def add_result(self, result: SimToolResult) -> None:
         """Add a tool result."""
         last = self._messages[-1] if self._messages else None
         if last is not None and last.results and not last.text:
@@ -95,7 +95,7 @@ class JsonType(StrEnum):
     NULL = "null"
 
     @classmethod
-    def of(cls, value: Any) -> JsonType:
+    def of_value(cls, value: Any) -> JsonType:
         """Return the type of a value."""
         return _KINDS[type(value)]
 
@@ -118,19 +118,19 @@ class ErrorMessages(Protocol):
         """Return the error for a body that is not JSON."""
         ...
 
-    def missing(self, path: Path) -> ApiError:
+    def missing_member(self, path: Path) -> ApiError:
         """Return the error for a missing required member."""
         ...
 
-    def mistyped(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
+    def wrong_type(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
         """Return the error for a value of the wrong type."""
         ...
 
-    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
+    def invalid_choice(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
         """Return the error for a text that is not an allowed value."""
         ...
 
-    def unexpected(self, path: Path) -> ApiError | None:
+    def unexpected_member(self, path: Path) -> ApiError | None:
         """Return the error for an unknown member; None if unknown members are ignored."""
         ...
 
@@ -153,15 +153,15 @@ class Fields:
     Attributes:
         value: the object.
         path: its path in the body.
-        wording: the error messages; every reader of a member raises `ApiError` with them.
+        messages: the error messages; every reader of a member raises `ApiError` with them.
     """
 
-    __slots__ = ("path", "value", "wording")
+    __slots__ = ("messages", "path", "value")
 
     def __init__(self, value: dict[str, Any], path: Path, wording: ErrorMessages) -> None:
         self.value = value
         self.path = path
-        self.wording = wording
+        self.messages = wording
 
     @classmethod
     def parse(cls, body: bytes, wording: ErrorMessages) -> Fields:
@@ -170,27 +170,27 @@ class Fields:
             value = parse_json(body)
         except ValueError as error:
             raise wording.not_json(str(error)) from None
-        return cls.of(value, (), wording)
+        return cls.from_value(value, (), wording)
 
     @classmethod
-    def of(cls, value: Any, path: Path, wording: ErrorMessages) -> Fields:
+    def from_value(cls, value: Any, path: Path, wording: ErrorMessages) -> Fields:
         """Return the members of a value that must be an object."""
         if not isinstance(value, dict):
-            raise wording.mistyped(path, (JsonType.OBJECT,), value)
+            raise wording.wrong_type(path, (JsonType.OBJECT,), value)
         return cls(value, path, wording)
 
     def __contains__(self, name: str) -> bool:
         return name in self.value
 
-    def at(self, name: str | int) -> Path:
+    def path_of(self, name: str | int) -> Path:
         """Return the path of a member."""
         return (*self.path, name)
 
-    def only(self, *names: str) -> None:
+    def reject_others(self, *names: str) -> None:
         """Reject other members, if the provider does."""
         if not self.value.keys() <= set(names):
             first = next(name for name in self.value if name not in names)
-            fault = self.wording.unexpected(self.at(first))
+            fault = self.messages.unexpected_member(self.path_of(first))
             if fault is not None:
                 raise fault
 
@@ -199,10 +199,10 @@ class Fields:
         value = self.value.get(name, _REQUIRED)
         if value is _REQUIRED or (value is None and default is None):
             if default is _REQUIRED:
-                raise self.wording.missing(self.at(name))
+                raise self.messages.missing_member(self.path_of(name))
             return default
-        if kinds and JsonType.of(value) not in kinds:
-            raise self.wording.mistyped(self.at(name), kinds, value)
+        if kinds and JsonType.of_value(value) not in kinds:
+            raise self.messages.wrong_type(self.path_of(name), kinds, value)
         return value
 
     @overload
@@ -247,7 +247,7 @@ class Fields:
         """Return a string that is one of the choices."""
         value = self.get(name, JsonType.STRING, default=default)
         if value is not default and value not in choices:
-            raise self.wording.not_among(self.at(name), choices, value)
+            raise self.messages.invalid_choice(self.path_of(name), choices, value)
         return value
 
     @overload
@@ -257,17 +257,19 @@ class Fields:
     def object(self, name: str, default: Any = _REQUIRED) -> Any:
         """Return an object."""
         value = self.get(name, JsonType.OBJECT, default=default)
-        return value if value is default else Fields(value, self.at(name), self.wording)
+        return value if value is default else Fields(value, self.path_of(name), self.messages)
 
     def objects(self, name: str, default: Any = _REQUIRED) -> list[Fields]:
         """Return the items of an array of objects; empty if the member is missing and has a default."""
         items = self.get(name, JsonType.ARRAY, default=default) or ()
-        return [Fields.of(item, (*self.path, name, at), self.wording) for at, item in enumerate(items)]
+        return [
+            Fields.from_value(item, (*self.path, name, at), self.messages) for at, item in enumerate(items)
+        ]
 
     def texts(self, name: str, default: Any = _REQUIRED) -> list[str]:
         """Return the items of an array of strings; empty if the member is missing and has a default."""
         items = self.get(name, JsonType.ARRAY, default=default) or []
         for at, item in enumerate(items):
             if not isinstance(item, str):
-                raise self.wording.mistyped((*self.path, name, at), (JsonType.STRING,), item)
+                raise self.messages.wrong_type((*self.path, name, at), (JsonType.STRING,), item)
         return list(items)

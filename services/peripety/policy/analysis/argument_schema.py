@@ -101,13 +101,13 @@ class ArgumentSchema:
 
     def __init__(self, document: Mapping[str, Any] | None) -> None:
         self._root: Mapping[str, Any] = {} if document is None else document
-        self._anything = not self._root
+        self._accepts_everything = not self._root
         self._shared = {key: self._root[key] for key in ("$defs", "definitions") if key in self._root}
         self._known: dict[tuple[int, str], bool] = {}
 
-    def accepts_all(self, arguments: Mapping[str, Any]) -> bool:
+    def accepts_arguments(self, arguments: Mapping[str, Any]) -> bool:
         """Return True if the tool accepts the arguments."""
-        return self._anything or not argument_violations(self._root, arguments)
+        return self._accepts_everything or not argument_violations(self._root, arguments)
 
     def accepts(self, schema: Mapping[str, Any], value: Any) -> bool:
         """Return True if a value fits a part of the schema."""
@@ -121,22 +121,22 @@ class ArgumentSchema:
                 self._known[key] = True
         return self._known[key]
 
-    def place(self, path: Path) -> ArgumentConstraint:
+    def constraint_at(self, path: Path) -> ArgumentConstraint:
         """Return the constraints on the value at a path."""
         schema: Mapping[str, Any] = self._root
         optional = False
         for depth, segment in enumerate(path):
-            types = {"object"} if depth == 0 else {*self.types(schema)}
+            types = {"object"} if depth == 0 else {*self.accepted_types(schema)}
             if "array" in types and segment.isdecimal():
                 return ArgumentConstraint(ANY_SCHEMA, optional=True)
             if "object" not in types:
                 return ArgumentConstraint(EMPTY_SCHEMA, optional=True)
-            schema = self.only(schema, "object")
+            schema = self.narrow_to_type(schema, "object")
             optional = optional or types != {"object"} or segment not in schema.get("required", ())
-            schema = self._property(schema, segment)
+            schema = self._property_schema(schema, segment)
         return ArgumentConstraint(schema, optional)
 
-    def _property(self, schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    def _property_schema(self, schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         inner = schema.get("properties", {}).get(name)
         if inner is None:
             inner = True if "patternProperties" in schema else schema.get("additionalProperties", True)
@@ -145,7 +145,7 @@ class ArgumentSchema:
         found: Mapping[str, Any] = inner
         return found
 
-    def types(self, schema: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
+    def accepted_types(self, schema: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
         """Return the types of values that fit; `integer` counts as `number`."""
         found = frozenset(JSON_TYPES)
         if depth > _MAX_DEPTH:
@@ -159,30 +159,36 @@ class ArgumentSchema:
             found &= {"number" if name == "integer" else name for name in names}
         for choice in ("anyOf", "oneOf"):
             if isinstance(schema.get(choice), list):
-                found &= {name for one in self._parts(schema[choice]) for name in self.types(one, depth + 1)}
-        for part in (*self._parts(schema.get("allOf", ())), *self._referred(schema)):
-            found &= self.types(part, depth + 1)
+                found &= {
+                    name
+                    for one in self._subschemas(schema[choice])
+                    for name in self.accepted_types(one, depth + 1)
+                }
+        for part in (*self._subschemas(schema.get("allOf", ())), *self._resolve_reference(schema)):
+            found &= self.accepted_types(part, depth + 1)
         return found
 
-    def only(self, schema: Mapping[str, Any], name: str, depth: int = 0) -> Mapping[str, Any]:
+    def narrow_to_type(self, schema: Mapping[str, Any], name: str, depth: int = 0) -> Mapping[str, Any]:
         """Return the constraints on values of one type, without those that depend on choices."""
         found = schema
         if depth > _MAX_DEPTH:
             return found
-        for part in self._referred(schema):
-            found = _merge_schemas(found, self.only(part, name, depth + 1))
+        for part in self._resolve_reference(schema):
+            found = _merge_schemas(found, self.narrow_to_type(part, name, depth + 1))
         for choice in ("anyOf", "oneOf"):
-            parts = [one for one in self._parts(schema.get(choice, ())) if name in self.types(one)]
+            parts = [
+                one for one in self._subschemas(schema.get(choice, ())) if name in self.accepted_types(one)
+            ]
             if len(parts) == 1:
-                found = _merge_schemas(found, self.only(parts[0], name, depth + 1))
+                found = _merge_schemas(found, self.narrow_to_type(parts[0], name, depth + 1))
         return found
 
-    def is_whole(self, schema: Mapping[str, Any]) -> bool:
+    def accepts_only_integers(self, schema: Mapping[str, Any]) -> bool:
         """Return True if all numbers that fit are integers."""
-        declared = self.only(schema, "number").get("type", ())
+        declared = self.narrow_to_type(schema, "number").get("type", ())
         return "integer" in declared and "number" not in declared
 
-    def finite(self, schema: Mapping[str, Any], depth: int = 0) -> list[Any] | None:
+    def list_values(self, schema: Mapping[str, Any], depth: int = 0) -> list[Any] | None:
         """Return all values that fit, if they can be listed."""
         if depth > _MAX_DEPTH:
             return None
@@ -190,69 +196,70 @@ class ArgumentSchema:
             return [schema["const"]]
         if isinstance(schema.get("enum"), list):
             return [*schema["enum"]]
-        for part in self._referred(schema):
-            return self.finite(part, depth + 1)
+        for part in self._resolve_reference(schema):
+            return self.list_values(part, depth + 1)
         choices = schema.get("anyOf", schema.get("oneOf"))
         if not isinstance(choices, list):
             return _list_small_domain(schema)
-        listed = [self.finite(one, depth + 1) for one in self._parts(choices)]
+        listed = [self.list_values(one, depth + 1) for one in self._subschemas(choices)]
         return [value for values in listed if values for value in values] if all(listed) else None
 
-    def samples(self, schema: Mapping[str, Any], depth: int = 0) -> Iterator[Any]:
+    def iter_samples(self, schema: Mapping[str, Any], depth: int = 0) -> Iterator[Any]:
         """Yield some values that fit; possibly none."""
-        return (value for value in self._guesses(schema, depth) if self.accepts(schema, value))
+        return (value for value in self._iter_guesses(schema, depth) if self.accepts(schema, value))
 
-    def filled(self, schema: Mapping[str, Any], value: Any, depth: int = 0) -> Any:
+    def with_required(self, schema: Mapping[str, Any], value: Any, depth: int = 0) -> Any:
         """Return a value with the members added that its schema requires, if values for them are found."""
         if not isinstance(value, dict) or depth > _MAX_DEPTH:
             return value
-        whole = self.only(schema, "object")
+        whole = self.narrow_to_type(schema, "object")
         filled = {
-            name: self.filled(self._property(whole, name), one, depth + 1) for name, one in value.items()
+            name: self.with_required(self._property_schema(whole, name), one, depth + 1)
+            for name, one in value.items()
         }
         for name in whole.get("required", ()):
             if name not in filled:
-                for sample in self.samples(self._property(whole, name), depth + 1):
+                for sample in self.iter_samples(self._property_schema(whole, name), depth + 1):
                     filled[name] = sample
                     break
         return filled
 
-    def fill(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def fill_arguments(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return arguments with the members added that the tool requires, if values for them are found."""
-        filled: dict[str, Any] = self.filled(self._root, arguments)
+        filled: dict[str, Any] = self.with_required(self._root, arguments)
         return filled
 
-    def _guesses(self, schema: Mapping[str, Any], depth: int) -> Iterator[Any]:
-        listed = self.finite(schema)
+    def _iter_guesses(self, schema: Mapping[str, Any], depth: int) -> Iterator[Any]:
+        listed = self.list_values(schema)
         if listed is not None:
             yield from listed
             return
         yield from (schema[key] for key in ("default",) if key in schema)
         yield from (one for key in ("examples",) for one in schema.get(key, ()))
-        types = self.types(schema) if depth <= _MAX_DEPTH else frozenset()
+        types = self.accepted_types(schema) if depth <= _MAX_DEPTH else frozenset()
         if "string" in types:
             yield from _SAMPLE_STRINGS
-            yield "x" * min(int(self.only(schema, "string").get("minLength", 0)), 1 << 14)
+            yield "x" * min(int(self.narrow_to_type(schema, "string").get("minLength", 0)), 1 << 14)
         if "number" in types:
-            part = self.only(schema, "number")
+            part = self.narrow_to_type(schema, "number")
             yield from (part[key] for key in ("minimum", "maximum", "multipleOf") if key in part)
             yield from (0, 1, 0.5, -1, part.get("exclusiveMinimum", 0) + 1)
         if "boolean" in types:
             yield from (False, True)
         if "array" in types:
-            part = self.only(schema, "array")
+            part = self.narrow_to_type(schema, "array")
             items = part.get("items", ANY_SCHEMA)
-            inner = next(self.samples(items, depth + 1), None) if isinstance(items, dict) else None
+            inner = next(self.iter_samples(items, depth + 1), None) if isinstance(items, dict) else None
             yield [inner] * min(int(part.get("minItems", 0)), 64)
         if "object" in types:
-            yield self.filled(schema, {}, depth + 1)
+            yield self.with_required(schema, {}, depth + 1)
         if "null" in types:
             yield None
 
-    def _parts(self, parts: Any) -> list[Mapping[str, Any]]:
+    def _subschemas(self, parts: Any) -> list[Mapping[str, Any]]:
         return [one for one in parts if isinstance(one, dict)] + [ANY_SCHEMA for one in parts if one is True]
 
-    def _referred(self, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    def _resolve_reference(self, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#/"):
             return

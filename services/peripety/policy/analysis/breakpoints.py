@@ -191,13 +191,13 @@ def _comparison_function(rule: engine.CompiledRule, path: Path) -> Callable[[flo
     return ask
 
 
-def _bisect(asked: Callable[[float], Any], low: float, high: float) -> tuple[float, float]:
+def _bisect(function: Callable[[float], Any], low: float, high: float) -> tuple[float, float]:
     """Return two adjacent numbers between which the answer changes, given that it differs at the two ends."""
-    first = asked(low)
+    first = function(low)
     one, other = _float_to_ordinal(low), _float_to_ordinal(high)
     while abs(other - one) > 1:
         middle = (one + other) // 2
-        if asked(_ordinal_to_float(middle)) is first:
+        if function(_ordinal_to_float(middle)) is first:
             one = middle
         else:
             other = middle
@@ -246,7 +246,7 @@ def numbers_between(low: float, high: float, schema: Mapping[str, Any], *, whole
     safe, finite = (_to_fraction(-_MAX_EXACT_INTEGER), False), (_to_fraction(-_MAX_FINITE), False)
     return tuple(
         _exact_numbers_between(max([safe, *lower]), max([safe, *upper]), _schema_step(schema, whole=whole))
-        or _large_numbers_between(max([finite, *lower]), max([finite, *upper]))
+        or _large_numbers_between(max([finite, *lower]), max([finite, *upper])),
     )
 
 
@@ -263,7 +263,9 @@ def _exact_numbers_between(lower: _IntervalEnd, upper: _IntervalEnd, step: Fract
     # If multiples have more digits than floating-point numbers, those next to the ends may still be
     # multiples.
     return _filter_interval((first, last), lower, upper) or _filter_interval(
-        _with_neighbours(least, most), lower, upper
+        _with_neighbours(least, most),
+        lower,
+        upper,
     )
 
 
@@ -274,7 +276,9 @@ def _large_numbers_between(lower: _IntervalEnd, upper: _IntervalEnd) -> list[flo
 
 
 def _filter_interval(
-    numbers: Iterable[Fraction | float], lower: _IntervalEnd, upper: _IntervalEnd
+    numbers: Iterable[Fraction | float],
+    lower: _IntervalEnd,
+    upper: _IntervalEnd,
 ) -> list[float]:
     """Return the given numbers, as JSON writes them, that lie between two ends."""
     plainly = dict.fromkeys(to_json_number(float(number)) for number in numbers)

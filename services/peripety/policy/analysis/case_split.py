@@ -81,8 +81,8 @@ def split_cases(opaque: Opaque, schema: ArgumentSchema, server: str, tool: str) 
 
 def _list_values(path: Path, schema: ArgumentSchema) -> list[Any] | None:
     """Return all values at a path, including `MISSING`; None if they are not listed or contain arrays."""
-    place = schema.place(path)
-    values = schema.finite(place.schema)
+    place = schema.constraint_at(path)
+    values = schema.list_values(place.schema)
     if values is None or any(isinstance(value, list) for value in values):
         return None
     return [*values, *([MISSING] if place.optional else ())]
@@ -97,14 +97,23 @@ def _evaluate_with(logic: Any, values: Mapping[Path, Any], server: str, tool: st
 
 
 def _remaining_formula(
-    logic: Any, values: Mapping[Path, Any], schema: ArgumentSchema, server: str, tool: str
+    logic: Any,
+    values: Mapping[Path, Any],
+    schema: ArgumentSchema,
+    server: str,
+    tool: str,
 ) -> Formula | None:
     """Return the expression that remains after substitution; None if it has an opaque part."""
     try:
         left = _substitute(logic, values)
     except _NotSubstitutableError:
         return None
-    found = to_formula(left, server, tool, lambda path: schema.types(schema.place(path).schema))
+    found = to_formula(
+        left,
+        server,
+        tool,
+        lambda path: schema.accepted_types(schema.constraint_at(path).schema),
+    )
     return None if has_opaque(found) else found
 
 

@@ -140,7 +140,10 @@ def evaluate_truth(logic: Any, root: Mapping[str, Any]) -> bool | None:
 
 
 def to_formula(
-    logic: Any, server: str, tool: str, types: Callable[[Path], Collection[str]] = lambda _path: JSON_TYPES
+    logic: Any,
+    server: str,
+    tool: str,
+    types: Callable[[Path], Collection[str]] = lambda _path: JSON_TYPES,
 ) -> Formula:
     """Return the formula that decides whether an expression is true, for requests to a tool.
 
@@ -154,7 +157,7 @@ def to_formula(
     if steps > _MAX_STEPS or characters > _MAX_CHARACTERS:
         return _to_opaque(logic)
     root = {"server": server, "tool": tool, "arguments": {}, "roles": []}
-    return _FormulaReader(root, types).formula(logic)
+    return _FormulaReader(root, types).to_formula(logic)
 
 
 def has_opaque(formula: Formula) -> bool:
@@ -184,42 +187,42 @@ class _FormulaReader:
         self._root = root
         self._types = types
 
-    def formula(self, logic: Any) -> Formula:
+    def to_formula(self, logic: Any) -> Formula:
         if isinstance(logic, dict) and len(logic) == 1:
             ((operator, operand),) = logic.items()
             if isinstance(operand, dict) and operator in {"!", "!!"}:
                 operand = [operand]
             if isinstance(operand, list):
-                return self._operation(operator, operand) or self._whole(logic)
-        return self._whole(logic)
+                return self._read_operation(operator, operand) or self._read_expression(logic)
+        return self._read_expression(logic)
 
-    def _operation(self, operator: str, operand: list[Any]) -> Formula | None:
+    def _read_operation(self, operator: str, operand: list[Any]) -> Formula | None:
         """Return the formula of a logical operator; None for any other operator."""
         match operator, operand:
             case (("and" | "or"), [_, *_]):
-                parts = tuple(map(self.formula, operand))
+                parts = tuple(map(self.to_formula, operand))
                 return And(parts) if operator == "and" else Or(parts)
             case (("!" | "!!"), [one]):
-                return Not(self.formula(one)) if operator == "!" else self.formula(one)
+                return Not(self.to_formula(one)) if operator == "!" else self.to_formula(one)
             case (("if" | "?:"), [_, _, *_]):
-                return self._conditional(operand)
+                return self._read_conditional(operand)
             case "missing", [_, _, *_] if all(isinstance(name, str) for name in operand):
-                return Or(tuple(self.formula({"missing": [name]}) for name in operand))
+                return Or(tuple(self.to_formula({"missing": [name]}) for name in operand))
             case "in", [str(), variable] if variable == {"var": "roles"}:
                 return RoleIs(operand[0])
         return None
 
-    def _conditional(self, operand: list[Any]) -> Formula:
+    def _read_conditional(self, operand: list[Any]) -> Formula:
         condition, then, *rest = operand
         if not rest:
             otherwise: Formula = Constant(holds=False)
         elif len(rest) == 1:
-            otherwise = self.formula(rest[0])
+            otherwise = self.to_formula(rest[0])
         else:
-            otherwise = self._conditional(rest)
-        return If(self.formula(condition), self.formula(then), otherwise)
+            otherwise = self._read_conditional(rest)
+        return If(self.to_formula(condition), self.to_formula(then), otherwise)
 
-    def _whole(self, logic: Any) -> Formula:
+    def _read_expression(self, logic: Any) -> Formula:
         used = {*_iter_variables(logic)}
         if all(path is not None and len(path) == 1 and path[0] in _TOOL_VARIABLES for path in used):
             return Constant(evaluate_truth(logic, self._root))
@@ -290,7 +293,10 @@ def _depends_on_type_only(operator: str, operand: Any, types: Collection[str]) -
 
 
 def _comparison_leaf(
-    path: Path, logic: Mapping[str, list[Any]], key: str, types: Collection[str]
+    path: Path,
+    logic: Mapping[str, list[Any]],
+    key: str,
+    types: Collection[str],
 ) -> Leaf | None:
     ((operator, operand),) = logic.items()
     literals = [one for one in operand if not _is_variable(one)]
@@ -387,13 +393,13 @@ class PolicyLists:
         """Return the entries with list names replaced by the values of the lists."""
         key = tuple(among)
         if key not in self._known:
-            self._known[key] = MatcherEntries(tuple(dict.fromkeys(self._flat(key))))
+            self._known[key] = MatcherEntries(tuple(dict.fromkeys(self._expand(key))))
         return self._known[key]
 
-    def _flat(self, among: Sequence[str]) -> Iterator[str]:
+    def _expand(self, among: Sequence[str]) -> Iterator[str]:
         for entry in among:
             if entry.startswith("@"):
-                yield from self._flat(self._lists[entry[1:]]["values"])
+                yield from self._expand(self._lists[entry[1:]]["values"])
             else:
                 yield entry
 
@@ -414,12 +420,12 @@ class ResolvedCondition:
 
     Attributes:
         roles: the caller needs one of them; None for any caller.
-        matchings: the matchers, in order.
+        matchers: the matchers, in order.
         formula: the logic; None without one.
     """
 
     roles: frozenset[str] | None
-    matchings: tuple[ResolvedMatcher, ...]
+    matchers: tuple[ResolvedMatcher, ...]
     formula: Formula | None
 
 
@@ -445,9 +451,9 @@ class ToolTerms:
         self._marks = {mark: bool(tool.get(mark, False)) for mark in ("read_only", "destructive")}
         self._known: dict[int, tuple[Mapping[str, Any], ResolvedCondition]] = {}
         told = [tool.get("argument_roles", ()), self.schema, self._marks]
-        self.told = engine.canonicalize(told)
+        self.annotation_key = engine.canonicalize(told)
 
-    def applies(self, when: Mapping[str, Any]) -> bool:
+    def can_apply(self, when: Mapping[str, Any]) -> bool:
         """Return True if a condition can hold for the tool, for some request."""
         return (
             self.server in when.get("servers", (self.server,))
@@ -456,7 +462,7 @@ class ToolTerms:
             and ("argument_roles" not in when or not self._roles.isdisjoint(when["argument_roles"]))
         )
 
-    def resolved(self, when: Mapping[str, Any]) -> ResolvedCondition:
+    def resolve(self, when: Mapping[str, Any]) -> ResolvedCondition:
         """Return the part of an applicable condition that depends on the request."""
         known = self._known.get(id(when))
         if known is None:
@@ -466,13 +472,13 @@ class ToolTerms:
                 when,
                 ResolvedCondition(
                     roles,
-                    tuple(map(self._matching, when.get("arguments", ()))),
+                    tuple(map(self._resolve_matcher, when.get("arguments", ()))),
                     to_formula(logic, self.server, self.tool) if logic else None,
                 ),
             )
         return known[1]
 
-    def _matching(self, matcher: Mapping[str, Any]) -> ResolvedMatcher:
+    def _resolve_matcher(self, matcher: Mapping[str, Any]) -> ResolvedMatcher:
         roles = matcher["argument_roles"]
         return ResolvedMatcher(
             tuple(path for path, at in self._paths.items() if not at.isdisjoint(roles)),

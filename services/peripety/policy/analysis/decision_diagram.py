@@ -72,11 +72,11 @@ class Diagrams:
         self._full: list[int] = []
         self._levels: list[int] = []
         self._edges: list[_Edges] = []
-        self._known: dict[tuple[int, _Edges], int] = {}
-        self._chosen: dict[tuple[int, int, int], int] = {}
-        self._combined: dict[Callable[[int, int], int], dict[tuple[int, int], int]] = {}
-        self._where: dict[int, dict[int, int]] = {}
-        self._cheapest: dict[int, tuple[float, int, int]] = {}
+        self._unique_nodes: dict[tuple[int, _Edges], int] = {}
+        self._if_then_else_cache: dict[tuple[int, int, int], int] = {}
+        self._apply_cache: dict[Callable[[int, int], int], dict[tuple[int, int], int]] = {}
+        self._set_of_result_cache: dict[int, dict[int, int]] = {}
+        self._cheapest_cache: dict[int, tuple[float, int, int]] = {}
 
     def variable(self, costs: Sequence[float]) -> int:
         """Create a variable and return its number.
@@ -88,34 +88,34 @@ class Diagrams:
         self._full.append((1 << len(costs)) - 1)
         return len(self._costs) - 1
 
-    def among(self, variable: int, values: int) -> int:
+    def value_in(self, variable: int, values: int) -> int:
         """Return the set in which a variable has one of the values of a mask."""
         full = self._full[variable]
         values &= full
         if values in {0, full}:
             return YES if values else NO
-        return self._node(variable, {YES: values, NO: full & ~values})
+        return self._make_node(variable, {YES: values, NO: full & ~values})
 
-    def negation(self, diagram: int) -> int:
+    def complement(self, diagram: int) -> int:
         """Return the complement of a set."""
-        return self.choose(diagram, NO, YES)
+        return self.if_then_else(diagram, NO, YES)
 
-    def both(self, one: int, other: int) -> int:
+    def intersection(self, one: int, other: int) -> int:
         """Return the intersection of two sets."""
-        return self.choose(one, other, NO)
+        return self.if_then_else(one, other, NO)
 
-    def either(self, one: int, other: int) -> int:
+    def union(self, one: int, other: int) -> int:
         """Return the union of two sets."""
-        return self.choose(one, YES, other)
+        return self.if_then_else(one, YES, other)
 
-    def any_of(self, diagrams: Iterable[int]) -> int:
+    def union_all(self, diagrams: Iterable[int]) -> int:
         """Return the union of any number of sets."""
         found = NO
         for diagram in diagrams:
-            found = self.either(diagram, found)
+            found = self.union(diagram, found)
         return found
 
-    def choose(self, which: int, then: int, otherwise: int) -> int:
+    def if_then_else(self, which: int, then: int, otherwise: int) -> int:
         """Return a diagram that equals one diagram inside a set and another outside of it (if-then-else)."""
         if which == YES or then == otherwise:
             return then
@@ -124,14 +124,14 @@ class Diagrams:
         if then == YES and otherwise == NO:
             return which
         key = (which, then, otherwise)
-        known = self._chosen.get(key)
+        known = self._if_then_else_cache.get(key)
         if known is not None:
             return known
         level = min(self._level(which), self._level(then), self._level(otherwise))
         found: dict[int, int] = {}
-        self._pay()
-        thens, otherwises = self._below(then, level), self._below(otherwise, level)
-        for asked, chooser in self._below(which, level):
+        self._charge_step()
+        thens, otherwises = self._edges_at(then, level), self._edges_at(otherwise, level)
+        for asked, chooser in self._edges_at(which, level):
             for first, left in thens if chooser != NO else ((_ANY_VALUE, NO),):
                 some = asked & first
                 if not some:
@@ -139,46 +139,46 @@ class Diagrams:
                 for second, right in otherwises if chooser != YES else ((_ANY_VALUE, NO),):
                     values = some & second
                     if values:
-                        child = self.choose(chooser, left, right)
+                        child = self.if_then_else(chooser, left, right)
                         found[child] = found.get(child, 0) | values
-        result = self._chosen[key] = self._node(level, found)
+        result = self._if_then_else_cache[key] = self._make_node(level, found)
         return result
 
-    def combine(self, results: Callable[[int, int], int], one: int, other: int) -> int:
+    def apply(self, results: Callable[[int, int], int], one: int, other: int) -> int:
         """Apply a binary function to the results of two diagrams. Equal results always give `NO`."""
         if one == other:
             return NO
         if one < FIRST_NODE and other < FIRST_NODE:
             return results(one, other)
-        memory = self._combined.setdefault(results, {})
+        memory = self._apply_cache.setdefault(results, {})
         known = memory.get((one, other))
         if known is not None:
             return known
-        self._pay()
+        self._charge_step()
         level = min(self._level(one), self._level(other))
         found: dict[int, int] = {}
-        others = self._below(other, level)
-        for first, left in self._below(one, level):
+        others = self._edges_at(other, level)
+        for first, left in self._edges_at(one, level):
             for second, right in others:
                 values = first & second
                 if values:
-                    child = self.combine(results, left, right)
+                    child = self.apply(results, left, right)
                     found[child] = found.get(child, 0) | values
-        result = memory[one, other] = self._node(level, found)
+        result = memory[one, other] = self._make_node(level, found)
         return result
 
-    def where(self, diagram: int, result: int) -> int:
+    def set_of_result(self, diagram: int, result: int) -> int:
         """Return the set in which a diagram has a given result."""
         if diagram < FIRST_NODE:
             return YES if diagram == result else NO
-        memory = self._where.setdefault(result, {})
+        memory = self._set_of_result_cache.setdefault(result, {})
         if diagram not in memory:
-            self._pay()
+            self._charge_step()
             found: dict[int, int] = {}
             for values, child in self._edges[diagram - FIRST_NODE]:
-                at = self.where(child, result)
+                at = self.set_of_result(child, result)
                 found[at] = found.get(at, 0) | values
-            memory[diagram] = self._node(self._level(diagram), found)
+            memory[diagram] = self._make_node(self._level(diagram), found)
         return memory[diagram]
 
     def results(self, diagram: int) -> set[int]:
@@ -202,46 +202,46 @@ class Diagrams:
             return None
         found: dict[int, int] = {}
         while diagram != YES:
-            _, value, child = self._best(diagram)
+            _, value, child = self._cheapest_example(diagram)
             found[self._level(diagram)] = value
             diagram = child
         return found
 
-    def _best(self, diagram: int) -> tuple[float, int, int]:
+    def _cheapest_example(self, diagram: int) -> tuple[float, int, int]:
         """Return the cost of the cheapest example of a set, its first value, and the remaining diagram."""
         if diagram < FIRST_NODE:
             return (0.0 if diagram == YES else inf), 0, diagram
-        known = self._cheapest.get(diagram)
+        known = self._cheapest_cache.get(diagram)
         if known is None:
             costs = self._costs[self._level(diagram)]
             choices = []
             for values, child in self._edges[diagram - FIRST_NODE]:
                 value = (values & -values).bit_length() - 1
-                choices.append((costs[value] + self._best(child)[0], value, child))
-            known = self._cheapest[diagram] = min(choices)
+                choices.append((costs[value] + self._cheapest_example(child)[0], value, child))
+            known = self._cheapest_cache[diagram] = min(choices)
         return known
 
     def _level(self, diagram: int) -> int:
         return _RESULT_LEVEL if diagram < FIRST_NODE else self._levels[diagram - FIRST_NODE]
 
-    def _below(self, diagram: int, level: int) -> _Edges:
+    def _edges_at(self, diagram: int, level: int) -> _Edges:
         if diagram < FIRST_NODE or self._levels[diagram - FIRST_NODE] != level:
             return ((_ANY_VALUE, diagram),)
         return self._edges[diagram - FIRST_NODE]
 
-    def _node(self, level: int, found: dict[int, int]) -> int:
+    def _make_node(self, level: int, found: dict[int, int]) -> int:
         if len(found) == 1:
             return next(iter(found))
         edges = tuple(sorted((values, child) for child, values in found.items()))
         key = (level, edges)
-        known = self._known.get(key)
+        known = self._unique_nodes.get(key)
         if known is None:
-            known = self._known[key] = FIRST_NODE + len(self._edges)
+            known = self._unique_nodes[key] = FIRST_NODE + len(self._edges)
             self._levels.append(level)
             self._edges.append(edges)
         return known
 
-    def _pay(self) -> None:
+    def _charge_step(self) -> None:
         self._steps -= 1
         if self._steps < 0:
             raise TooLargeError

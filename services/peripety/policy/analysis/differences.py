@@ -60,7 +60,7 @@ def find_differences(before: Policy, after: Policy, *, max_examples: int = 50) -
     """
     found = _Findings()
     for pair in _iter_tool_pairs(before, after):
-        pair.look(found)
+        pair.find_examples(found)
     changes = sorted((change for change, _ in found.changes.values()), key=_urgency)
     return PolicyDifference(
         found.proved and not changes,
@@ -90,7 +90,7 @@ def _iter_tool_pairs(before: Policy, after: Policy) -> Iterator[_ToolPair]:
     memory = AnalysisCache()
     first, second = _PolicyTools(before), _PolicyTools(after)
     for names in {**first.tools, **second.tools}:
-        one, other = first.side(names), second.side(names)
+        one, other = first.side_of(names), second.side_of(names)
         kind = one.kind, other.kind
         if kind not in seen:
             seen.add(kind)
@@ -108,13 +108,13 @@ class _PolicyTools:
         }
         self._kinds = ToolClasses([rule["when"] for rule in policy.rules])
 
-    def side(self, names: _ToolNames) -> _ToolSide:
+    def side_of(self, names: _ToolNames) -> _ToolSide:
         """Return a tool with the rules that can apply to it."""
         terms = self.tools.get(names)
         if terms is None:
             return _ToolSide(self._policy)
-        kind = self._kinds.kind(terms)
-        return _ToolSide(self._policy, terms, kind, self._kinds.applying(kind))
+        kind = self._kinds.class_of(terms)
+        return _ToolSide(self._policy, terms, kind, self._kinds.applicable_conditions(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +124,16 @@ class _ToolSide:
     policy: Policy
     terms: ToolTerms | None = None
     kind: ToolClass | None = None
-    own: tuple[int, ...] = ()
+    rule_numbers: tuple[int, ...] = ()
 
-    def rules(self) -> list[Mapping[str, Any]]:
+    def applicable_rules(self) -> list[Mapping[str, Any]]:
         """Return the rules that can apply."""
-        return [self.policy.rules[number] for number in self.own]
+        return [self.policy.rules[number] for number in self.rule_numbers]
 
     def deciders(self) -> list[tuple[str, str]]:
         """Return the decision and id of each rule, followed by the default decision."""
         otherwise = UNKNOWN_TOOL if self.terms is None else NO_RULE
-        return [*((rule["then"], rule["id"]) for rule in self.rules()), ("deny", otherwise)]
+        return [*((rule["then"], rule["id"]) for rule in self.applicable_rules()), ("deny", otherwise)]
 
 
 class _ToolPair:
@@ -145,50 +145,67 @@ class _ToolPair:
         self._memory = memory
         self._terms = [side.terms for side in (after, before) if side.terms is not None]
 
-    def look(self, found: _Findings) -> None:
+    def find_examples(self, found: _Findings) -> None:
         """Find an example for each pair of rules that decide requests to the tool differently."""
         name = f"{self._terms[0].server}/{self._terms[0].tool}"
         try:
-            complete = self._look(found)
+            complete = self._find_examples(found)
         except (TooLargeError, RecursionError):
             complete = False
         if not complete:
             found.proved = False
             found.undecided.append(name)
 
-    def _look(self, found: _Findings) -> bool:
+    def _find_examples(self, found: _Findings) -> bool:
         sides = self._before, self._after
         conditions = [
-            side.terms.resolved(rule["when"]) for side in sides if side.terms for rule in side.rules()
+            side.terms.resolve(rule["when"])
+            for side in sides
+            if side.terms
+            for rule in side.applicable_rules()
         ]
         space = RequestSpace(self._terms[0], conditions, self._memory, all_values=True)
-        first, second = (side.rules() for side in sides)
+        first, second = (side.applicable_rules() for side in sides)
         pairing = _PairNumbers([*self._before.deciders(), *self._after.deciders()])
-        pairs = space.diagrams.combine(
-            pairing.number,
-            self._deciders(space, self._before, first, _FIRST_RULE_NUMBER),
-            self._deciders(space, self._after, second, _FIRST_RULE_NUMBER + len(first) + 1),
+        pairs = space.diagrams.apply(
+            pairing.number_of,
+            self._deciding_rule_diagram(space, self._before, first, _FIRST_RULE_NUMBER),
+            self._deciding_rule_diagram(space, self._after, second, _FIRST_RULE_NUMBER + len(first) + 1),
         )
-        pairs = space.diagrams.choose(space.possible, pairs, NO)
+        pairs = space.diagrams.if_then_else(space.possible_set, pairs, NO)
         complete = True
         for pair in sorted(space.diagrams.results(pairs) - {NO}):
-            where = space.diagrams.where(pairs, pair)
-            complete = self._example(space, where, pairing.named(pair), found) and complete
+            where = space.diagrams.set_of_result(pairs, pair)
+            complete = self._find_example(space, where, pairing.rules_of(pair), found) and complete
         return complete
 
-    def _deciders(
-        self, space: RequestSpace, side: _ToolSide, rules: Sequence[Mapping[str, Any]], first: int
+    def _deciding_rule_diagram(
+        self,
+        space: RequestSpace,
+        side: _ToolSide,
+        rules: Sequence[Mapping[str, Any]],
+        first: int,
     ) -> int:
         """Return a diagram of the deciding rule, numbered from `first`; the last number means no rule."""
         decided = first + len(rules)
         if side.terms is None:
             return decided
-        ruling = RuleDiagram(space, side.terms, side.policy.rules, side.own)
+        ruling = RuleDiagram(space, side.terms, side.policy.rules, side.rule_numbers)
         for number in range(len(rules) - 1, -1, -1):
-            decided = space.diagrams.choose(ruling.takes(rules[number]), first + number, decided)
+            decided = space.diagrams.if_then_else(
+                ruling.applying_requests(rules[number]),
+                first + number,
+                decided,
+            )
         return decided
 
-    def _example(self, space: RequestSpace, where: int, wanted: tuple[str, str], found: _Findings) -> bool:
+    def _find_example(
+        self,
+        space: RequestSpace,
+        where: int,
+        wanted: tuple[str, str],
+        found: _Findings,
+    ) -> bool:
         """Find an example for a pair of rules in a set of requests; return False if it finds none."""
         requests = [*iter_candidates(space, where, accepted=False)]
         decisions = zip(
@@ -213,7 +230,7 @@ class _PairNumbers:
     """Numbers for pairs of rules with different decisions, for use with `Diagrams.combine`.
 
     Args:
-        deciders: the decision and rule id for each number, offset by `_FIRST`.
+        deciders: the decision and rule id for each number, offset by `_FIRST_RULE_NUMBER`.
     """
 
     def __init__(self, deciders: Sequence[tuple[str, str]]) -> None:
@@ -221,7 +238,7 @@ class _PairNumbers:
         self._numbers: dict[tuple[int, int], int] = {}
         self._names: list[tuple[str, str]] = []
 
-    def number(self, one: int, other: int) -> int:
+    def number_of(self, one: int, other: int) -> int:
         """Return the number of a pair; `NO` if both decide alike."""
         (decision, name), (another, its_name) = (
             self._deciders[one - _FIRST_RULE_NUMBER],
@@ -236,6 +253,6 @@ class _PairNumbers:
             self._names.append((name, its_name))
         return self._numbers[one, other]
 
-    def named(self, pair: int) -> tuple[str, str]:
+    def rules_of(self, pair: int) -> tuple[str, str]:
         """Return the ids of the rules of a pair."""
         return self._names[pair - _FIRST_RULE_NUMBER]

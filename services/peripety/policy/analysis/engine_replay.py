@@ -38,65 +38,65 @@ class EngineReplay:
     def __init__(self, policy: Policy, requests: Sequence[ToolRequest]) -> None:
         self._policy = policy
         self._requests = policy.prepare(requests)
-        self._everything = (1 << len(requests)) - 1
+        self._all_requests = (1 << len(requests)) - 1
         self._known: dict[int, tuple[Mapping[str, Any], RuleMatches]] = {}
         self._own = frozenset(map(id, policy.rules))
-        self._standing: tuple[list[int], list[_DecisionMasks]] | None = None
+        self._decisions_by_rule_cache: tuple[list[int], list[_DecisionMasks]] | None = None
 
-    def ask(self, rules: Iterable[Mapping[str, Any]]) -> None:
+    def evaluate(self, rules: Iterable[Mapping[str, Any]]) -> None:
         """Evaluate many rules in one batch, which is faster than one call for each."""
         new = {id(rule): rule for rule in rules if id(rule) not in self._known}
         if not self._own.isdisjoint(new):
-            self._take_in(self._policy.rules, self._policy.matches(self._requests))
+            self._store_matches(self._policy.rules, self._policy.match_rules(self._requests))
         others = [rule for key, rule in new.items() if key not in self._known]
         if others:
-            self._take_in(others, self._policy.matches(self._requests, others))
+            self._store_matches(others, self._policy.match_rules(self._requests, others))
 
-    def _take_in(self, rules: Iterable[Mapping[str, Any]], matches: Iterable[RuleMatches]) -> None:
+    def _store_matches(self, rules: Iterable[Mapping[str, Any]], matches: Iterable[RuleMatches]) -> None:
         self._known |= {id(rule): (rule, one) for rule, one in zip(rules, matches, strict=True)}
 
-    def takes(self, rule: Mapping[str, Any]) -> int:
+    def applying_requests(self, rule: Mapping[str, Any]) -> int:
         """Return the requests that a rule applies to, regardless of its position."""
         matches = self._matches(rule)
         return matches.holds | (0 if rule["then"] == "allow" else matches.unevaluated)
 
-    def holds(self, rule: Mapping[str, Any]) -> int:
+    def holding_requests(self, rule: Mapping[str, Any]) -> int:
         """Return the requests for which the condition of a rule holds."""
         return self._matches(rule).holds
 
-    def refuses(self, rule: Mapping[str, Any]) -> int:
+    def failing_requests(self, rule: Mapping[str, Any]) -> int:
         """Return the requests for which the condition of a rule can be evaluated and does not hold."""
         matches = self._matches(rule)
-        return self._everything & ~(matches.holds | matches.unevaluated)
+        return self._all_requests & ~(matches.holds | matches.unevaluated)
 
-    def asked(self, rules: Sequence[Mapping[str, Any]]) -> int:
+    def unmatched_requests(self, rules: Sequence[Mapping[str, Any]]) -> int:
         """Return the requests that none of the rules applies to."""
-        left = self._everything
+        left = self._all_requests
         for rule in rules:
-            left &= ~self.takes(rule)
+            left &= ~self.applying_requests(rule)
         return left
 
-    def decided(self, rules: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    def decide(self, rules: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         """Return the requests for each decision of an ordered list of rules."""
         found = {"allow": 0, "deny": 0, "escalate": 0}
-        left = self._everything
+        left = self._all_requests
         for rule in rules:
-            found[rule["then"]] |= left & self.takes(rule)
-            left &= ~self.takes(rule)
+            found[rule["then"]] |= left & self.applying_requests(rule)
+            left &= ~self.applying_requests(rule)
         found["deny"] |= left
         return found
 
-    def differing(self, one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> int:
+    def differing_requests(self, one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> int:
         """Return the requests that two lists of rules decide differently."""
-        self.ask((*one, *other))
-        first, second = self.decided(one), self.decided(other)
-        return self._everything & ~sum(first[decision] & second[decision] for decision in first)
+        self.evaluate((*one, *other))
+        first, second = self.decide(one), self.decide(other)
+        return self._all_requests & ~sum(first[decision] & second[decision] for decision in first)
 
-    def reaching(self, number: int) -> int:
+    def reaching_requests(self, number: int) -> int:
         """Return the requests that reach the rule with an index: no earlier rule of the policy applies."""
-        return self._in_order()[0][number]
+        return self._decisions_by_rule()[0][number]
 
-    def changed(self, first: int, behind: int, window: Sequence[Mapping[str, Any]]) -> int:
+    def changed_requests(self, first: int, end: int, window: Sequence[Mapping[str, Any]]) -> int:
         """Return the requests that are decided differently if some rules of the policy are replaced.
 
         Args:
@@ -104,29 +104,29 @@ class EngineReplay:
             behind: index after the last rule that is replaced.
             window: the replacement.
         """
-        self.ask(window)
-        asked, decided = self._in_order()
-        before, after = decided[first], decided[behind]
+        self.evaluate(window)
+        asked, decided = self._decisions_by_rule()
+        before, after = decided[first], decided[end]
         for rule in reversed(window):
-            after = _with_rule_in_front(after, rule["then"], self.takes(rule))
+            after = _with_rule_in_front(after, rule["then"], self.applying_requests(rule))
         return asked[first] & ~sum(one & other for one, other in zip(before, after, strict=True))
 
-    def _in_order(self) -> tuple[list[int], list[_DecisionMasks]]:
+    def _decisions_by_rule(self) -> tuple[list[int], list[_DecisionMasks]]:
         """Return, for each rule of the policy, the requests that reach it and the decisions from there on."""
-        if self._standing is None:
+        if self._decisions_by_rule_cache is None:
             rules = self._policy.rules
-            self.ask(rules)
-            asked, decided = [self._everything], [(0, self._everything, 0)]
+            self.evaluate(rules)
+            asked, decided = [self._all_requests], [(0, self._all_requests, 0)]
             for rule in rules:
-                asked.append(asked[-1] & ~self.takes(rule))
+                asked.append(asked[-1] & ~self.applying_requests(rule))
             for rule in reversed(rules):
-                decided.append(_with_rule_in_front(decided[-1], rule["then"], self.takes(rule)))
-            self._standing = asked, decided[::-1]
-        return self._standing
+                decided.append(_with_rule_in_front(decided[-1], rule["then"], self.applying_requests(rule)))
+            self._decisions_by_rule_cache = asked, decided[::-1]
+        return self._decisions_by_rule_cache
 
     def _matches(self, rule: Mapping[str, Any]) -> RuleMatches:
         if id(rule) not in self._known:
-            self.ask([rule])
+            self.evaluate([rule])
         return self._known[id(rule)][1]
 
 
@@ -153,11 +153,11 @@ def iter_candidates(space: RequestSpace, wanted: int, *, accepted: bool = True) 
         wanted: the set.
         accepted: True to yield only requests whose arguments the tool accepts.
     """
-    chosen = space.example(wanted)
+    chosen = space.find_example(wanted)
     if chosen is None:
         return
-    plain = (space.request(chosen, attempt) for attempt in range(_MAX_PLAIN))
-    varied = space.varied(chosen, Random(0), _MAX_VARIED)  # noqa: S311 - a fixed seed makes results reproducible
+    plain = (space.make_request(chosen, attempt) for attempt in range(_MAX_PLAIN))
+    varied = space.iter_variations(chosen, Random(0), _MAX_VARIED)  # noqa: S311 - a fixed seed makes results reproducible
     previous: Any = None
     for request in chain(plain, varied):
         if request is not None and request != previous and (not accepted or space.accepts(request)):
@@ -166,7 +166,9 @@ def iter_candidates(space: RequestSpace, wanted: int, *, accepted: bool = True) 
 
 
 def find_in_sets(
-    policy: Policy, where: Iterable[tuple[RequestSpace, int]], shows: Callable[[EngineReplay], int]
+    policy: Policy,
+    where: Iterable[tuple[RequestSpace, int]],
+    shows: Callable[[EngineReplay], int],
 ) -> ToolRequest | None:
     """Return the first request from some sets that has a property on the engine, or None.
 
@@ -180,7 +182,9 @@ def find_in_sets(
 
 
 def find_first(
-    policy: Policy, requests: Iterator[ToolRequest], shows: Callable[[EngineReplay], int]
+    policy: Policy,
+    requests: Iterator[ToolRequest],
+    shows: Callable[[EngineReplay], int],
 ) -> ToolRequest | None:
     """Return the first request that has a property on the engine; None if none of the first 256 has it."""
     for size in _BATCH_SIZES:

@@ -28,10 +28,10 @@ class Undecided:
     """Neither a proof nor a witness was found.
 
     Attributes:
-        why: one sentence for display.
+        reason: one sentence for display.
     """
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +101,14 @@ class RuleWindow:
 
     Attributes:
         first: index of the first rule that is replaced.
-        behind: index after the last rule that is replaced.
+        end: index after the last rule that is replaced.
         rules: the replacement. Rules that are unchanged from the policy are the same objects; others have
             passed
             the checks of a document.
     """
 
     first: int
-    behind: int
+    end: int
     rules: Sequence[Mapping[str, Any]]
 
 
@@ -118,19 +118,20 @@ class _Variant:
 
     Attributes:
         window: the part that differs from the original.
-        open: the sets of requests for which it may differ, each with the rule diagram of a tool.
-        why: the reason why some tool cannot be decided.
+        open_sets: the sets of requests for which it may differ, each with the rule diagram of a tool.
+        undecided_reason: the reason why some tool cannot be decided.
         verdict: the result, once it is known.
     """
 
     window: RuleWindow
-    open: list[tuple[RuleDiagram, int]] = field(default_factory=list)
-    why: str = ""
+    open_sets: list[tuple[RuleDiagram, int]] = field(default_factory=list)
+    undecided_reason: str = ""
     verdict: EquivalenceVerdict | None = None
 
 
 def compare_variants(
-    policy: Policy, variants: Sequence[Sequence[Mapping[str, Any]]]
+    policy: Policy,
+    variants: Sequence[Sequence[Mapping[str, Any]]],
 ) -> Iterator[EquivalenceVerdict]:
     """Compare many variants of the rules of a policy with the policy.
 
@@ -139,7 +140,7 @@ def compare_variants(
         variants: for each variant all rules in order, invariants first, and as in a `Window`.
 
     Yields:
-        The same as `compare_windows`.
+        The same as `compare_rule_windows`.
     """
     yield from compare_rule_windows(policy, [_differing_window(policy.rules, rules) for rules in variants])
 
@@ -165,7 +166,7 @@ def compare_rule_windows(policy: Policy, windows: Sequence[RuleWindow]) -> Itera
     touching: dict[int, list[_Variant]] = {}
     for variant in compared:
         window = variant.window
-        meant = (*policy.rules[window.first : window.behind], *window.rules)
+        meant = (*policy.rules[window.first : window.end], *window.rules)
         for number in {numbers[id(rule)] for rule in meant}:
             touching.setdefault(number, []).append(variant)
     for _, applying, ruling in iter_rule_diagrams(policy, whens, touching):
@@ -194,30 +195,36 @@ def _differing_window(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[
 def _compare_on_tool(variant: _Variant, ruling: RuleDiagram | None) -> None:
     """Find the requests for which a variant differs from the original, for one tool class."""
     if ruling is None:
-        variant.why = "a tool's arguments have too many regions"
+        variant.undecided_reason = "a tool's arguments have too many regions"
         return
     window, diagrams = variant.window, ruling.space.diagrams
     try:
-        decided = ruling.before(window.rules, ruling.decided(window.behind))
-        differing = diagrams.combine(results_differ, ruling.decided(window.first), decided)
-        open_ = NO if differing == NO else diagrams.both(ruling.asked(window.first), differing)
+        decided = ruling.decide_before(window.rules, ruling.decisions_from(window.end))
+        differing = diagrams.apply(results_differ, ruling.decisions_from(window.first), decided)
+        open_ = (
+            NO
+            if differing == NO
+            else diagrams.intersection(ruling.reaching_requests(window.first), differing)
+        )
     except (TooLargeError, RecursionError):
-        variant.why = "the rules for a tool are too intricate"
+        variant.undecided_reason = "the rules for a tool are too intricate"
         return
     if open_ != NO:
-        variant.open.append((ruling, open_))
+        variant.open_sets.append((ruling, open_))
 
 
 def _replay_examples(policy: Policy, block: Sequence[_Variant]) -> None:
     """Settle the variants for which the first example request is decisive."""
     examples: list[tuple[_Variant, ToolRequest]] = []
     for variant in block:
-        if not variant.open and not variant.why:
+        if not variant.open_sets and not variant.undecided_reason:
             variant.verdict = Equivalent()
-        requests = (one for ruling, wanted in variant.open for one in iter_candidates(ruling.space, wanted))
+        requests = (
+            one for ruling, wanted in variant.open_sets for one in iter_candidates(ruling.space, wanted)
+        )
         examples.extend((variant, request) for request in islice(requests, 1))
     replay = EngineReplay(policy, [request for _, request in examples])
-    replay.ask(rule for variant, _ in examples for rule in variant.window.rules)
+    replay.evaluate(rule for variant, _ in examples for rule in variant.window.rules)
     for number, (variant, request) in enumerate(examples):
         if _differing_requests(replay, variant) >> number & 1:
             variant.verdict = Differs(request)
@@ -225,13 +232,13 @@ def _replay_examples(policy: Policy, block: Sequence[_Variant]) -> None:
 
 def _search_difference(policy: Policy, variant: _Variant) -> EquivalenceVerdict:
     """Search for a request that shows a difference, for a variant whose first example does not."""
-    where = ((ruling.space, wanted) for ruling, wanted in variant.open)
+    where = ((ruling.space, wanted) for ruling, wanted in variant.open_sets)
     witness = find_in_sets(policy, where, lambda replay: _differing_requests(replay, variant))
     if witness is not None:
         return Differs(witness)
-    return Undecided(variant.why or "it may differ, but no request was found that shows it")
+    return Undecided(variant.undecided_reason or "it may differ, but no request was found that shows it")
 
 
 def _differing_requests(replay: EngineReplay, variant: _Variant) -> int:
     """Return the requests that a variant decides differently."""
-    return replay.changed(variant.window.first, variant.window.behind, variant.window.rules)
+    return replay.changed_requests(variant.window.first, variant.window.end, variant.window.rules)

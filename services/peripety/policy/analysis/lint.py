@@ -32,20 +32,20 @@ class _RuleFacts:
     """The facts about one rule, over the tools that were analyzed.
 
     Attributes:
-        takes: the requests that it matches.
-        decides: the requests that it decides.
-        taken: earlier rules that decide requests that match this one as well.
-        changes: True if some requests would be decided differently without it.
-        instead: later rules that would make the same decision.
-        unknown: True if some tool was too large to analyze.
+        matching_sets: the requests that it matches.
+        decided_sets: the requests that it decides.
+        earlier_deciders: earlier rules that decide requests that match this one as well.
+        changes_decisions: True if some requests would be decided differently without it.
+        later_deciders: later rules that would make the same decision.
+        is_undecided: True if some tool was too large to analyze.
     """
 
-    takes: list[tuple[RuleDiagram, int]] = field(default_factory=list)
-    decides: list[tuple[RuleDiagram, int]] = field(default_factory=list)
-    taken: set[int] = field(default_factory=set)
-    changes: bool = False
-    instead: set[int] = field(default_factory=set)
-    unknown: bool = False
+    matching_sets: list[tuple[RuleDiagram, int]] = field(default_factory=list)
+    decided_sets: list[tuple[RuleDiagram, int]] = field(default_factory=list)
+    earlier_deciders: set[int] = field(default_factory=set)
+    changes_decisions: bool = False
+    later_deciders: set[int] = field(default_factory=set)
+    is_undecided: bool = False
 
 
 def find_rule_issues(policy: Policy) -> tuple[RuleIssue, ...]:
@@ -60,38 +60,42 @@ def find_rule_issues(policy: Policy) -> tuple[RuleIssue, ...]:
     for _, applying, ruling in iter_rule_diagrams(policy, [rule["when"] for rule in rules]):
         for number in applying:
             if ruling is None:
-                standings[number].unknown = True
+                standings[number].is_undecided = True
                 continue
             try:
                 _analyze_on_tool(ruling, number, applying, standings[number], policy.invariants)
             except (TooLargeError, RecursionError):
-                standings[number].unknown = True
+                standings[number].is_undecided = True
     found = (_make_issue(policy, number, standing) for number, standing in enumerate(standings))
     return tuple(issue for issue in found if issue is not None)
 
 
 def _analyze_on_tool(
-    ruling: RuleDiagram, number: int, applying: Sequence[int], standing: _RuleFacts, invariants: int
+    ruling: RuleDiagram,
+    number: int,
+    applying: Sequence[int],
+    standing: _RuleFacts,
+    invariants: int,
 ) -> None:
     """Record the effect of a rule for one tool class."""
     diagrams, rules = ruling.space.diagrams, ruling.rules
-    takes = diagrams.both(ruling.takes(rules[number]), ruling.space.possible)
+    takes = diagrams.intersection(ruling.applying_requests(rules[number]), ruling.space.possible_set)
     if takes == NO:
         return
-    standing.takes.append((ruling, takes))
-    decides = diagrams.both(ruling.asked(number), takes)
+    standing.matching_sets.append((ruling, takes))
+    decides = diagrams.intersection(ruling.reaching_requests(number), takes)
     if decides == NO:
-        standing.taken |= _find_deciders(ruling, (one for one in applying if one < number), takes)
+        standing.earlier_deciders |= _find_deciders(ruling, (one for one in applying if one < number), takes)
         return
-    standing.decides.append((ruling, decides))
-    if number < invariants or standing.changes:
+    standing.decided_sets.append((ruling, decides))
+    if number < invariants or standing.changes_decisions:
         return
     result = DECISION_RESULTS[rules[number]["then"]]
-    otherwise = diagrams.combine(results_differ, ruling.decided(number + 1), result)
-    if diagrams.both(decides, otherwise) != NO:
-        standing.changes = True
+    otherwise = diagrams.apply(results_differ, ruling.decisions_from(number + 1), result)
+    if diagrams.intersection(decides, otherwise) != NO:
+        standing.changes_decisions = True
     else:
-        standing.instead |= _find_deciders(ruling, (one for one in applying if one > number), decides)
+        standing.later_deciders |= _find_deciders(ruling, (one for one in applying if one > number), decides)
 
 
 def _find_deciders(ruling: RuleDiagram, numbers: Iterable[int], requests: int) -> set[int]:
@@ -101,35 +105,39 @@ def _find_deciders(ruling: RuleDiagram, numbers: Iterable[int], requests: int) -
     for number in numbers:
         if requests == NO:
             break
-        takes = ruling.takes(ruling.rules[number])
-        if diagrams.both(takes, requests) != NO:
+        takes = ruling.applying_requests(ruling.rules[number])
+        if diagrams.intersection(takes, requests) != NO:
             found.add(number)
-            requests = diagrams.choose(takes, NO, requests)
+            requests = diagrams.if_then_else(takes, NO, requests)
     return found
 
 
 def _make_issue(policy: Policy, number: int, standing: _RuleFacts) -> RuleIssue | None:
     rule = policy.rules[number]
-    if standing.unknown:
+    if standing.is_undecided:
         return None
-    if not standing.takes:
+    if not standing.matching_sets:
         message = f"no request that the tools accept matches {rule['id']}"
         return RuleIssue(RuleIssueKind.DEAD, rule["id"], (), None, message)
-    if not standing.decides:
-        overridden = all(one < policy.invariants for one in standing.taken)
+    if not standing.decided_sets:
+        overridden = all(one < policy.invariants for one in standing.earlier_deciders)
         kind = RuleIssueKind.OVERRIDDEN if overridden else RuleIssueKind.SHADOWED
-        causes = tuple(policy.rules[one]["id"] for one in sorted(standing.taken))
+        causes = tuple(policy.rules[one]["id"] for one in sorted(standing.earlier_deciders))
         witness = _find_witness(
-            policy, standing.takes, lambda replay: _decided_earlier(policy, replay, number)
+            policy,
+            standing.matching_sets,
+            lambda replay: _decided_earlier(policy, replay, number),
         )
         verb = "decides" if len(causes) == 1 else "decide"
         message = f"{_join_names(causes)} {verb} every request that matches {rule['id']}"
         return RuleIssue(kind, rule["id"], causes, witness, message)
-    if number < policy.invariants or standing.changes:
+    if number < policy.invariants or standing.changes_decisions:
         return None
-    causes = tuple(policy.rules[one]["id"] for one in sorted(standing.instead))
+    causes = tuple(policy.rules[one]["id"] for one in sorted(standing.later_deciders))
     witness = _find_witness(
-        policy, standing.decides, lambda replay: _decided_alike_without(policy, replay, number)
+        policy,
+        standing.decided_sets,
+        lambda replay: _decided_alike_without(policy, replay, number),
     )
     instead = f"{_join_names(causes)} would" if causes else "no rule would take hold, which would"
     message = f"without {rule['id']} every decision would be the same: {instead} {rule['then']} as well"
@@ -141,7 +149,9 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _find_witness(
-    policy: Policy, where: list[tuple[RuleDiagram, int]], shows: Callable[[EngineReplay], int]
+    policy: Policy,
+    where: list[tuple[RuleDiagram, int]],
+    shows: Callable[[EngineReplay], int],
 ) -> ToolRequest | None:
     """Return a request that shows an issue on the engine, if one is found."""
     return find_in_sets(policy, ((ruling.space, requests) for ruling, requests in where), shows)
@@ -149,14 +159,14 @@ def _find_witness(
 
 def _decided_earlier(policy: Policy, replay: EngineReplay, number: int) -> int:
     """Return the requests that match a rule but are decided by an earlier one."""
-    return replay.takes(policy.rules[number]) & ~replay.asked(policy.rules[:number])
+    return replay.applying_requests(policy.rules[number]) & ~replay.unmatched_requests(policy.rules[:number])
 
 
 def _decided_alike_without(policy: Policy, replay: EngineReplay, number: int) -> int:
     """Return the requests that a rule decides, and that are decided alike without it."""
     rules = policy.rules
-    decides = replay.takes(rules[number]) & replay.asked(rules[:number])
-    return decides & ~replay.differing(rules, (*rules[:number], *rules[number + 1 :]))
+    decides = replay.applying_requests(rules[number]) & replay.unmatched_requests(rules[:number])
+    return decides & ~replay.differing_requests(rules, (*rules[:number], *rules[number + 1 :]))
 
 
 _BLOCK = 512
@@ -187,11 +197,13 @@ def find_requests(policy: Policy, targets: Sequence[ReachTarget]) -> Iterator[Re
     if doubted:
         _search_tools(policy, whens, doubted)
     for search in searches:
-        yield search.found()
+        yield search.result()
 
 
 def _search_tools(
-    policy: Policy, whens: Mapping[int, Mapping[str, Any]], searches: Iterable[_RequestSearch]
+    policy: Policy,
+    whens: Mapping[int, Mapping[str, Any]],
+    searches: Iterable[_RequestSearch],
 ) -> None:
     """Find the requests that reach the targets, tool class by tool class."""
     numbers = {when: number for number, when in enumerate(whens)}
@@ -206,18 +218,18 @@ def _search_tools(
     for _, applying, ruling in iter_rule_diagrams(policy, [*whens.values()]):
         known = frozenset(applying)
         asked = _count_reachable(anywhere, ruling)
-        looking = [one for one in anywhere[:asked] if one.is_open_to_more]
+        looking = [one for one in anywhere[:asked] if one.needs_more_tools]
         anywhere[:asked] = looking
         looking += (
             search
             for number in applying
             for search in needing.get(number, ())
-            if search.is_open_to_more and all(numbers[id(when)] in known for when in search.needed)
+            if search.needs_more_tools and all(numbers[id(when)] in known for when in search.needed)
         )
         for search in looking:
-            search.look(ruling)
+            search.search_tool(ruling)
         for search in looking:
-            search.choose()
+            search.choose_likeliest()
 
 
 def _count_reachable(searches: Sequence[_RequestSearch], ruling: RuleDiagram | None) -> int:
@@ -226,7 +238,7 @@ def _count_reachable(searches: Sequence[_RequestSearch], ruling: RuleDiagram | N
     The searches are sorted by rule.
     """
     try:
-        last = None if ruling is None else ruling.last_asked()
+        last = None if ruling is None else ruling.last_reached_rule()
     except (TooLargeError, RecursionError):
         last = None
     return len(searches) if last is None else bisect_right(searches, last, key=attrgetter("rule"))
@@ -236,10 +248,10 @@ def _replay_likeliest(policy: Policy, block: Sequence[_RequestSearch]) -> list[_
     """Replay the likeliest requests on the engine; return the searches whose request fails."""
     chosen = [search for search in block if search.likeliest is not None]
     replay = EngineReplay(policy, [search.likeliest for search in chosen if search.likeliest is not None])
-    replay.ask(rule for search in chosen for rule in search.rules)
+    replay.evaluate(rule for search in chosen for rule in search.replayed_rules)
     doubted = []
     for number, search in enumerate(chosen):
-        search.is_reached = bool(search.hits(replay) >> number & 1)
+        search.is_reached = bool(search.reaching_requests(replay) >> number & 1)
         if not search.is_reached:
             doubted.append(search)
     return doubted
@@ -260,82 +272,82 @@ class _RequestSearch:
     def __init__(self, policy: Policy, target: ReachTarget) -> None:
         self._policy = policy
         self._target = target
-        self._own = policy.rules[target.rule : target.rule + 1] if target.decides else ()
+        self._target_rules = policy.rules[target.rule : target.rule + 1] if target.decides else ()
         self._holds = [_condition_rule(when) for when in target.holds]
         self._fails = [_condition_rule(when) for when in target.fails]
         self._open: list[tuple[RuleDiagram, int]] = []
-        self._tried = 0
-        self._why = ""
+        self._tried_count = 0
+        self._undecided_reason = ""
         self.rule = target.rule
         self.conditions = (*target.holds, *target.fails)
-        self.needed = (*target.holds, *(rule["when"] for rule in self._own))
+        self.needed = (*target.holds, *(rule["when"] for rule in self._target_rules))
         self.likeliest: ToolRequest | None = None
         self.is_reached = False
         self.is_thorough = False
 
     @property
-    def rules(self) -> tuple[Mapping[str, Any], ...]:
+    def replayed_rules(self) -> tuple[Mapping[str, Any], ...]:
         """Return all rules that have to be evaluated besides those before the target."""
-        return (*self._own, *self._holds, *self._fails)
+        return (*self._target_rules, *self._holds, *self._fails)
 
     @property
-    def is_open_to_more(self) -> bool:
+    def needs_more_tools(self) -> bool:
         """Return True if more tools should be searched."""
         return self.is_thorough or self.likeliest is None
 
-    def look(self, ruling: RuleDiagram | None) -> None:
+    def search_tool(self, ruling: RuleDiagram | None) -> None:
         """Find the requests that reach the target, for one tool class."""
         if ruling is None:
-            self._why = "a tool's arguments have too many regions"
+            self._undecided_reason = "a tool's arguments have too many regions"
             return
         diagrams = ruling.space.diagrams
         try:
-            found = ruling.asked(self._target.rule)
-            for rule in self._own:
-                found = diagrams.both(ruling.takes(rule), found)
+            found = ruling.reaching_requests(self._target.rule)
+            for rule in self._target_rules:
+                found = diagrams.intersection(ruling.applying_requests(rule), found)
             for when in self._target.holds:
-                found = diagrams.both(ruling.condition(when)[0], found)
+                found = diagrams.intersection(ruling.condition_sets(when)[0], found)
             for when in self._target.fails:
-                found = diagrams.choose(diagrams.either(*ruling.condition(when)), NO, found)
+                found = diagrams.if_then_else(diagrams.union(*ruling.condition_sets(when)), NO, found)
         except (TooLargeError, RecursionError):
-            self._why = "the rules for a tool are too intricate"
+            self._undecided_reason = "the rules for a tool are too intricate"
             return
         if found != NO:
             self._open.append((ruling, found))
 
-    def choose(self) -> None:
+    def choose_likeliest(self) -> None:
         """Choose the request that is the likeliest to reach the target, from those that are known."""
         if self.likeliest is None:
-            new = self._open[self._tried :]
+            new = self._open[self._tried_count :]
             requests = (one for ruling, wanted in new for one in iter_candidates(ruling.space, wanted))
             self.likeliest = next(requests, None)
-            self._tried = len(self._open)
+            self._tried_count = len(self._open)
             if self.likeliest is not None:
                 self._open.clear()
 
-    def hits(self, replay: EngineReplay) -> int:
+    def reaching_requests(self, replay: EngineReplay) -> int:
         """Return the requests that reach the target on the engine."""
-        replay.ask(self.rules)
-        found = replay.reaching(self.rule)
-        for rule in self._own:
-            found &= replay.takes(rule)
+        replay.evaluate(self.replayed_rules)
+        found = replay.reaching_requests(self.rule)
+        for rule in self._target_rules:
+            found &= replay.applying_requests(rule)
         for rule in self._holds:
-            found &= replay.holds(rule)
+            found &= replay.holding_requests(rule)
         for rule in self._fails:
-            found &= replay.refuses(rule)
+            found &= replay.failing_requests(rule)
         return found
 
-    def found(self) -> ReachResult:
+    def result(self) -> ReachResult:
         """Return the final result of the search."""
         if self.is_reached and self.likeliest is not None:
             return Reached(self.likeliest)
-        if not self._open and not self._why:
+        if not self._open and not self._undecided_reason:
             return Unreachable()
         where = ((ruling.space, wanted) for ruling, wanted in self._open)
-        request = find_in_sets(self._policy, where, self.hits)
+        request = find_in_sets(self._policy, where, self.reaching_requests)
         if request is not None:
             return Reached(request)
-        return Undecided(self._why or "it may be reached, but no request was found that does")
+        return Undecided(self._undecided_reason or "it may be reached, but no request was found that does")
 
 
 def _condition_rule(when: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -68,9 +68,9 @@ class ToolClasses:
         self._by_server: dict[str, list[int]] = {}
         self._by_tool: dict[str, list[int]] = {}
         known: dict[Any, int] = {}
-        self._group_of = [self._filed(known, number, when) for number, when in enumerate(whens)]
+        self._group_of = [self._group_for(known, number, when) for number, when in enumerate(whens)]
 
-    def _filed(self, known: dict[Any, int], number: int, when: Mapping[str, Any]) -> int:
+    def _group_for(self, known: dict[Any, int], number: int, when: Mapping[str, Any]) -> int:
         key = tuple(_to_hashable(when.get(member)) for member in _TOOL_MEMBERS)
         group = known.get(key)
         if group is None:
@@ -93,22 +93,22 @@ class ToolClasses:
         for name in dict.fromkeys(names):
             index.setdefault(name, []).append(group)
 
-    def groups(self, numbers: Iterable[int]) -> frozenset[int]:
+    def groups_of(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the groups of some conditions."""
         return frozenset(self._group_of[number] for number in numbers)
 
-    def about(self, server: str, tool: str) -> list[int]:
+    def groups_for_tool(self, server: str, tool: str) -> list[int]:
         """Return the groups that may apply to a tool, in order."""
         return sorted((*self._all, *self._by_server.get(server, ()), *self._by_tool.get(tool, ())))
 
-    def kind(self, terms: ToolTerms) -> ToolClass:
+    def class_of(self, terms: ToolTerms) -> ToolClass:
         """Return the class of a tool."""
-        groups = self.about(terms.server, terms.tool)
-        applying = tuple(group for group in groups if terms.applies(self._whens[self._groups[group][0]]))
+        groups = self.groups_for_tool(terms.server, terms.tool)
+        applying = tuple(group for group in groups if terms.can_apply(self._whens[self._groups[group][0]]))
         is_named = any(self._by_name[group] for group in applying)
-        return applying, terms.told, (terms.server, terms.tool) if is_named else None
+        return applying, terms.annotation_key, (terms.server, terms.tool) if is_named else None
 
-    def applying(self, kind: ToolClass) -> tuple[int, ...]:
+    def applicable_conditions(self, kind: ToolClass) -> tuple[int, ...]:
         """Return the conditions that can hold for the tools of a class, in order."""
         return tuple(sorted(number for group in kind[0] for number in self._groups[group]))
 
@@ -130,7 +130,7 @@ class RequestSpace:
     Args:
         terms: the tool.
         conditions: all conditions that will be evaluated.
-        memory: the cache of engine results.
+        cache: the cache of engine results.
         all_values: True to include arguments that the tool rejects.
 
     Raises:
@@ -141,201 +141,213 @@ class RequestSpace:
         self,
         terms: ToolTerms,
         conditions: Iterable[ResolvedCondition],
-        memory: AnalysisCache,
+        cache: AnalysisCache,
         *,
         all_values: bool = False,
     ) -> None:
         self.terms = terms
         self.diagrams = Diagrams(_STEP_BUDGET)
         self._schema = ArgumentSchema(terms.schema)
-        self._seen: dict[Path, PathConditions] = {}
+        self._conditions_by_path: dict[Path, PathConditions] = {}
         self._roles: dict[str, int] = {}
         self._opaque: dict[str, int] = {}
         self._cases: dict[str, list[SplitCase]] = {}
         self.opaque: dict[str, Opaque] = {}
         for condition in conditions:
-            self._see(condition)
+            self._collect_condition(condition)
         for role in self._roles:
             self._roles[role] = self.diagrams.variable((0.0, 0.1))
         for key, one in self.opaque.items():
             found = None if all_values else split_cases(one, self._schema, terms.server, terms.tool)
             for case in found or ():
-                self._see_formula(case.formula)
+                self._collect_formula(case.formula)
                 for path in case.values:
-                    self._seen.setdefault(path, PathConditions()).is_listed = True
+                    self._conditions_by_path.setdefault(path, PathConditions()).is_listed = True
             if found is not None:
                 self._cases[key] = found
-        paths = [*self._seen]
-        for path, seen in self._seen.items():
+        paths = [*self._conditions_by_path]
+        for path, seen in self._conditions_by_path.items():
             seen.has_outer = any(is_inside(path, other) for other in paths)
             seen.has_inner = any(is_inside(other, path) for other in paths)
-        self._slots = {
+        self._variables = {
             path: ArgumentVariable(
                 path,
                 seen,
-                self._schema.place(path),
+                self._schema.constraint_at(path),
                 self._schema,
                 self.diagrams,
-                memory,
+                cache,
                 all_values=all_values,
             )
-            for path, seen in self._seen.items()
+            for path, seen in self._conditions_by_path.items()
         }
         for key in (one for one in self.opaque if one not in self._cases):
             self._opaque[key] = self.diagrams.variable((0.0, 0.0, 0.0))
-        self._known: dict[int, tuple[ResolvedCondition, tuple[int, int]]] = {}
-        self._formulas: dict[int, tuple[int, int]] = {}
+        self._condition_cache: dict[int, tuple[ResolvedCondition, tuple[int, int]]] = {}
+        self._formula_cache: dict[int, tuple[int, int]] = {}
         self._possible: int | None = None
 
     # --- collection of conditions ---
 
-    def _see(self, condition: ResolvedCondition) -> None:
+    def _collect_condition(self, condition: ResolvedCondition) -> None:
         for role in sorted(condition.roles or ()):
             self._roles.setdefault(role, 0)
-        for matching in condition.matchings:
+        for matching in condition.matchers:
             for path in matching.paths:
-                self._seen.setdefault(path, PathConditions()).match(matching.kind, matching.entries)
+                self._conditions_by_path.setdefault(path, PathConditions()).add_matcher(
+                    matching.kind,
+                    matching.entries,
+                )
         if condition.formula is not None:
-            self._see_formula(condition.formula)
+            self._collect_formula(condition.formula)
 
-    def _see_formula(self, formula: Formula) -> None:
+    def _collect_formula(self, formula: Formula) -> None:
         match formula:
             case RoleIs(role):
                 self._roles.setdefault(role, 0)
             case Leaf():
-                self._seen.setdefault(formula.path, PathConditions()).leaves.setdefault(formula.key, formula)
+                self._conditions_by_path.setdefault(formula.path, PathConditions()).leaves.setdefault(
+                    formula.key,
+                    formula,
+                )
             case Opaque():
                 self.opaque.setdefault(formula.key, formula)
             case Not(part):
-                self._see_formula(part)
+                self._collect_formula(part)
             case And(parts) | Or(parts):
                 for part in parts:
-                    self._see_formula(part)
+                    self._collect_formula(part)
             case If(condition, then, otherwise):
                 for part in (condition, then, otherwise):
-                    self._see_formula(part)
+                    self._collect_formula(part)
 
-    def _of_cases(self, cases: Sequence[SplitCase]) -> tuple[int, int]:
+    def _sets_of_cases(self, cases: Sequence[SplitCase]) -> tuple[int, int]:
         """Return the sets of an expression from its value in each case."""
         holds = fails = NO
         for case in cases:
             here = YES
             for path, value in case.values.items():
-                here = self.diagrams.both(self._slots[path].is_value(value), here)
-            also, broken = self._formula(case.formula)
-            holds = self.diagrams.either(self.diagrams.both(here, also), holds)
-            fails = self.diagrams.either(self.diagrams.both(here, broken), fails)
+                here = self.diagrams.intersection(self._variables[path].set_of_value(value), here)
+            also, broken = self._formula_sets(case.formula)
+            holds = self.diagrams.union(self.diagrams.intersection(here, also), holds)
+            fails = self.diagrams.union(self.diagrams.intersection(here, broken), fails)
         return holds, fails
 
     # --- conditions as sets ---
 
     @property
-    def possible(self) -> int:
+    def possible_set(self) -> int:
         """Return the set of all possible requests."""
         if self._possible is None:
             found = YES
-            for slot in reversed(self._slots.values()):
-                outer = [other for path, other in self._slots.items() if is_inside(slot.path, path)]
+            for slot in reversed(self._variables.values()):
+                outer = [other for path, other in self._variables.items() if is_inside(slot.path, path)]
                 nearest = max(outer, key=lambda one: len(one.path), default=None)
-                found = self.diagrams.both(slot.possible(nearest), found)
+                found = self.diagrams.intersection(slot.possible_set(nearest), found)
             self._possible = found
         return self._possible
 
-    def condition(self, condition: ResolvedCondition) -> tuple[int, int]:
+    def condition_sets(self, condition: ResolvedCondition) -> tuple[int, int]:
         """Return the requests for which a condition holds, and those for which it cannot be evaluated."""
-        known = self._known.get(id(condition))
+        known = self._condition_cache.get(id(condition))
         if known is None:
-            known = self._known[id(condition)] = (condition, self._condition(condition))
+            known = self._condition_cache[id(condition)] = (
+                condition,
+                self._compute_condition_sets(condition),
+            )
         return known[1]
 
-    def _condition(self, condition: ResolvedCondition) -> tuple[int, int]:
+    def _compute_condition_sets(self, condition: ResolvedCondition) -> tuple[int, int]:
         holds, fails = YES, NO
         if condition.roles is not None:
-            holds = self.diagrams.any_of(self._has_role(role) for role in sorted(condition.roles))
-        for matching in condition.matchings:
-            holds, fails = self._then(holds, fails, self._matching(matching))
+            holds = self.diagrams.union_all(self._role_set(role) for role in sorted(condition.roles))
+        for matching in condition.matchers:
+            holds, fails = self._conjunction(holds, fails, self._matcher_sets(matching))
         if condition.formula is not None:
-            holds, fails = self._then(holds, fails, self._formula(condition.formula))
+            holds, fails = self._conjunction(holds, fails, self._formula_sets(condition.formula))
         return holds, fails
 
-    def _then(self, holds: int, fails: int, following: tuple[int, int]) -> tuple[int, int]:
+    def _conjunction(self, holds: int, fails: int, following: tuple[int, int]) -> tuple[int, int]:
         """Return the sets of a conjunction; the second condition is evaluated only if the first holds."""
         also, broken = following
         return (
-            self.diagrams.both(holds, also),
-            self.diagrams.either(fails, self.diagrams.both(holds, broken)),
+            self.diagrams.intersection(holds, also),
+            self.diagrams.union(fails, self.diagrams.intersection(holds, broken)),
         )
 
-    def _has_role(self, role: str) -> int:
-        return self.diagrams.among(self._roles[role], 2)
+    def _role_set(self, role: str) -> int:
+        return self.diagrams.value_in(self._roles[role], 2)
 
-    def _matching(self, matching: ResolvedMatcher) -> tuple[int, int]:
-        asked = [self._slots[path].texts(matching.kind, matching.entries) for path in matching.paths]
-        unreadable, some, others = (self.diagrams.any_of(one[at] for one in asked) for at in range(3))
+    def _matcher_sets(self, matching: ResolvedMatcher) -> tuple[int, int]:
+        asked = [
+            self._variables[path].matcher_sets(matching.kind, matching.entries) for path in matching.paths
+        ]
+        unreadable, some, others = (self.diagrams.union_all(one[at] for one in asked) for at in range(3))
         if matching.quantifier == "any":
             found = some
         elif matching.quantifier == "not_all":
             found = others
         elif matching.quantifier == "none":
-            found = self.diagrams.choose(some, NO, others)
+            found = self.diagrams.if_then_else(some, NO, others)
         else:
-            found = self.diagrams.choose(others, NO, some)
-        return self.diagrams.choose(unreadable, NO, found), unreadable
+            found = self.diagrams.if_then_else(others, NO, some)
+        return self.diagrams.if_then_else(unreadable, NO, found), unreadable
 
-    def _formula(self, formula: Formula) -> tuple[int, int]:
-        known = self._formulas.get(id(formula))
+    def _formula_sets(self, formula: Formula) -> tuple[int, int]:
+        known = self._formula_cache.get(id(formula))
         if known is None:
-            known = self._formulas[id(formula)] = self._evaluated(formula)
+            known = self._formula_cache[id(formula)] = self._compute_formula_sets(formula)
         return known
 
-    def _evaluated(self, formula: Formula) -> tuple[int, int]:
+    def _compute_formula_sets(self, formula: Formula) -> tuple[int, int]:
         match formula:
             case Constant(outcome):
                 return (YES if outcome else NO), (YES if outcome is None else NO)
             case RoleIs(role):
-                return self._has_role(role), NO
+                return self._role_set(role), NO
             case Leaf():
-                return self._slots[formula.path].leaf(formula)
+                return self._variables[formula.path].leaf_sets(formula)
             case Opaque() if formula.key in self._cases:
-                return self._of_cases(self._cases[formula.key])
+                return self._sets_of_cases(self._cases[formula.key])
             case Opaque():
                 variable = self._opaque[formula.key]
-                return self.diagrams.among(variable, _TRUE_MASK), self.diagrams.among(
-                    variable, _NO_VALUE_MASK
+                return self.diagrams.value_in(variable, _TRUE_MASK), self.diagrams.value_in(
+                    variable,
+                    _NO_VALUE_MASK,
                 )
-        return self._combined(formula)
+        return self._connective_sets(formula)
 
-    def _combined(self, formula: Not | And | Or | If) -> tuple[int, int]:
+    def _connective_sets(self, formula: Not | And | Or | If) -> tuple[int, int]:
         diagrams = self.diagrams
         holds, fails, left = YES, NO, YES
         match formula:
             case Not(part):
-                holds, fails = self._formula(part)
-                holds = diagrams.negation(diagrams.either(holds, fails))
+                holds, fails = self._formula_sets(part)
+                holds = diagrams.complement(diagrams.union(holds, fails))
             case And(parts):
                 for part in parts:
-                    holds, fails = self._then(holds, fails, self._formula(part))
+                    holds, fails = self._conjunction(holds, fails, self._formula_sets(part))
             case Or(parts):
                 holds = NO
                 for part in parts:
-                    also, broken = self._formula(part)
-                    holds = diagrams.either(holds, diagrams.both(left, also))
-                    fails = diagrams.either(fails, diagrams.both(left, broken))
-                    left = diagrams.choose(diagrams.either(also, broken), NO, left)
+                    also, broken = self._formula_sets(part)
+                    holds = diagrams.union(holds, diagrams.intersection(left, also))
+                    fails = diagrams.union(fails, diagrams.intersection(left, broken))
+                    left = diagrams.if_then_else(diagrams.union(also, broken), NO, left)
             case If(condition, then, otherwise):
-                which, broken = self._formula(condition)
-                first, second = self._formula(then), self._formula(otherwise)
-                holds = diagrams.choose(broken, NO, diagrams.choose(which, first[0], second[0]))
-                fails = diagrams.either(broken, diagrams.choose(which, first[1], second[1]))
+                which, broken = self._formula_sets(condition)
+                first, second = self._formula_sets(then), self._formula_sets(otherwise)
+                holds = diagrams.if_then_else(broken, NO, diagrams.if_then_else(which, first[0], second[0]))
+                fails = diagrams.union(broken, diagrams.if_then_else(which, first[1], second[1]))
         return holds, fails
 
     # --- requests ---
 
-    def example(self, wanted: int) -> dict[int, int] | None:
+    def find_example(self, wanted: int) -> dict[int, int] | None:
         """Return the cheapest assignment in a set of requests, or None if the set is empty."""
-        return self.diagrams.example(self.diagrams.both(self.possible, wanted))
+        return self.diagrams.example(self.diagrams.intersection(self.possible_set, wanted))
 
-    def request(self, chosen: Mapping[int, int], attempt: int = 0) -> ToolRequest | None:
+    def make_request(self, chosen: Mapping[int, int], attempt: int = 0) -> ToolRequest | None:
         """Return a request that is as plain as possible, or None if none is known.
 
         Args:
@@ -344,20 +356,20 @@ class RequestSpace:
         """
         arguments: dict[str, Any] = {}
         try:
-            for slot in sorted(self._slots.values(), key=lambda one: len(one.path)):
-                value = slot.value(chosen, attempt)
+            for slot in sorted(self._variables.values(), key=lambda one: len(one.path)):
+                value = slot.value_for(chosen, attempt)
                 if value is not MISSING and not set_at_path(arguments, slot.path, value):
                     return None
         except LookupError:
             return None
         roles = tuple(role for role, variable in self._roles.items() if chosen.get(variable))
-        return self.completed(arguments, roles)
+        return self.complete_request(arguments, roles)
 
-    def completed(self, arguments: dict[str, Any], roles: tuple[str, ...]) -> ToolRequest:
+    def complete_request(self, arguments: dict[str, Any], roles: tuple[str, ...]) -> ToolRequest:
         """Return a request with the arguments added that the tool requires."""
-        return ToolRequest(self.terms.server, self.terms.tool, self._schema.fill(arguments), roles)
+        return ToolRequest(self.terms.server, self.terms.tool, self._schema.fill_arguments(arguments), roles)
 
-    def varied(self, chosen: Mapping[int, int], random: Random, times: int) -> Iterator[ToolRequest]:
+    def iter_variations(self, chosen: Mapping[int, int], random: Random, times: int) -> Iterator[ToolRequest]:
         """Yield variations of a request in the arguments that opaque expressions read.
 
         Yields nothing if the assignment does not depend on an opaque expression.
@@ -371,9 +383,9 @@ class RequestSpace:
         if not asked:
             return
         literals = [literal for one in asked for literal in one.literals]
-        pools = {path: self._pool(path, literals) for one in asked for path in one.reads}
+        pools = {path: self._value_pool(path, literals) for one in asked for path in one.reads}
         for attempt in range(times):
-            base = self.request(chosen, attempt)
+            base = self.make_request(chosen, attempt)
             if base is None:
                 return
             arguments: dict[str, Any] = deepcopy({**base.arguments})
@@ -383,24 +395,24 @@ class RequestSpace:
             roles = base.roles
             if any(one.reads_roles for one in asked):
                 roles = tuple(role for role in self._roles if random.random() < _VARIATION_PROBABILITY)
-            yield self.completed(arguments, roles)
+            yield self.complete_request(arguments, roles)
 
-    def _pool(self, path: Path, literals: Sequence[Any]) -> list[Any]:
+    def _value_pool(self, path: Path, literals: Sequence[Any]) -> list[Any]:
         """Return values to try at a path: schema samples, known examples, and values near the literals."""
-        place = self._schema.place(path)
+        place = self._schema.constraint_at(path)
         numbers = {float(one) for one in literals if isinstance(one, int | float)} | {0.0}
         near = (to_json_number(one + step) for one in sorted(numbers) for step in (0, -1, 1, -0.5, 0.5))
         halves = (to_json_number(one * part) for one in sorted(numbers) for part in (0.5, 2))
         texts = [one for one in literals if isinstance(one, str)]
         parts = (text[:at] for text in texts for at in range(len(text) + 1))
         ends = (text[at:] for text in texts for at in range(len(text)))
-        slot = self._slots.get(path)
-        known = slot.examples() if slot is not None else ()
+        slot = self._variables.get(path)
+        known = slot.iter_examples() if slot is not None else ()
         lists = ([], *([text] for text in texts), texts)
         values = (*known, *near, *halves, *islice(parts, 32), *islice(ends, 32), *lists, False, True)
-        samples = islice(self._schema.samples(place.schema), 8)
+        samples = islice(self._schema.iter_samples(place.schema), 8)
         return [one for one in (*samples, *values) if self._schema.accepts(place.schema, one)][:_MAX_POOL]
 
     def accepts(self, request: ToolRequest) -> bool:
         """Return True if the tool accepts the arguments of a request."""
-        return self._schema.accepts_all(request.arguments)
+        return self._schema.accepts_arguments(request.arguments)

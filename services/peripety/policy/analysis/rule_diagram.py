@@ -34,67 +34,77 @@ class RuleDiagram:
         space: the requests to the tool.
         terms: the tool, as annotated by the policy of the rules.
         rules: the rules.
-        own: the rules that can apply to the tool, in order; of thousands, few can.
+        rule_numbers: the rules that can apply to the tool, in order; of thousands, few can.
     """
 
     def __init__(
-        self, space: RequestSpace, terms: ToolTerms, rules: Sequence[Mapping[str, Any]], own: Sequence[int]
+        self,
+        space: RequestSpace,
+        terms: ToolTerms,
+        rules: Sequence[Mapping[str, Any]],
+        rule_numbers: Sequence[int],
     ) -> None:
         self.space = space
         self.terms = terms
         self.rules = rules
-        self._own = own
+        self._rule_numbers = rule_numbers
         # The requests that reach each of the own rules, and the decisions from there on; and after the last
         # one.
-        self._asked = [space.possible]
-        self._decided = [DECISION_RESULTS["deny"]]
+        self._reaching_sets = [space.possible_set]
+        self._decision_diagrams = [DECISION_RESULTS["deny"]]
 
-    def takes(self, rule: Mapping[str, Any]) -> int:
+    def applying_requests(self, rule: Mapping[str, Any]) -> int:
         """Return the requests that a rule applies to, regardless of its position."""
-        holds, fails = self.condition(rule["when"])
-        return holds if rule["then"] == "allow" else self.space.diagrams.either(holds, fails)
+        holds, fails = self.condition_sets(rule["when"])
+        return holds if rule["then"] == "allow" else self.space.diagrams.union(holds, fails)
 
-    def condition(self, when: Mapping[str, Any]) -> tuple[int, int]:
+    def condition_sets(self, when: Mapping[str, Any]) -> tuple[int, int]:
         """Return the requests for which a condition holds, and those for which it cannot be evaluated."""
-        if not self.terms.applies(when):
+        if not self.terms.can_apply(when):
             return NO, NO
-        return self.space.condition(self.terms.resolved(when))
+        return self.space.condition_sets(self.terms.resolve(when))
 
-    def asked(self, number: int) -> int:
+    def reaching_requests(self, number: int) -> int:
         """Return the requests that reach the rule with an index: no earlier rule applies."""
-        own = bisect_left(self._own, number)
-        while len(self._asked) <= own:
-            takes = self.takes(self.rules[self._own[len(self._asked) - 1]])
-            self._asked.append(self.space.diagrams.choose(takes, NO, self._asked[-1]))
-        return self._asked[own]
+        own = bisect_left(self._rule_numbers, number)
+        while len(self._reaching_sets) <= own:
+            takes = self.applying_requests(self.rules[self._rule_numbers[len(self._reaching_sets) - 1]])
+            self._reaching_sets.append(self.space.diagrams.if_then_else(takes, NO, self._reaching_sets[-1]))
+        return self._reaching_sets[own]
 
-    def last_asked(self) -> int | None:
+    def last_reached_rule(self) -> int | None:
         """Return the last rule that requests reach; None if no rule applies to some requests.
 
         The result is -1 if the set of requests is empty.
         """
-        if self.asked(len(self.rules)) != NO:
+        if self.reaching_requests(len(self.rules)) != NO:
             return None
-        taken = self._asked.index(NO)
-        return self._own[taken - 1] if taken else -1
+        taken = self._reaching_sets.index(NO)
+        return self._rule_numbers[taken - 1] if taken else -1
 
-    def decided(self, number: int) -> int:
+    def decisions_from(self, number: int) -> int:
         """Return the decisions of the rules from an index on."""
-        behind = len(self._own) - bisect_left(self._own, number)
-        while len(self._decided) <= behind:
-            rule = self.rules[self._own[-len(self._decided)]]
-            self._decided.append(self.before([rule], self._decided[-1]))
-        return self._decided[behind]
+        behind = len(self._rule_numbers) - bisect_left(self._rule_numbers, number)
+        while len(self._decision_diagrams) <= behind:
+            rule = self.rules[self._rule_numbers[-len(self._decision_diagrams)]]
+            self._decision_diagrams.append(self.decide_before([rule], self._decision_diagrams[-1]))
+        return self._decision_diagrams[behind]
 
-    def before(self, rules: Sequence[Mapping[str, Any]], decided: int) -> int:
+    def decide_before(self, rules: Sequence[Mapping[str, Any]], decided: int) -> int:
         """Return the decisions of rules that are put in front of a diagram of decisions."""
         for rule in reversed(rules):
-            decided = self.space.diagrams.choose(self.takes(rule), DECISION_RESULTS[rule["then"]], decided)
+            decided = self.space.diagrams.if_then_else(
+                self.applying_requests(rule),
+                DECISION_RESULTS[rule["then"]],
+                decided,
+            )
         return decided
 
 
 def iter_rule_diagrams(
-    policy: Policy, whens: Sequence[Mapping[str, Any]], changed: Iterable[int] | None = None
+    policy: Policy,
+    whens: Sequence[Mapping[str, Any]],
+    changed: Iterable[int] | None = None,
 ) -> Iterator[tuple[ToolTerms, tuple[int, ...], RuleDiagram | None]]:
     """Yield the rule diagram of each tool class of a policy; tools of one class are decided alike.
 
@@ -111,21 +121,29 @@ def iter_rule_diagrams(
     seen: set[ToolClass] = set()
     kinds = ToolClasses(whens)
     own = ToolClasses([rule["when"] for rule in policy.rules])
-    wanted = None if changed is None else kinds.groups(changed)
+    wanted = None if changed is None else kinds.groups_of(changed)
     for tool in policy.spec["tools"]:
-        if wanted is not None and wanted.isdisjoint(kinds.about(tool["server_name"], tool["tool_name"])):
+        if wanted is not None and wanted.isdisjoint(
+            kinds.groups_for_tool(tool["server_name"], tool["tool_name"]),
+        ):
             continue
         terms = ToolTerms(tool, lists)
-        kind = kinds.kind(terms)
+        kind = kinds.class_of(terms)
         if kind in seen:
             continue
         seen.add(kind)
-        applying = kinds.applying(kind)
-        conditions = [terms.resolved(whens[at]) for at in applying]
+        applying = kinds.applicable_conditions(kind)
+        conditions = [terms.resolve(whens[at]) for at in applying]
         yield (
             terms,
             applying,
-            _make_rule_diagram(policy, terms, conditions, own.applying(own.kind(terms)), memory),
+            _make_rule_diagram(
+                policy,
+                terms,
+                conditions,
+                own.applicable_conditions(own.class_of(terms)),
+                memory,
+            ),
         )
 
 

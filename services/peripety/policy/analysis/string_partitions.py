@@ -26,10 +26,10 @@ _MAX_HOST_LENGTH = 253
 _MAX_CLASS_EXAMPLES = 6
 
 
-def _unused_strings(before: str, after: str, taken: Container[str]) -> Iterator[str]:
+def _unused_strings(before: str, after: str, used: Container[str]) -> Iterator[str]:
     """Yield an endless sequence of strings with a word between two others, without those that are used."""
     words = chain(_UNUSED_WORDS, (f"z{number}" for number in count()))
-    return (text for text in (f"{before}{word}{after}" for word in words) if text not in taken)
+    return (text for text in (f"{before}{word}{after}" for word in words) if text not in used)
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class _HostPatterns:
     below: dict[str, int] = field(default_factory=dict)
     every: int = 0
 
-    def put(self, pattern: str, bit: int) -> None:
+    def add(self, pattern: str, bit: int) -> None:
         if pattern == "*":
             self.every |= bit
             return
@@ -48,7 +48,7 @@ class _HostPatterns:
         table = self.below if pattern.startswith("*.") else self.exact
         table[host] = table.get(host, 0) | bit
 
-    def matching(self, host: str) -> int:
+    def matchers_of(self, host: str) -> int:
         found = self.every | self.exact.get(host, 0)
         at = host.find(".")
         while at >= 0:
@@ -57,7 +57,7 @@ class _HostPatterns:
         return found
 
     @property
-    def numeric(self) -> int:
+    def numeric_mask(self) -> int:
         """The matchers that match a host that is, or may be, a number."""
         found = self.every
         for table in (self.exact, self.below):
@@ -65,7 +65,7 @@ class _HostPatterns:
                 found |= bits if NUMERAL.fullmatch(host) else 0
         return found
 
-    def examples(self) -> Iterator[str]:
+    def iter_examples(self) -> Iterator[str]:
         """Yield hosts, at least one of each class."""
         known = {**self.exact, **self.below}
         for host in ("example", *known):
@@ -92,26 +92,26 @@ class StringClasses:
         self._hosts = _HostPatterns()
         for number, entries in enumerate(matchers):
             for entry in entries:
-                self._put(entry, 1 << number)
+                self._add_entry(entry, 1 << number)
 
-    def of(self, text: str) -> int:
+    def class_of(self, text: str) -> int:
         """Return the class of a string."""
         read = normalize_value(self.kind, text)
         if read is None:
             return UNREADABLE
         match self.kind:
             case "path":
-                return self._of_path(read)
+                return self._class_of_path(read)
             case "domain":
-                return self._hosts.matching(read)
+                return self._hosts.matchers_of(read)
             case "email":
-                return self._exact.get(read, 0) | self._hosts.matching(read.partition("@")[2])
+                return self._exact.get(read, 0) | self._hosts.matchers_of(read.partition("@")[2])
             case _:
                 return self._exact.get(read, 0)
 
     def may_be_numbers(self, outcome: int) -> bool:
         """Return True if strings of a class may also be numeric."""
-        return self.kind != "domain" or outcome < 0 or not outcome & ~self._hosts.numeric
+        return self.kind != "domain" or outcome < 0 or not outcome & ~self._hosts.numeric_mask
 
     @property
     def mentioned(self) -> set[str]:
@@ -122,13 +122,13 @@ class StringClasses:
     def examples(self) -> dict[int, tuple[str, ...]]:
         """All classes, each with a few of its strings, the plainest first."""
         found: dict[int, list[str]] = {}
-        for text in self._texts():
-            texts = found.setdefault(self.of(text), [])
+        for text in self._iter_strings():
+            texts = found.setdefault(self.class_of(text), [])
             if len(texts) < _MAX_CLASS_EXAMPLES:
                 texts.append(text)
         return {one: tuple(texts) for one, texts in found.items()}
 
-    def _texts(self) -> Iterator[str]:
+    def _iter_strings(self) -> Iterator[str]:
         yield from _UNREADABLE_EXAMPLES.get(self.kind, ())
         match self.kind:
             case "path":
@@ -137,7 +137,7 @@ class StringClasses:
                     yield path or "/"
                     yield from (f"{path}/{word}" for word in _UNUSED_WORDS)
             case "domain":
-                for host in self._hosts.examples():
+                for host in self._hosts.iter_examples():
                     yield host
                     yield f"https://{host}/"
                     yield f"https://{host}/{_UNUSED_WORDS[0]}"
@@ -145,23 +145,23 @@ class StringClasses:
                 for address in self._exact:
                     yield address
                     yield address.upper()
-                for host in self._hosts.examples():
+                for host in self._hosts.iter_examples():
                     yield from (f"{word}@{host}" for word in _UNUSED_WORDS)
                     yield next(_unused_strings("", f"@{host}", self._exact))
             case _:
                 yield from islice(_unused_strings("", "", self._exact), 3)
                 yield from self._exact
 
-    def _put(self, entry: str, bit: int) -> None:
+    def _add_entry(self, entry: str, bit: int) -> None:
         if self.kind == "domain":
-            self._hosts.put(entry, bit)
+            self._hosts.add(entry, bit)
         elif self.kind == "email" and entry.startswith("*@"):
-            self._hosts.put(entry[2:], bit)
+            self._hosts.add(entry[2:], bit)
         else:
             read = normalize_value(self.kind, entry) or ""
             self._exact[read] = self._exact.get(read, 0) | bit
 
-    def _of_path(self, path: str) -> int:
+    def _class_of_path(self, path: str) -> int:
         found = self._exact.get("", 0)
         at = path.find("/", 1)
         while at >= 0:

@@ -60,11 +60,11 @@ class Predicates:
     reads_numbers: bool = False
     logic: Callable[[Any], tuple[Any, ...]] = lambda _value: ()
 
-    def classed(self, text: str) -> ClassVector:
+    def class_vector(self, text: str) -> ClassVector:
         """Return the class of a string for each kind of matchers."""
-        return tuple(one.of(text) for one in self.classes)
+        return tuple(one.class_of(text) for one in self.classes)
 
-    def classes_without(self, outcome: int) -> ClassVector:
+    def constant_class_vector(self, outcome: int) -> ClassVector:
         """Return the same class for each kind of matchers."""
         return (outcome,) * len(self.classes)
 
@@ -104,22 +104,22 @@ class _Cell:
 
     Attributes:
         values: some of them, or all.
-        whole: True if these are all of them.
-        empty: True if the schema is known to accept none of them.
-        like: a value that the logic treats alike, for a cell without known values.
+        is_complete: True if these are all of them.
+        is_empty: True if the schema is known to accept none of them.
+        similar_value: a value that the logic treats alike, for a cell without known values.
     """
 
     classes: ClassVector
     values: tuple[Any, ...]
     cost: float
-    whole: bool = False
-    empty: bool = False
-    like: Any = None
+    is_complete: bool = False
+    is_empty: bool = False
+    similar_value: Any = None
 
 
 def partition_values(
-    seen: Predicates,
-    place: ArgumentConstraint,
+    predicates: Predicates,
+    constraint: ArgumentConstraint,
     schema: ArgumentSchema,
     *,
     all_values: bool,
@@ -128,8 +128,8 @@ def partition_values(
     """Return the regions of the values at a path, cheapest first.
 
     Args:
-        seen: the predicates that distinguish values.
-        place: the part of the schema at the path.
+        predicates: the predicates that distinguish values.
+        constraint: the part of the schema at the path.
         schema: the schema of the tool.
         all_values: True to include values that the schema rejects.
         elements: True for elements of an array, which are never missing and may be null.
@@ -137,7 +137,7 @@ def partition_values(
     Raises:
         TooLargeError: there are too many regions.
     """
-    builder = _RegionBuilder(seen, place, schema, all_values=all_values, elements=elements)
+    builder = _RegionBuilder(predicates, constraint, schema, all_values=all_values, elements=elements)
     merged: dict[tuple[Any, ...], Region] = {}
     for region in builder.regions():
         key = (region.classes, region.logic, region.is_array)
@@ -158,117 +158,133 @@ class _RegionBuilder:
 
     def __init__(
         self,
-        seen: Predicates,
-        place: ArgumentConstraint,
+        predicates: Predicates,
+        constraint: ArgumentConstraint,
         schema: ArgumentSchema,
         *,
         all_values: bool,
         elements: bool,
     ) -> None:
-        self._seen = seen
-        self._place = place
+        self._predicates = predicates
+        self._constraint = constraint
         self._schema = schema
         self._all = all_values
         self._elements = elements
-        self._types = schema.types(place.schema)
-        self._asked = frozenset(JSON_TYPES) if all_values else self._types
-        listed = schema.finite(place.schema)
+        self._types = schema.accepted_types(constraint.schema)
+        self._wanted_types = frozenset(JSON_TYPES) if all_values else self._types
+        listed = schema.list_values(constraint.schema)
         self._listed = listed if listed is not None and len(listed) <= _MAX_LISTED_VALUES else None
-        numbers = {0.0, *(one for one in map(_to_number_or_none, seen.literals) if one is not None)}
+        numbers = {0.0, *(one for one in map(_to_number_or_none, predicates.literals) if one is not None)}
         if len(numbers) > _MAX_NUMBERS:
             raise TooLargeError
         self._thresholds = sorted(numbers)
 
     def regions(self) -> Iterator[Region]:
-        if not self._elements and (self._place.optional or self._all):
-            yield self._region(self._without(MISSING, 0.5), certain=self._place.optional)
-        for cell in self._cells():
-            region = self._fitting(cell)
+        if not self._elements and (self._constraint.optional or self._all):
+            yield self._to_region(self._cell_without_value(MISSING, 0.5), certain=self._constraint.optional)
+        for cell in self._iter_cells():
+            region = self._to_accepted_region(cell)
             if region is not None:
                 yield region
-        if "array" in self._asked and not self._elements:
+        if "array" in self._wanted_types and not self._elements:
             cost = 0.2 if "array" in self._types else _INVALID_COST
-            yield Region(self._seen.classes_without(NO_VALUE), (), (), cost, is_array=True)
+            yield Region(self._predicates.constant_class_vector(NO_VALUE), (), (), cost, is_array=True)
 
-    def _cells(self) -> Iterator[_Cell]:
+    def _iter_cells(self) -> Iterator[_Cell]:
         if self._listed is not None and not self._all:
             for value in self._listed:
                 if self._elements or not isinstance(value, list):
-                    yield self._of_value(value)
+                    yield self._cell_of_value(value)
             return
-        for name, cells in self._by_type().items():
-            if name in self._asked:
+        for name, cells in self._cells_by_type().items():
+            if name in self._wanted_types:
                 yield from cells()
 
-    def _by_type(self) -> dict[str, Callable[[], Iterable[_Cell]]]:
+    def _cells_by_type(self) -> dict[str, Callable[[], Iterable[_Cell]]]:
         return {
-            "null": lambda: [self._of_value(None)],
-            "boolean": lambda: [self._of_value(truth) for truth in (False, True)],
-            "number": self._numbers,
-            "string": self._texts,
-            "object": lambda: [self._unreadable(self._objects(), 3.0, empty="object" not in self._types)],
-            "array": lambda: [self._unreadable(([],), 3.0, empty="array" not in self._types)][
+            "null": lambda: [self._cell_of_value(None)],
+            "boolean": lambda: [self._cell_of_value(truth) for truth in (False, True)],
+            "number": self._number_cells,
+            "string": self._string_cells,
+            "object": lambda: [
+                self._unreadable_cell(self._sample_objects(), 3.0, empty="object" not in self._types),
+            ],
+            "array": lambda: [self._unreadable_cell(([],), 3.0, empty="array" not in self._types)][
                 : self._elements
             ],
         }
 
-    def _objects(self) -> tuple[Any, ...]:
-        samples = islice(self._schema.samples(self._schema.only(self._place.schema, "object")), 2)
+    def _sample_objects(self) -> tuple[Any, ...]:
+        samples = islice(
+            self._schema.iter_samples(self._schema.narrow_to_type(self._constraint.schema, "object")),
+            2,
+        )
         return (*(one for one in samples if isinstance(one, dict)), {})
 
-    def _of_value(self, value: Any) -> _Cell:
+    def _cell_of_value(self, value: Any) -> _Cell:
         if value is None and not self._elements:
-            return self._without(None, 2.0)
+            return self._cell_without_value(None, 2.0)
         if isinstance(value, str):
-            return _Cell(self._seen.classed(value), (value,), 0.0, whole=True)
-        return self._unreadable((value,), 3.0 if isinstance(value, list | dict) else 0.0, whole=True)
+            return _Cell(self._predicates.class_vector(value), (value,), 0.0, is_complete=True)
+        return self._unreadable_cell((value,), 3.0 if isinstance(value, list | dict) else 0.0, whole=True)
 
-    def _without(self, value: Any, cost: float) -> _Cell:
-        return _Cell(self._seen.classes_without(NO_VALUE), (value,), cost, whole=True)
+    def _cell_without_value(self, value: Any, cost: float) -> _Cell:
+        return _Cell(self._predicates.constant_class_vector(NO_VALUE), (value,), cost, is_complete=True)
 
-    def _unreadable(
-        self, values: tuple[Any, ...], cost: float, *, whole: bool = False, empty: bool = False
+    def _unreadable_cell(
+        self,
+        values: tuple[Any, ...],
+        cost: float,
+        *,
+        whole: bool = False,
+        empty: bool = False,
     ) -> _Cell:
-        return _Cell(self._seen.classes_without(UNREADABLE), values, cost, whole=whole, empty=empty)
+        return _Cell(
+            self._predicates.constant_class_vector(UNREADABLE),
+            values,
+            cost,
+            is_complete=whole,
+            is_empty=empty,
+        )
 
-    def _fitting(self, cell: _Cell) -> Region | None:
+    def _to_accepted_region(self, cell: _Cell) -> Region | None:
         """Return a cell as a region, limited to accepted values; None if no value is accepted."""
         accepted = [
             value
             for value in cell.values[:_MAX_TRIED_VALUES]
-            if self._schema.accepts(self._place.schema, value)
+            if self._schema.accepts(self._constraint.schema, value)
         ]
         if accepted:
             chosen = _Cell(cell.classes, tuple(accepted), cell.cost)
-            return self._region(chosen, certain=True)
-        impossible = cell.empty or (cell.whole and len(cell.values) <= _MAX_TRIED_VALUES)
+            return self._to_region(chosen, certain=True)
+        impossible = cell.is_empty or (cell.is_complete and len(cell.values) <= _MAX_TRIED_VALUES)
         if self._all:
-            return self._region(cell, certain=False)
-        return None if impossible else self._region(cell, certain=False)
+            return self._to_region(cell, certain=False)
+        return None if impossible else self._to_region(cell, certain=False)
 
-    def _region(self, cell: _Cell, *, certain: bool) -> Region:
+    def _to_region(self, cell: _Cell, *, certain: bool) -> Region:
         cost = (
             cell.cost
             if certain
             else cell.cost + (_INVALID_COST if self._all and cell.values else _UNKNOWN_COST)
         )
-        logic = self._seen.logic(cell.values[0] if cell.values else cell.like)
+        logic = self._predicates.logic(cell.values[0] if cell.values else cell.similar_value)
         return Region(cell.classes, logic, cell.values[:_MAX_REGION_EXAMPLES], cost)
 
     # --- numbers ---
 
-    def _numbers(self) -> Iterator[_Cell]:
+    def _number_cells(self) -> Iterator[_Cell]:
         possible = "number" in self._types
-        part = self._schema.only(self._place.schema, "number")
-        whole = self._schema.is_whole(self._place.schema)
+        part = self._schema.narrow_to_type(self._constraint.schema, "number")
+        whole = self._schema.accepts_only_integers(self._constraint.schema)
         cost = 0.0 if possible else 3.0
         for low, high in zip((-inf, *self._thresholds), (*self._thresholds, inf), strict=True):
             fitting = numbers_between(low, high, part, whole=whole) if possible else ()
             values = fitting or numbers_between(low, high, {}, whole=False)
             if values:
-                yield self._unreadable(values, cost, empty=not fitting)
+                yield self._unreadable_cell(values, cost, empty=not fitting)
             if high < inf:
-                yield self._unreadable((to_json_number(high),), cost, whole=True)
+                yield self._unreadable_cell((to_json_number(high),), cost, whole=True)
 
     def _interval(self, text: str) -> int:
         """Return the position of a numeric string among the thresholds; -1 for any other string."""
@@ -280,45 +296,66 @@ class _RegionBuilder:
 
     # --- texts ---
 
-    def _texts(self) -> Iterator[_Cell]:
-        axes = [*self._axes()]
+    def _string_cells(self) -> Iterator[_Cell]:
+        axes = [*self._iter_axes()]
         points: dict[tuple[Any, ...], list[str]] = {}
-        mentioned = {"", *(one for one in self._seen.literals if isinstance(one, str))}
+        mentioned = {"", *(one for one in self._predicates.literals if isinstance(one, str))}
         mentioned |= {one for one in self._listed or () if isinstance(one, str)}
-        for kind in self._seen.classes:
+        for kind in self._predicates.classes:
             if kind.kind == "identifier":
                 mentioned |= kind.mentioned
         for text in sorted(mentioned):
-            places = frozenset(self._seen.literals.get(text, ())) or None
-            key = (places, text == "", *(axis.of(text) for axis in axes), *self._seen.classed(text))
+            places = frozenset(self._predicates.literals.get(text, ())) or None
+            key = (
+                places,
+                text == "",
+                *(axis.outcome_of(text) for axis in axes),
+                *self._predicates.class_vector(text),
+            )
             points.setdefault(key, []).append(text)
         for texts in points.values():
-            yield self._text(self._seen.classed(texts[0]), tuple(texts), whole=True)
-        yield from self._other_texts(axes, mentioned)
+            yield self._string_cell(self._predicates.class_vector(texts[0]), tuple(texts), whole=True)
+        yield from self._unmentioned_string_cells(axes, mentioned)
 
-    def _text(
-        self, classes: ClassVector, values: tuple[str, ...], *, whole: bool = False, like: Any = None
+    def _string_cell(
+        self,
+        classes: ClassVector,
+        values: tuple[str, ...],
+        *,
+        whole: bool = False,
+        like: Any = None,
     ) -> _Cell:
         cost = 3.0 if "string" not in self._types or UNREADABLE in classes else 0.0
-        return _Cell(classes, values, cost, whole=whole, empty="string" not in self._types, like=like)
+        return _Cell(
+            classes,
+            values,
+            cost,
+            is_complete=whole,
+            is_empty="string" not in self._types,
+            similar_value=like,
+        )
 
-    def _axes(self) -> Iterator[_StringCriterion]:
-        for one in self._seen.classes:
+    def _iter_axes(self) -> Iterator[_StringCriterion]:
+        for one in self._predicates.classes:
             if one.kind != "identifier":
-                yield _StringCriterion(one.kind, one.of, one.examples, one.may_be_numbers)
-        if self._seen.reads_numbers:
-            yield _StringCriterion("number", self._interval, self._numerals())
-        if self._seen.needles:
-            yield _StringCriterion("needle", self._found, self._containing())
+                yield _StringCriterion(one.kind, one.class_of, one.examples, one.may_be_numbers)
+        if self._predicates.reads_numbers:
+            yield _StringCriterion("number", self._interval, self._numeric_strings())
+        if self._predicates.needles:
+            yield _StringCriterion("needle", self._needle_mask, self._strings_by_needles())
 
-    def _other_texts(self, axes: Sequence[_StringCriterion], mentioned: set[str]) -> Iterator[_Cell]:
+    def _unmentioned_string_cells(
+        self,
+        axes: Sequence[_StringCriterion],
+        mentioned: set[str],
+    ) -> Iterator[_Cell]:
         """Yield cells of strings that no condition mentions, one per combination of axis outcomes."""
         found: dict[ClassVector, list[str]] = {}
         words = (word for word in _meaningless_words() if word not in mentioned)
         candidates = chain(islice(words, 3), (text for axis in axes for text in axis.texts()))
         for text in candidates:
             if text not in mentioned:
-                found.setdefault(tuple(axis.of(text) for axis in axes), []).append(text)
+                found.setdefault(tuple(axis.outcome_of(text) for axis in axes), []).append(text)
         size = 1
         for axis in axes:
             size *= len(axis.examples)
@@ -326,17 +363,20 @@ class _RegionBuilder:
             raise TooLargeError
         for point in product(*(axis.examples for axis in axes)):
             texts = found.get(point, [])
-            if not texts and _is_impossible(axes, point, self._seen.needles):
+            if not texts and _is_impossible(axes, point, self._predicates.needles):
                 continue
-            like = None if texts else self._like(axes, point, found)
-            yield self._text(self._classes_at(axes, point), tuple(texts), like=like)
+            like = None if texts else self._similar_string(axes, point, found)
+            yield self._string_cell(self._class_vector_at(axes, point), tuple(texts), like=like)
 
-    def _classes_at(self, axes: Sequence[_StringCriterion], point: ClassVector) -> ClassVector:
+    def _class_vector_at(self, axes: Sequence[_StringCriterion], point: ClassVector) -> ClassVector:
         known = {axis.name: outcome for axis, outcome in zip(axes, point, strict=True)}
-        return tuple(known.get(one.kind, 0) for one in self._seen.classes)
+        return tuple(known.get(one.kind, 0) for one in self._predicates.classes)
 
-    def _like(
-        self, axes: Sequence[_StringCriterion], point: ClassVector, found: Mapping[ClassVector, list[str]]
+    def _similar_string(
+        self,
+        axes: Sequence[_StringCriterion],
+        point: ClassVector,
+        found: Mapping[ClassVector, list[str]],
     ) -> str:
         """Return a string that the logic treats like those at a point without a known string."""
         logical = [number for number, axis in enumerate(axes) if axis.name in {"number", "needle"}]
@@ -345,7 +385,7 @@ class _RegionBuilder:
                 return texts[0]
         raise TooLargeError
 
-    def _numerals(self) -> dict[int, tuple[str, ...]]:
+    def _numeric_strings(self) -> dict[int, tuple[str, ...]]:
         found: dict[int, list[str]] = {-1: [*islice(_meaningless_words(), 2)]}
         for low, high in zip((-inf, *self._thresholds), (*self._thresholds, inf), strict=True):
             for number in (
@@ -357,18 +397,18 @@ class _RegionBuilder:
                 found.setdefault(self._interval(text), []).extend(spelled)
         return {interval: tuple(texts) for interval, texts in found.items()}
 
-    def _found(self, text: str) -> int:
-        return sum(1 << number for number, needle in enumerate(self._seen.needles) if needle in text)
+    def _needle_mask(self, text: str) -> int:
+        return sum(1 << number for number, needle in enumerate(self._predicates.needles) if needle in text)
 
-    def _containing(self) -> dict[int, tuple[str, ...]]:
-        if len(self._seen.needles) > 6:  # noqa: PLR2004 - 64 classes of texts
+    def _strings_by_needles(self) -> dict[int, tuple[str, ...]]:
+        if len(self._predicates.needles) > 6:  # noqa: PLR2004 - 64 classes of texts
             raise TooLargeError
         found: dict[int, list[str]] = {}
-        for chosen in product((False, True), repeat=len(self._seen.needles)):
-            parts = [one for one, wanted in zip(self._seen.needles, chosen, strict=True) if wanted]
+        for chosen in product((False, True), repeat=len(self._predicates.needles)):
+            parts = [one for one, wanted in zip(self._predicates.needles, chosen, strict=True) if wanted]
             for separator in (" ", "\u0001", "~"):
                 text = separator.join(("", *parts, ""))
-                found.setdefault(self._found(text), []).append(text)
+                found.setdefault(self._needle_mask(text), []).append(text)
         return {outcome: tuple(texts) for outcome, texts in found.items()}
 
 
@@ -378,13 +418,13 @@ class _StringCriterion:
 
     Attributes:
         name: its unique name.
-        of: returns the outcome for a string.
+        outcome_of: returns the outcome for a string.
         examples: strings for each outcome.
         may_be_numbers: returns True if strings with an outcome may also be numeric.
     """
 
     name: str
-    of: Callable[[str], int]
+    outcome_of: Callable[[str], int]
     examples: Mapping[int, tuple[str, ...]]
     may_be_numbers: Callable[[int], bool] = lambda _outcome: True
 

@@ -112,12 +112,12 @@ class _CompileRun:
         self._order = order
         self._author = RuleAuthor(context.gateway, order, context.artifacts)
         self._authors = ScenarioAuthorPool(context)
-        self._repairs = RuleRepairLoop(context, self._author)
+        self._repair_loop = RuleRepairLoop(context, self._author)
         foundation = compile_policy(make_document(order, order.tools, []))
-        self._suite = ScenarioSuite(foundation, order.tools, order.handwritten, context.warn)
-        self._panel = JudgePool(context, self._suite)
+        self._suite = ScenarioSuite(foundation, order.tools, order.handwritten, context.add_warning)
+        self._judges = JudgePool(context, self._suite)
         self._report: VerificationReport | None = None
-        self._book: Rulebook
+        self._rulebook: Rulebook
         self._policy: Policy | None = None
 
     async def events(self) -> AsyncIterator[CompileEvent]:
@@ -134,20 +134,20 @@ class _CompileRun:
                 raise
             findings = (Finding(BUDGET_EXHAUSTED_CODE, "", error.message),)
         if findings:
-            yield self._failed(findings)
+            yield self._make_failed(findings)
 
-    def _failed(self, findings: tuple[Finding, ...]) -> PolicyCompileFailed:
+    def _make_failed(self, findings: tuple[Finding, ...]) -> PolicyCompileFailed:
         return PolicyCompileFailed(
             (*findings, *self._context.warnings),
             self._policy.document if self._policy else b"",
             self._suite.scenarios,
             self._report,
             tuple(self._context.audit),
-            self._context.gateway.spent,
+            self._context.gateway.usage,
         )
 
     async def _phases(self) -> AsyncIterator[CompileEvent]:
-        for phase in (self._write_rules, self._write_scenarios, self._rounds, self._measure):
+        for phase in (self._write_rules, self._write_scenarios, self._run_rounds, self._measure):
             async with closing(phase()) as events:
                 async for event in events:
                     yield event
@@ -157,122 +157,138 @@ class _CompileRun:
     async def _write_rules(self) -> AsyncIterator[CompileEvent]:
         own = self._batches()
         written = _BatchWork(own, self._author.write)
-        async for name, share in written.done():
-            yield self._context.progress(CompilePhase.RULES, f"rules for {name}", share)
-        self._book = Rulebook(self._order, written.results())
-        self._policy = await asyncio.to_thread(_compile_rulebook, self._book)
+        async for name, share in written.run():
+            yield self._context.make_progress(CompilePhase.RULES, f"rules for {name}", share)
+        self._rulebook = Rulebook(self._order, written.results())
+        self._policy = await asyncio.to_thread(_compile_rulebook, self._rulebook)
         yield RulesWritten(self._policy.document)
 
     async def _write_scenarios(self) -> AsyncIterator[CompileEvent]:
         written = _BatchWork(self._batches(), self._authors.write)
-        async for name, share in written.done():
-            yield self._context.progress(CompilePhase.SCENARIOS, f"scenarios for {name}", share)
-        self._authors.begun(written.results())
+        async for name, share in written.run():
+            yield self._context.make_progress(CompilePhase.SCENARIOS, f"scenarios for {name}", share)
+        self._authors.start_conversations(written.results())
         if self._order.handwritten:
             yield ScenariosWritten(self._order.handwritten)
         contributions = self._authors.contributions
-        found = await asyncio.to_thread(self._suite.sift, _collect_scenarios(contributions))
-        self._suite.take(found.kept)
+        found = await asyncio.to_thread(self._suite.filter_new, _collect_scenarios(contributions))
+        self._suite.add(found.accepted)
         for contribution in contributions:
             yield ScenariosWritten(contribution.scenarios, contribution.turn)
         count = len(found.discarded)
-        yield self._context.progress(CompilePhase.FILTERING, f"{count} scenarios cannot be run")
-        for entry in self._discarded(found.discarded):
+        yield self._context.make_progress(CompilePhase.FILTERING, f"{count} scenarios cannot be run")
+        for entry in self._record_discarded(found.discarded):
             yield entry
 
     def _batches(self) -> tuple[ToolBatch, ...]:
         return split_batches(self._order.tools, self._order.limits.tools_per_batch)
 
-    def _discarded(self, discarded: Iterable[DiscardedScenario]) -> Iterator[AuditEntry]:
+    def _record_discarded(self, discarded: Iterable[DiscardedScenario]) -> Iterator[AuditEntry]:
         """Record discarded scenarios in the audit log, and as feedback for their authors."""
         thrown = tuple(discarded)
-        self._authors.tell(ScenarioFeedback(discarded=thrown), ())
+        self._authors.add_feedback(ScenarioFeedback(discarded=thrown), ())
         for one in thrown:
-            yield self._context.note(ENGINE_ACTOR, one)
+            yield self._context.record_decision(ENGINE_ACTOR, one)
 
     # ---- repair
 
-    async def _rounds(self) -> AsyncIterator[CompileEvent]:
+    async def _run_rounds(self) -> AsyncIterator[CompileEvent]:
         """Verify, judge and repair, until every scenario passes or no change is left to try."""
         limits = self._order.limits
         judged = _JudgedState()
         for number in range(limits.repairs + 1):
             self._context.round = number
-            results = await self._verified()
+            results = await self._verify_suite()
             yield self._verified_event(results)
-            shown = [*self._to_judge(results, judged)]
+            shown = [*self._results_to_judge(results, judged)]
             judged = _JudgedState(
                 frozenset(result.scenario.description for result in results),
-                tuple(section.rules for section in self._book.sections),
+                tuple(section.rules for section in self._rulebook.sections),
             )
             rounds = limits.probe_rounds if number == 0 else min(1, limits.probe_rounds)
             async with closing(
-                self._panel.hear(self._book, self._now, shown, rounds if limits.probes else 0)
+                self._judges.evaluate(
+                    self._rulebook,
+                    self._current_policy,
+                    shown,
+                    rounds if limits.probes else 0,
+                ),
             ) as events:
                 async for event in events:
                     yield event
-            ruling = self._panel.ruling
-            self._suite.correct(ruling.corrections)
-            self._authors.tell(self._found_out(), self._suite.scenarios)
-            if number == limits.repairs or not (ruling.problems or self._authors.are_wanted):
+            ruling = self._judges.attribution_result
+            self._suite.apply_corrections(ruling.corrections)
+            self._authors.add_feedback(self._collect_feedback(), self._suite.scenarios)
+            if number == limits.repairs or not (ruling.problems or self._authors.has_pending_turns):
                 break
-            before = (self._now.policy_hash, self._suite.scenarios)
-            async with closing(self._repair()) as events:
+            before = (self._current_policy.policy_hash, self._suite.scenarios)
+            async with closing(self._run_repair()) as events:
                 async for event in events:
                     yield event
-            is_stuck = before == (self._now.policy_hash, self._suite.scenarios)
-            if is_stuck and not (ruling.corrections or self._repairs.are_refused):
+            is_stuck = before == (self._current_policy.policy_hash, self._suite.scenarios)
+            if is_stuck and not (ruling.corrections or self._repair_loop.has_rejections):
                 break
-        results = await self._verified()
+        results = await self._verify_suite()
         failures = [result for result in results if not result.passed]
         if failures:
             yield self._verified_event(results)
-            raise RunFailedError(describe_failures(failures, self._panel.contested, self._repairs.opinions))
+            raise RunFailedError(
+                describe_failures(failures, self._judges.contested, self._repair_loop.no_change_reasons),
+            )
 
-    def _to_judge(self, results: Iterable[ScenarioResult], judged: _JudgedState) -> Iterator[ScenarioResult]:
+    def _results_to_judge(
+        self,
+        results: Iterable[ScenarioResult],
+        judged: _JudgedState,
+    ) -> Iterator[ScenarioResult]:
         """Yield the results of batches with failures, new scenarios or changed rules."""
         known = [*results]
-        place_of = self._book.place_of
+        place_of = self._rulebook.section_index
         stirred = {
             place_of(result.scenario.request)
             for result in known
             if not result.passed or result.scenario.description not in judged.descriptions
         }
-        before = zip_longest(self._book.sections, judged.rules)
+        before = zip_longest(self._rulebook.sections, judged.rules)
         stirred |= {place for place, (section, rules) in enumerate(before) if section.rules != rules}
         is_asked = any(not result.passed for result in known) or self._order.limits.probes
         for result in known if is_asked else ():
             if place_of(result.scenario.request) in stirred:
                 yield result
 
-    def _found_out(self) -> ScenarioFeedback:
+    def _collect_feedback(self) -> ScenarioFeedback:
         """Return the feedback of the last judgement for the scenario authors.
 
         If corrected scenarios are to be replaced, those that still fail are left out: the rules have to meet
         them first.
         """
-        ruling = self._panel.ruling
+        ruling = self._judges.attribution_result
         failing = {scenario.description for scenario in ruling.problems}
         corrections = (
             correction
             for correction in ruling.corrections
             if not (self._order.replace_corrected and correction.scenario_description in failing)
         )
-        return ScenarioFeedback(tuple(corrections), (), self._panel.probes)
+        return ScenarioFeedback(tuple(corrections), (), self._judges.probes)
 
-    async def _repair(self) -> AsyncIterator[CompileEvent]:
-        async with closing(self._authors.replace()) as steps:
+    async def _run_repair(self) -> AsyncIterator[CompileEvent]:
+        async with closing(self._authors.write_replacements()) as steps:
             async for step in steps:
                 yield step
-        for event in self._merged(self._authors.contributions):
+        for event in self._merge_contributions(self._authors.contributions):
             yield event
-        mending = self._repairs.mend(self._book, self._now, self._suite, self._panel.ruling.problems)
+        mending = self._repair_loop.repair(
+            self._rulebook,
+            self._current_policy,
+            self._suite,
+            self._judges.attribution_result.problems,
+        )
         async with closing(mending) as events:
             async for event in events:
                 yield event
-        self._book, self._policy = self._repairs.book, self._repairs.policy
+        self._rulebook, self._policy = self._repair_loop.rulebook, self._repair_loop.policy
 
-    def _merged(self, contributions: Iterable[AuthorContribution]) -> Iterator[CompileEvent]:
+    def _merge_contributions(self, contributions: Iterable[AuthorContribution]) -> Iterator[CompileEvent]:
         answered = [*contributions]
         discarded = self._suite.replace(
             ScenarioFeedback(
@@ -284,10 +300,10 @@ class _CompileRun:
         )
         for contribution in answered:
             yield ScenariosWritten(contribution.scenarios, contribution.turn)
-        yield from self._discarded(discarded)
+        yield from self._record_discarded(discarded)
 
-    async def _verified(self) -> tuple[ScenarioResult, ...]:
-        results = await asyncio.to_thread(evaluate_scenarios, self._now, self._suite.scenarios)
+    async def _verify_suite(self) -> tuple[ScenarioResult, ...]:
+        results = await asyncio.to_thread(evaluate_scenarios, self._current_policy, self._suite.scenarios)
         self._report = VerificationReport(results)
         return results
 
@@ -295,45 +311,45 @@ class _CompileRun:
         return ScenariosVerified(self._context.round, VerificationReport(results))
 
     @property
-    def _now(self) -> Policy:
+    def _current_policy(self) -> Policy:
         assert self._policy is not None  # noqa: S101 - rules are written first
         return self._policy
 
     # ---- measure
 
     async def _measure(self) -> AsyncIterator[CompileEvent]:
-        yield self._context.progress(CompilePhase.MEASURING, "selecting the scenarios that add coverage")
-        suite = await self._finished()
+        yield self._context.make_progress(CompilePhase.MEASURING, "selecting the scenarios that add coverage")
+        suite = await self._finalize_suite()
         for warning in suite.findings():
-            self._context.warn(warning)
-        if suite.directed:
-            yield ScenariosWritten(suite.directed)
-        for warning in uncovered_sentences(self._order.constitution, self._now.rules):
-            self._context.warn(warning)
-        if any(self._panel.doubted.values()):
+            self._context.add_warning(warning)
+        if suite.generated:
+            yield ScenariosWritten(suite.generated)
+        for warning in uncovered_sentences(self._order.constitution, self._current_policy.rules):
+            self._context.add_warning(warning)
+        if any(self._judges.doubts.values()):
             message = "a judge is not satisfied, though every scenario passes"
-            self._context.warn(Finding("POLICY_DOUBTED", "", message, Severity.WARNING))
+            self._context.add_warning(Finding("POLICY_DOUBTED", "", message, Severity.WARNING))
         yield PolicyCompiled(
-            self._now.document,
+            self._current_policy.document,
             suite.scenarios,
             suite.report,
             tuple(self._context.audit),
-            self._context.gateway.spent,
+            self._context.gateway.usage,
             self._authors.turns,
             tuple(self._context.warnings),
         )
 
-    async def _finished(self) -> FinalSuite:
+    async def _finalize_suite(self) -> FinalSuite:
         """Return the final suite within the time limit; leaving the iteration stops the work."""
         order, gateway, is_left = self._order, self._context.gateway, Event()
         try:
             return await asyncio.to_thread(
                 finalize,
-                self._now,
+                self._current_policy,
                 self._suite.scenarios,
                 directed=order.directed,
                 mutation=order.mutation,
-                is_late=lambda: is_left.is_set() or gateway.is_late,
+                is_late=lambda: is_left.is_set() or gateway.is_time_over,
             )
         finally:
             is_left.set()
@@ -351,22 +367,24 @@ class _BatchWork:
     """Concurrent writing for many batches, with results in the order of the batches."""
 
     def __init__(
-        self, own: tuple[ToolBatch, ...], write: Callable[[ToolBatch], Coroutine[Any, Any, tuple[T, ...]]]
+        self,
+        batches: tuple[ToolBatch, ...],
+        write: Callable[[ToolBatch], Coroutine[Any, Any, tuple[T, ...]]],
     ) -> None:
-        self._batches = own
+        self._batches = batches
         self._write = write
-        self._written: dict[int, Any] = {}
-        self._failed: dict[int, PeripetyError] = {}
+        self._results_by_batch: dict[int, Any] = {}
+        self._errors_by_batch: dict[int, PeripetyError] = {}
 
-    async def done(self) -> AsyncIterator[tuple[str, float]]:
+    async def run(self) -> AsyncIterator[tuple[str, float]]:
         """Run the work, and yield each finished batch with the completed share."""
         async with closing(run_concurrently([self._write(batch) for batch in self._batches])) as pieces:
             async for number, piece in pieces:
                 if isinstance(piece, PeripetyError):
-                    self._failed[number] = piece
+                    self._errors_by_batch[number] = piece
                 else:
-                    self._written[number] = piece
-                share = (len(self._written) + len(self._failed)) / len(self._batches)
+                    self._results_by_batch[number] = piece
+                share = (len(self._results_by_batch) + len(self._errors_by_batch)) / len(self._batches)
                 yield self._batches[number].name, share
 
     def results(self) -> list[Any]:
@@ -377,22 +395,26 @@ class _BatchWork:
             PeripetyError: all batches failed for a reason other than the response, or the budget is
                 exhausted.
         """
-        errors = [self._failed[number] for number in sorted(self._failed)]
+        errors = [self._errors_by_batch[number] for number in sorted(self._errors_by_batch)]
         for error in errors:
             if error.code == BUDGET_EXHAUSTED_CODE:
                 raise error
-        if errors and not self._written and not any(map(is_response_error, errors)):
+        if errors and not self._results_by_batch and not any(map(is_response_error, errors)):
             raise errors[0]
         if errors:
             raise RunFailedError(
                 tuple(
                     Finding(
-                        "BATCH_FAILED", "", f"{self._batches[number].name}: {self._failed[number].message}"
+                        "BATCH_FAILED",
+                        "",
+                        f"{self._batches[number].name}: {self._errors_by_batch[number].message}",
                     )
-                    for number in sorted(self._failed)
-                )
+                    for number in sorted(self._errors_by_batch)
+                ),
             )
-        return [piece for number in sorted(self._written) for piece in self._written[number]]
+        return [
+            piece for number in sorted(self._results_by_batch) for piece in self._results_by_batch[number]
+        ]
 
 
 def _collect_scenarios(contributions: Iterable[AuthorContribution]) -> list[TestScenario]:
@@ -401,7 +423,7 @@ def _collect_scenarios(contributions: Iterable[AuthorContribution]) -> list[Test
 
 def _compile_rulebook(book: Rulebook) -> Policy:
     try:
-        return book.policy()
+        return book.compile_policy()
     except SpecError as error:
         findings = (Finding("RULES_INVALID", found.path, found.message) for found in error.findings)
         raise RunFailedError(tuple(findings)) from None

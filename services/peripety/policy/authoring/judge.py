@@ -93,13 +93,13 @@ class JudgeAttribution:
         description: the scenario.
         blame: the party at fault.
         reasoning: the reason.
-        corrected: the expectation that the judge considers correct; None if it gives none.
+        corrected_decision: the expectation that the judge considers correct; None if it gives none.
     """
 
     description: str
     blame: FaultAttribution
     reasoning: str
-    corrected: Expectation | None = None
+    corrected_decision: Expectation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,8 @@ class AttributionResult:
 
 
 def resolve_attributions(
-    failures: Iterable[ScenarioResult], attributions: Iterable[JudgeAttribution]
+    failures: Iterable[ScenarioResult],
+    attributions: Iterable[JudgeAttribution],
 ) -> AttributionResult:
     """Resolve the fault attributions of a judge.
 
@@ -170,24 +171,26 @@ def resolve_attributions(
         if not scenario.expected_decision.is_met_by(failure.actual.decision):
             problems.append(scenario)
     return AttributionResult(
-        tuple(judgements), tuple(corrections), tuple(problems), tuple(contested), tuple(warnings)
+        tuple(judgements),
+        tuple(corrections),
+        tuple(problems),
+        tuple(contested),
+        tuple(warnings),
     )
 
 
-def _accepted_correction(scenario: TestScenario, word: JudgeAttribution) -> ScenarioCorrection | None:
+def _accepted_correction(scenario: TestScenario, attribution: JudgeAttribution) -> ScenarioCorrection | None:
     """Return the accepted correction, or None if there is nothing to correct or it must not be."""
-    expected, right = scenario.expected_decision, word.corrected
-    if word.blame is FaultAttribution.RULE or scenario.source is ScenarioOrigin.HANDWRITTEN:
+    expected, right = scenario.expected_decision, attribution.corrected_decision
+    if attribution.blame is FaultAttribution.RULE or scenario.source is ScenarioOrigin.HANDWRITTEN:
         return None
     if right is None or right is expected or right is Expectation.ALLOW:
         return None
-    return ScenarioCorrection(scenario.description, expected, right, word.reasoning)
+    return ScenarioCorrection(scenario.description, expected, right, attribution.reasoning)
 
 
-def _handwritten_warning(scenario: TestScenario, word: JudgeAttribution) -> Finding:
-    message = (
-        f'the judge blames the handwritten scenario "{scenario.description}", not changed: {word.reasoning}'
-    )
+def _handwritten_warning(scenario: TestScenario, attribution: JudgeAttribution) -> Finding:
+    message = f'the judge blames the handwritten scenario "{scenario.description}", not changed: {attribution.reasoning}'
     return Finding("HANDWRITTEN_BLAMED", "", message, Severity.WARNING)
 
 
@@ -224,7 +227,10 @@ class Judge:
         self._rules: Sequence[Mapping[str, Any]] | None = None
 
     async def judge(
-        self, rules: Sequence[Mapping[str, Any]], results: Iterable[ScenarioResult], probes: int
+        self,
+        rules: Sequence[Mapping[str, Any]],
+        results: Iterable[ScenarioResult],
+        probes: int,
     ) -> JudgeAnswer:
         """Show the results of scenarios and request fault attributions.
 
@@ -269,12 +275,12 @@ def _summarize_result(result: ScenarioResult) -> str:
     return f"{result.scenario.description}: {decided.decision.value} by {decided.rule_id or 'no rule'}"
 
 
-def _parse_attribution(told: Mapping[str, Any]) -> JudgeAttribution:
-    right = told.get("corrected_decision")
+def _parse_attribution(answer: Mapping[str, Any]) -> JudgeAttribution:
+    right = answer.get("corrected_decision")
     return JudgeAttribution(
-        told["description"],
-        FaultAttribution(told["blame"]),
-        told["reasoning"],
+        answer["description"],
+        FaultAttribution(answer["blame"]),
+        answer["reasoning"],
         None if right is None else Expectation(right),
     )
 
@@ -287,25 +293,29 @@ class JudgePool:
         suite: its scenarios; probes are added to them.
 
     Attributes:
-        ruling: the resolved attributions of the last round.
+        attribution_result: the resolved attributions of the last round.
         probes: the probes of the last round, as examples for the scenario authors.
         contested: rejected corrections of all rounds, by the description of the scenario.
-        doubted: whether the judge of a batch doubted the rules in its last response.
+        doubts: whether the judge of a batch doubted the rules in its last response.
     """
 
     def __init__(self, context: RunContext, suite: ScenarioSuite) -> None:
         self._context = context
         self._suite = suite
         self._judges: dict[int, Judge] = {}
-        self._opinions: tuple[JudgeAnswer, ...] = ()
-        self._fresh: tuple[ScenarioResult, ...] = ()
-        self.ruling = AttributionResult()
-        self.doubted: dict[int, bool] = {}
+        self._answers: tuple[JudgeAnswer, ...] = ()
+        self._new_results: tuple[ScenarioResult, ...] = ()
+        self.attribution_result = AttributionResult()
+        self.doubts: dict[int, bool] = {}
         self.contested: dict[str, JudgeAttribution] = {}
         self.probes: tuple[TestScenario, ...] = ()
 
-    async def hear(
-        self, book: Rulebook, policy: Policy, results: Iterable[ScenarioResult], rounds: int
+    async def evaluate(
+        self,
+        rulebook: Rulebook,
+        policy: Policy,
+        results: Iterable[ScenarioResult],
+        rounds: int,
     ) -> AsyncIterator[CompileEvent]:
         """Request attributions, run the probes of the judges in rounds, and resolve the attributions.
 
@@ -325,32 +335,35 @@ class JudgePool:
         self.probes = ()
         for number in range(max(rounds, 1)):
             probes = most if number < rounds else 0
-            async with closing(self._ask(book, shown, probes)) as steps:
+            async with closing(self._ask_judges(rulebook, shown, probes)) as steps:
                 async for step in steps:
                     yield step
-            for opinion in self._opinions:
+            for opinion in self._answers:
                 for attribution in opinion.attributions:
                     words.setdefault(attribution.description, _SourcedAttribution(attribution, opinion.model))
-            async with closing(self._probe(policy, probes)) as steps:
+            async with closing(self._run_probes(policy, probes)) as steps:
                 async for step in steps:
                     yield step
-            shown = self._fresh
+            shown = self._new_results
             if not shown:
                 break
             failures += [result for result in shown if not result.passed]
-        for entry in self._rule(failures, words):
+        for entry in self._resolve(failures, words):
             yield entry
 
-    async def _ask(
-        self, book: Rulebook, results: Sequence[ScenarioResult], probes: int
+    async def _ask_judges(
+        self,
+        book: Rulebook,
+        results: Sequence[ScenarioResult],
+        probes: int,
     ) -> AsyncIterator[CompileEvent]:
         """Send the results to the judges of their batches."""
         of_place: dict[int, list[ScenarioResult]] = defaultdict(list)
         for result in results:
-            of_place[book.place_of(result.scenario.request)].append(result)
+            of_place[book.section_index(result.scenario.request)].append(result)
         places = sorted(of_place)
         asked = [
-            self._judge(place, book).judge(book.sections[place].rules, of_place[place], probes)
+            self._judge_for(place, book).judge(book.sections[place].rules, of_place[place], probes)
             for place in places
         ]
         heard: dict[int, JudgeAnswer] = {}
@@ -361,21 +374,21 @@ class JudgePool:
                     heard[number] = answer
                 elif is_response_error(answer):
                     message = f"about {name}: {answer.message}"
-                    self._context.warn(Finding("JUDGE_SILENT", "", message, Severity.WARNING))
+                    self._context.add_warning(Finding("JUDGE_SILENT", "", message, Severity.WARNING))
                 else:
                     raise answer
                 share = len(heard) / len(places)
-                yield self._context.progress(CompilePhase.JUDGING, f"{name} is judged", share)
-        self._opinions = tuple(heard[number] for number in sorted(heard))
-        self.doubted |= {places[number]: not opinion.satisfied for number, opinion in heard.items()}
+                yield self._context.make_progress(CompilePhase.JUDGING, f"{name} is judged", share)
+        self._answers = tuple(heard[number] for number in sorted(heard))
+        self.doubts |= {places[number]: not opinion.satisfied for number, opinion in heard.items()}
 
-    def _judge(self, place: int, book: Rulebook) -> Judge:
+    def _judge_for(self, place: int, book: Rulebook) -> Judge:
         if place not in self._judges:
             context = self._context
             self._judges[place] = Judge(context.gateway, context.order, book.sections[place].batch)
         return self._judges[place]
 
-    async def _probe(self, policy: Policy, most: int) -> AsyncIterator[CompileEvent]:
+    async def _run_probes(self, policy: Policy, most: int) -> AsyncIterator[CompileEvent]:
         """Add probes, alternating between the judges, and run them.
 
         A probe that expects `allow` where the rules do not is not added: the judge alone would widen the
@@ -383,43 +396,57 @@ class JudgePool:
         """
         probes = [
             (probe, opinion.model)
-            for each in zip_longest(*(opinion.probes for opinion in self._opinions))
-            for probe, opinion in zip(each, self._opinions, strict=True)
+            for each in zip_longest(*(opinion.probes for opinion in self._answers))
+            for probe, opinion in zip(each, self._answers, strict=True)
             if probe is not None
         ][:most]
         models = {request_key(probe.request): model for probe, model in probes}
-        found = self._suite.sift(probe for probe, _ in probes)
+        found = self._suite.filter_new(probe for probe, _ in probes)
         for discarded in found.discarded:
-            yield self._context.note(ENGINE_ACTOR, discarded)
-        results = await asyncio.to_thread(evaluate_scenarios, policy, found.kept)
-        self.probes += found.kept
-        self._fresh = ()
+            yield self._context.record_decision(ENGINE_ACTOR, discarded)
+        results = await asyncio.to_thread(evaluate_scenarios, policy, found.accepted)
+        self.probes += found.accepted
+        self._new_results = ()
         for result in results:
             scenario = result.scenario
             if result.passed or scenario.expected_decision is not Expectation.ALLOW:
-                self._fresh += (result,)
+                self._new_results += (result,)
                 continue
             judgement = Judgement(
-                scenario.description, FaultAttribution.RULE, scenario.reasoning, overruled=True
+                scenario.description,
+                FaultAttribution.RULE,
+                scenario.reasoning,
+                overruled=True,
             )
-            yield self._context.note(model_actor(models[request_key(scenario.request)]), judgement)
-        fresh = tuple(result.scenario for result in self._fresh)
-        self._suite.take(fresh)
+            yield self._context.record_decision(model_actor(models[request_key(scenario.request)]), judgement)
+        fresh = tuple(result.scenario for result in self._new_results)
+        self._suite.add(fresh)
         if fresh:
             yield ScenariosWritten(fresh)
 
-    def _rule(
-        self, failures: Iterable[ScenarioResult], words: Mapping[str, _SourcedAttribution]
+    def _resolve(
+        self,
+        failures: Iterable[ScenarioResult],
+        words: Mapping[str, _SourcedAttribution],
     ) -> Iterator[AuditEntry]:
         """Resolve the attributions, and add them to the audit log."""
-        self.ruling = resolve_attributions(failures, (word.attribution for word in words.values()))
-        for warning in self.ruling.warnings:
-            self._context.warn(warning)
-        self.contested |= {scenario.description: word for scenario, word in self.ruling.contested}
-        for judgement in self.ruling.judgements:
-            yield self._context.note(model_actor(words[judgement.scenario_description].model), judgement)
-        for correction in self.ruling.corrections:
-            yield self._context.note(model_actor(words[correction.scenario_description].model), correction)
+        self.attribution_result = resolve_attributions(
+            failures,
+            (word.attribution for word in words.values()),
+        )
+        for warning in self.attribution_result.warnings:
+            self._context.add_warning(warning)
+        self.contested |= {scenario.description: word for scenario, word in self.attribution_result.contested}
+        for judgement in self.attribution_result.judgements:
+            yield self._context.record_decision(
+                model_actor(words[judgement.scenario_description].model),
+                judgement,
+            )
+        for correction in self.attribution_result.corrections:
+            yield self._context.record_decision(
+                model_actor(words[correction.scenario_description].model),
+                correction,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +458,9 @@ class _SourcedAttribution:
 
 
 def describe_failures(
-    failures: Iterable[ScenarioResult], contested: Mapping[str, JudgeAttribution], opinions: Mapping[str, str]
+    failures: Iterable[ScenarioResult],
+    contested: Mapping[str, JudgeAttribution],
+    opinions: Mapping[str, str],
 ) -> tuple[Finding, ...]:
     """Return one finding for each scenario that the rules do not meet.
 
@@ -444,7 +473,9 @@ def describe_failures(
 
 
 def _failure_finding(
-    failure: ScenarioResult, contested: Mapping[str, JudgeAttribution], opinions: Mapping[str, str]
+    failure: ScenarioResult,
+    contested: Mapping[str, JudgeAttribution],
+    opinions: Mapping[str, str],
 ) -> Finding:
     scenario, decided = failure.scenario, failure.actual
     by = f"rule {decided.rule_id}" if decided.rule_id else "no rule (the default is deny)"
@@ -458,7 +489,7 @@ def _failure_finding(
     kept = f"; the rules were left as they are: {why}" if why else ""
     if word is None:
         return Finding("SCENARIO_NOT_MET", "", f"{told}{kept}")
-    right = "something else" if word.corrected is None else word.corrected.value
+    right = "something else" if word.corrected_decision is None else word.corrected_decision.value
     return Finding(
         "EXPECTATION_CONTESTED",
         "",

@@ -41,7 +41,7 @@ _TEXT = {"type": "string", "maxLength": 4_000}
 def rules_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
     """Return the schema of rules for tools of one server, limited to existing tools and argument roles."""
     return _object_schema(
-        {"rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}}}
+        {"rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}}},
     ) | _rule_definitions(tools)
 
 
@@ -81,12 +81,13 @@ def judgement_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
             "satisfied": {"type": "boolean"},
             "attributions": {"type": "array", "items": attribution},
             "probes": {"type": "array", "items": _scenario_schema(tools)},
-        }
+        },
     )
 
 
 def parse_scenarios(
-    scenarios: Iterable[Mapping[str, Any]], source: ScenarioOrigin
+    scenarios: Iterable[Mapping[str, Any]],
+    source: ScenarioOrigin,
 ) -> tuple[TestScenario, ...]:
     """Parse the scenarios of a response that is valid against its schema."""
     return tuple(
@@ -122,7 +123,7 @@ def _scenario_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
             "request": request,
             "expected_decision": {"enum": _EXPECTATIONS},
             "reasoning": _TEXT,
-        }
+        },
     )
 
 
@@ -165,9 +166,9 @@ MAX_OUTPUT_TOKENS = 8_192
 _EXPECTED_TURNS = 3
 
 
-def authoring_system_text(name: str, about: Mapping[str, Any]) -> str:
+def authoring_system_text(name: str, material: Mapping[str, Any]) -> str:
     """Return a system text: a prompt, with the material as a JSON object in its last line."""
-    return f"{prompt(name)}\n{to_compact_json(about)}"
+    return f"{prompt(name)}\n{to_compact_json(material)}"
 
 
 def start_conversation(gateway: ModelGateway, system: str, model: str | None) -> Conversation:

@@ -54,11 +54,11 @@ class RuleSection:
     batch: ToolBatch
     rules: tuple[Mapping[str, Any], ...]
 
-    def bound(self) -> RuleSection:
+    def restrict_to_batch(self) -> RuleSection:
         """Return the section with rules that are restricted to the tools of the batch."""
         names = [tool.tool_name for tool in self.batch.tools]
         own: dict[str, Any] = {"servers": [self.batch.server_name]}
-        if not self.batch.is_all:
+        if not self.batch.is_complete:
             own["tools"] = names
         rules = [{**rule, "when": {**own, **rule["when"], "servers": own["servers"]}} for rule in self.rules]
         return RuleSection(self.batch, tuple(rules))
@@ -85,7 +85,7 @@ class Rulebook:
             for tool in section.batch.tools
         }
 
-    def policy(self) -> engine.Policy:
+    def compile_policy(self) -> engine.Policy:
         """Compile the document.
 
         Raises:
@@ -94,24 +94,27 @@ class Rulebook:
         rules = [rule for section in self.sections for rule in section.rules]
         return engine.compile_policy(make_document(self._order, self._order.tools, rules))
 
-    def place_of(self, request: ToolRequest) -> int:
+    def section_index(self, request: ToolRequest) -> int:
         """Return the index of the section whose rules apply to a request; 0 for unknown tools."""
         return self._places.get((request.server_name, request.tool_name), 0)
 
-    def first_of(self, place: int) -> int:
+    def first_rule_index(self, place: int) -> int:
         """Return the index in the document of the first rule of a section."""
         return sum(len(section.rules) for section in self.sections[:place])
 
     def with_rules(self, place: int, rules: Sequence[Mapping[str, Any]]) -> Rulebook:
         """Return a copy with other rules in one section."""
         before, own, behind = self.sections[:place], self.sections[place], self.sections[place + 1 :]
-        other = replace(own, rules=tuple(rules)).bound()
+        other = replace(own, rules=tuple(rules)).restrict_to_batch()
         taken = {rule["id"] for section in (*before, *behind) for rule in section.rules}
         return Rulebook(self._order, (*before, _with_unique_ids(other, taken), *behind))
 
 
 def make_document(
-    order: CompileOrder, tools: Sequence[AnnotatedTool], rules: Sequence[Mapping[str, Any]], **parts: Any
+    order: CompileOrder,
+    tools: Sequence[AnnotatedTool],
+    rules: Sequence[Mapping[str, Any]],
+    **parts: Any,
 ) -> bytes:
     """Return a policy document in canonical form.
 
@@ -135,7 +138,7 @@ def make_document(
             "invariants": [*order.invariants],
             "rules": [*rules],
             **parts,
-        }
+        },
     )
 
 
@@ -145,15 +148,15 @@ def _policy_name(constitution: str) -> str:
     return next(filter(None, lines), "policy")[:_MAX_NAME_LENGTH]
 
 
-def _with_unique_ids(section: RuleSection, taken: set[str]) -> RuleSection:
+def _with_unique_ids(section: RuleSection, used_ids: set[str]) -> RuleSection:
     """Return a section with a number appended to each used id, and mark its ids as used."""
     rules = []
     for rule in section.rules:
         name, number = rule["id"], 2
-        while name in taken:
+        while name in used_ids:
             ending = f"-{number}"
             name, number = rule["id"][: _MAX_ID_LENGTH - len(ending)] + ending, number + 1
-        taken.add(name)
+        used_ids.add(name)
         rules.append(rule if name == rule["id"] else {**rule, "id": name})
     return replace(section, rules=tuple(rules))
 
@@ -198,12 +201,17 @@ class RuleAuthor:
         """
         schema = rules_schema(batch.tools)
         key = digest_key(
-            "rules", self._order.model, self._system(batch), _RULES_MESSAGE, schema, batch.is_all
+            "rules",
+            self._order.model,
+            self._system_text(batch),
+            _RULES_MESSAGE,
+            schema,
+            batch.is_complete,
         )
         kept = await self._artifacts.get(key)
         if kept is not None:
             return _sections_from_json(json.loads(kept), batch)
-        sections = [written.section for _, written in await request_in_halves(batch, self._asked)]
+        sections = [written.section for _, written in await request_in_halves(batch, self._request_rules)]
         await self._artifacts.put(key, to_compact_json(_sections_to_json(sections)).encode())
         return tuple(sections)
 
@@ -213,25 +221,29 @@ class RuleAuthor:
         Raises:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
-        return await self._asked(batch, f"{_REWRITE_MESSAGE}\n{to_compact_json({'failed': [*failed]})}")
+        return await self._request_rules(
+            batch,
+            f"{_REWRITE_MESSAGE}\n{to_compact_json({'failed': [*failed]})}",
+        )
 
-    def _system(self, batch: ToolBatch) -> str:
+    def _system_text(self, batch: ToolBatch) -> str:
         return authoring_system_text("rules", prompt_material(self._order, batch.tools))
 
-    async def _asked(self, batch: ToolBatch, question: str = _RULES_MESSAGE) -> WrittenRules:
+    async def _request_rules(self, batch: ToolBatch, question: str = _RULES_MESSAGE) -> WrittenRules:
         async def accept(value: Any) -> Sequence[Finding]:
-            rules = RuleSection(batch, tuple(value["rules"])).bound().rules
+            rules = RuleSection(batch, tuple(value["rules"])).restrict_to_batch().rules
             return await run_in_thread_if_large(
-                lambda: self._findings(batch, rules), len(to_compact_json(rules))
+                lambda: self._rule_errors(batch, rules),
+                len(to_compact_json(rules)),
             )
 
         schema = ResponseSchema(RULES_SCHEMA_NAME, rules_schema(batch.tools), accept)
-        conversation = start_conversation(self._gateway, self._system(batch), self._order.model)
+        conversation = start_conversation(self._gateway, self._system_text(batch), self._order.model)
         completion = await conversation.send(question, schema=schema)
-        section = RuleSection(batch, tuple((completion.value or {}).get("rules", ()))).bound()
+        section = RuleSection(batch, tuple((completion.value or {}).get("rules", ()))).restrict_to_batch()
         return WrittenRules(section, f"{completion.provider}/{completion.model}")
 
-    def _findings(self, batch: ToolBatch, rules: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    def _rule_errors(self, batch: ToolBatch, rules: Sequence[Mapping[str, Any]]) -> list[Finding]:
         """Return the errors of the rules; invariants are left out, as they may refer to other tools."""
         document = make_document(self._order, batch.tools, rules, invariants=[])
         return [
@@ -243,7 +255,7 @@ class RuleAuthor:
 
 def _sections_to_json(sections: Sequence[RuleSection]) -> list[Any]:
     """Return the stored form of sections; tools are stored as a count, in the order of the batch."""
-    return [[len(section.batch.tools), section.batch.is_all, [*section.rules]] for section in sections]
+    return [[len(section.batch.tools), section.batch.is_complete, [*section.rules]] for section in sections]
 
 
 def _sections_from_json(written: Sequence[Any], batch: ToolBatch) -> tuple[RuleSection, ...]:

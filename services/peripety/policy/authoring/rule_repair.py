@@ -179,17 +179,19 @@ class RuleRepairer:
         batch: the tools.
 
     Attributes:
-        refused: why the last patch was rejected; sent with the next request.
+        rejection: why the last patch was rejected; sent with the next request.
     """
 
     def __init__(self, gateway: ModelGateway, order: CompileOrder, batch: ToolBatch) -> None:
         system = authoring_system_text("patches", prompt_material(order, batch.tools))
         self._conversation = start_conversation(gateway, system, order.model)
         self._schema = ResponseSchema(PATCHES_SCHEMA_NAME, patches_schema(batch.tools))
-        self.refused = ""
+        self.rejection = ""
 
     async def propose(
-        self, rules: Sequence[Mapping[str, Any]], problems: Iterable[ScenarioResult]
+        self,
+        rules: Sequence[Mapping[str, Any]],
+        problems: Iterable[ScenarioResult],
     ) -> PatchProposal:
         """Request a patch.
 
@@ -201,13 +203,15 @@ class RuleRepairer:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
         question: dict[str, Any] = {"rules": [*rules], "failed": [*map(describe_failure, problems)]}
-        if self.refused:
-            question["refused"] = self.refused
+        if self.rejection:
+            question["refused"] = self.rejection
         completion = await self._conversation.send(to_compact_json(question), schema=self._schema)
-        self.refused = ""
+        self.rejection = ""
         value = completion.value or {"operations": (), "reasoning": ""}
         return PatchProposal(
-            parse_operations(value), value["reasoning"], f"{completion.provider}/{completion.model}"
+            parse_operations(value),
+            value["reasoning"],
+            f"{completion.provider}/{completion.model}",
         )
 
 
@@ -218,7 +222,7 @@ _MAX_LISTED_SCENARIOS = 10
 class _EvaluatedRules:
     """Rules, with the results of all scenarios."""
 
-    book: Rulebook
+    rulebook: Rulebook
     policy: Policy
     results: tuple[ScenarioResult, ...]
 
@@ -231,24 +235,28 @@ class RuleRepairLoop:
         author: rewrites the rules of a batch if no patch can be applied.
 
     Attributes:
-        opinions: reasons for leaving rules unchanged, by the description of the failing scenario.
+        no_change_reasons: reasons for leaving rules unchanged, by the description of the failing scenario.
     """
 
     def __init__(self, context: RunContext, author: RuleAuthor) -> None:
         self._context = context
         self._author = author
-        self._menders: dict[int, RuleRepairer] = {}
-        self.opinions: dict[str, str] = {}
-        self.book: Rulebook
+        self._repairers: dict[int, RuleRepairer] = {}
+        self.no_change_reasons: dict[str, str] = {}
+        self.rulebook: Rulebook
         self.policy: Policy
 
     @property
-    def are_refused(self) -> bool:
+    def has_rejections(self) -> bool:
         """Return True if a proposed change was rejected, and the reason goes into the next request."""
-        return any(mender.refused for mender in self._menders.values())
+        return any(mender.rejection for mender in self._repairers.values())
 
-    async def mend(
-        self, book: Rulebook, policy: Policy, suite: ScenarioSuite, problems: Iterable[TestScenario]
+    async def repair(
+        self,
+        rulebook: Rulebook,
+        policy: Policy,
+        suite: ScenarioSuite,
+        problems: Iterable[TestScenario],
     ) -> AsyncIterator[CompileEvent]:
         """Request changes, and apply those after which more scenarios pass and no passing one fails.
 
@@ -257,42 +265,47 @@ class RuleRepairLoop:
         Raises:
             PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses.
         """
-        self.book, self.policy = book, policy
+        self.rulebook, self.policy = rulebook, policy
         results = await asyncio.to_thread(evaluate_scenarios, policy, (*suite.scenarios, *suite.replaced))
         wanted = {scenario.description for scenario in problems}
         of_place: dict[int, list[ScenarioResult]] = defaultdict(list)
         for result in results:
             if not result.passed and result.scenario.description in wanted:
-                of_place[book.place_of(result.scenario.request)].append(result)
+                of_place[rulebook.section_index(result.scenario.request)].append(result)
         places = sorted(of_place)
-        asked = [self._mender(place).propose(book.sections[place].rules, of_place[place]) for place in places]
+        asked = [
+            self._repairer_for(place).propose(rulebook.sections[place].rules, of_place[place])
+            for place in places
+        ]
         proposals: dict[int, PatchProposal | PeripetyError] = {}
         async with closing(run_concurrently(asked)) as answers:
             async for number, answer in answers:
                 proposals[number] = answer
-                message = f"changes of the rules for {book.sections[places[number]].batch.name}"
+                message = f"changes of the rules for {rulebook.sections[places[number]].batch.name}"
                 share = len(proposals) / (len(places) + 1)
-                yield self._context.progress(CompilePhase.REPAIRING, message, share)
-        standing = _EvaluatedRules(book, policy, results)
+                yield self._context.make_progress(CompilePhase.REPAIRING, message, share)
+        standing = _EvaluatedRules(rulebook, policy, results)
         for number, place in enumerate(places):
-            changed = await self._changed(standing, place, proposals[number], of_place[place])
+            changed = await self._try_patch(standing, place, proposals[number], of_place[place])
             if changed is None:
                 continue
             standing, done, actor = changed
             for patch in done:
-                yield self._context.note(actor, patch)
-            self.book, self.policy = standing.book, standing.policy
+                yield self._context.record_decision(actor, patch)
+            self.rulebook, self.policy = standing.rulebook, standing.policy
             yield RulesWritten(standing.policy.document)
 
-    def _mender(self, place: int) -> RuleRepairer:
-        if place not in self._menders:
+    def _repairer_for(self, place: int) -> RuleRepairer:
+        if place not in self._repairers:
             context = self._context
-            self._menders[place] = RuleRepairer(
-                context.gateway, context.order, self.book.sections[place].batch
+            self._repairers[place] = RuleRepairer(
+                context.gateway,
+                context.order,
+                self.rulebook.sections[place].batch,
             )
-        return self._menders[place]
+        return self._repairers[place]
 
-    async def _changed(
+    async def _try_patch(
         self,
         standing: _EvaluatedRules,
         place: int,
@@ -300,35 +313,43 @@ class RuleRepairLoop:
         problems: Sequence[ScenarioResult],
     ) -> tuple[_EvaluatedRules, tuple[RulePatch, ...], str] | None:
         """Return the rules after a patch, or after a rewrite if it cannot be applied; None for no change."""
-        mender, section = self._menders[place], standing.book.sections[place]
+        mender, section = self._repairers[place], standing.rulebook.sections[place]
         if isinstance(proposal, PeripetyError):
             if not is_response_error(proposal):
                 raise proposal
             why = proposal.message
         else:
             if not proposal.operations:
-                self.opinions |= dict.fromkeys(
-                    (problem.scenario.description for problem in problems), proposal.reasoning
+                self.no_change_reasons |= dict.fromkeys(
+                    (problem.scenario.description for problem in problems),
+                    proposal.reasoning,
                 )
                 return None
             try:
-                done = _apply_proposal(proposal, section, standing.book.first_of(place))
+                done = _apply_proposal(proposal, section, standing.rulebook.first_rule_index(place))
                 after = await _evaluate_rules(standing, place, done.rules)
             except InvalidArgumentError as error:
                 why = error.message
             else:
-                mender.refused = await _rejection_reason(standing, after, problems)
-                if mender.refused:
+                mender.rejection = await _rejection_reason(standing, after, problems)
+                if mender.rejection:
                     return None
-                return after, _audit_patches(done, section, after.book, place), model_actor(proposal.model)
-        mender.refused = f"the change could not be made: {why}"
-        return await self._rewritten(standing, place, problems)
+                return (
+                    after,
+                    _audit_patches(done, section, after.rulebook, place),
+                    model_actor(proposal.model),
+                )
+        mender.rejection = f"the change could not be made: {why}"
+        return await self._try_rewrite(standing, place, problems)
 
-    async def _rewritten(
-        self, standing: _EvaluatedRules, place: int, problems: Sequence[ScenarioResult]
+    async def _try_rewrite(
+        self,
+        standing: _EvaluatedRules,
+        place: int,
+        problems: Sequence[ScenarioResult],
     ) -> tuple[_EvaluatedRules, tuple[RulePatch, ...], str] | None:
         """Rewrite all rules of the batch, as a fallback."""
-        section = standing.book.sections[place]
+        section = standing.rulebook.sections[place]
         try:
             other = await self._author.rewrite(section.batch, [*map(describe_failure, problems)])
             after = await _evaluate_rules(standing, place, other.section.rules)
@@ -338,8 +359,8 @@ class RuleRepairLoop:
             return None
         if await _rejection_reason(standing, after, problems):
             return None
-        rules = after.book.sections[place].rules
-        first = standing.book.first_of(place)
+        rules = after.rulebook.sections[place].rules
+        first = standing.rulebook.first_rule_index(place)
         changes = diff_rules(section.rules, rules, "rewritten", first=first)
         return after, tuple(changes), model_actor(other.model)
 
@@ -354,38 +375,47 @@ def _apply_proposal(proposal: PatchProposal, section: RuleSection, first: int) -
 
 
 def _restrict_rule(section: RuleSection, rule: Mapping[str, Any]) -> Mapping[str, Any]:
-    return RuleSection(section.batch, (rule,)).bound().rules[0]
+    return RuleSection(section.batch, (rule,)).restrict_to_batch().rules[0]
 
 
 def _audit_patches(
-    done: PatchedRules, section: RuleSection, book: Rulebook, place: int
+    done: PatchedRules,
+    section: RuleSection,
+    book: Rulebook,
+    place: int,
 ) -> tuple[RulePatch, ...]:
     """Return the changes for the audit log, with the final ids if ids of other sections collided."""
     rules = book.sections[place].rules
     if [rule["id"] for rule in rules] == [rule["id"] for rule in done.rules]:
         return done.patches
     reasoning = done.patches[0].reasoning
-    return tuple(diff_rules(section.rules, rules, reasoning, first=book.first_of(place)))
+    return tuple(diff_rules(section.rules, rules, reasoning, first=book.first_rule_index(place)))
 
 
 async def _evaluate_rules(
-    standing: _EvaluatedRules, place: int, rules: Sequence[Mapping[str, Any]]
+    standing: _EvaluatedRules,
+    place: int,
+    rules: Sequence[Mapping[str, Any]],
 ) -> _EvaluatedRules:
     """Return other rules, with the results of all scenarios.
 
     Raises:
         SpecError: the rules are invalid.
     """
-    book = standing.book.with_rules(place, rules)
-    policy = await asyncio.to_thread(book.policy)
+    book = standing.rulebook.with_rules(place, rules)
+    policy = await asyncio.to_thread(book.compile_policy)
     results = await asyncio.to_thread(
-        evaluate_scenarios, policy, [result.scenario for result in standing.results]
+        evaluate_scenarios,
+        policy,
+        [result.scenario for result in standing.results],
     )
     return _EvaluatedRules(book, policy, results)
 
 
 async def _rejection_reason(
-    standing: _EvaluatedRules, after: _EvaluatedRules, problems: Sequence[ScenarioResult]
+    standing: _EvaluatedRules,
+    after: _EvaluatedRules,
+    problems: Sequence[ScenarioResult],
 ) -> str:
     """Return the reason to reject changed rules, or an empty text."""
     pairs = [*zip(standing.results, after.results, strict=True)]

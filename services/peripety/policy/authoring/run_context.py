@@ -67,15 +67,15 @@ class InMemoryArtifactCache:
     """In-memory cache for the lifetime of the process."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
+        self._values: dict[str, bytes] = {}
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a key, or None."""
-        return self._kept.get(key)
+        return self._values.get(key)
 
     async def put(self, key: str, value: bytes) -> None:
         """Store a value under a key and replace an earlier one."""
-        self._kept[key] = value
+        self._values[key] = value
 
 
 def digest_key(*parts: Any) -> str:
@@ -108,11 +108,11 @@ class ToolBatch:
 
     Attributes:
         tools: the tools, at least one.
-        is_all: True if the server has no other tools.
+        is_complete: True if the server has no other tools.
     """
 
     tools: tuple[AnnotatedTool, ...]
-    is_all: bool
+    is_complete: bool
 
     @property
     def server_name(self) -> str:
@@ -122,47 +122,51 @@ class ToolBatch:
     @property
     def name(self) -> str:
         """The display name."""
-        if self.is_all:
+        if self.is_complete:
             return self.server_name
         return f"{self.server_name} ({self.tools[0].tool_name} to {self.tools[-1].tool_name})"
 
-    def has(self, request: ToolRequest) -> bool:
+    def contains(self, request: ToolRequest) -> bool:
         """Return True if a request calls one of the tools."""
         names = (tool.tool_name for tool in self.tools)
         return request.server_name == self.server_name and request.tool_name in names
 
-    def halves(self) -> tuple[ToolBatch, ToolBatch]:
+    def split(self) -> tuple[ToolBatch, ToolBatch]:
         """Split the batch in two."""
         middle = (len(self.tools) + 1) // 2
-        return ToolBatch(self.tools[:middle], is_all=False), ToolBatch(self.tools[middle:], is_all=False)
+        return ToolBatch(self.tools[:middle], is_complete=False), ToolBatch(
+            self.tools[middle:],
+            is_complete=False,
+        )
 
 
-def split_batches(tools: Iterable[AnnotatedTool], most: int) -> tuple[ToolBatch, ...]:
-    """Group tools by server, in order of first appearance, into batches of at most `most` tools."""
+def split_batches(tools: Iterable[AnnotatedTool], max_tools: int) -> tuple[ToolBatch, ...]:
+    """Group tools by server, in order of first appearance, into batches of at most `max_tools` tools."""
     of_server: dict[str, list[AnnotatedTool]] = {}
     for tool in tools:
         of_server.setdefault(tool.server_name, []).append(tool)
     return tuple(
-        ToolBatch(tuple(own[start : start + most]), is_all=len(own) <= most)
+        ToolBatch(tuple(own[start : start + max_tools]), is_complete=len(own) <= max_tools)
         for own in of_server.values()
-        for start in range(0, len(own), most)
+        for start in range(0, len(own), max_tools)
     )
 
 
 async def request_in_halves(
-    batch: ToolBatch, ask: Callable[[ToolBatch], Awaitable[T]]
+    batch: ToolBatch,
+    request: Callable[[ToolBatch], Awaitable[T]],
 ) -> list[tuple[ToolBatch, T]]:
     """Request a response for a batch; if it does not fit, split the batch in halves and repeat.
 
     Raises:
-        PeripetyError: as raised by `ask`, except for truncated responses about more than one tool.
+        PeripetyError: as raised by `request`, except for truncated responses about more than one tool.
     """
     try:
-        return [(batch, await ask(batch))]
+        return [(batch, await request(batch))]
     except PeripetyError as error:
         if len(batch.tools) == 1 or not (was_truncated(error) or error.code in _TOO_LONG_CODES):
             raise
-    return [one for half in batch.halves() for one in await request_in_halves(half, ask)]
+    return [one for half in batch.split() for one in await request_in_halves(half, request)]
 
 
 async def run_concurrently(
@@ -225,27 +229,29 @@ class RunContext:
     round: int = 0
     audit: list[AuditEntry] = field(default_factory=list)
     warnings: dict[Finding, None] = field(default_factory=dict)
-    _furthest: float = 0.0
+    _max_fraction: float = 0.0
 
-    def note(
-        self, actor: str, decision: ScenarioCorrection | DiscardedScenario | RulePatch | Judgement
+    def record_decision(
+        self,
+        actor: str,
+        decision: ScenarioCorrection | DiscardedScenario | RulePatch | Judgement,
     ) -> AuditEntry:
         """Add a decision to the audit log."""
         entry = AuditEntry(self.round, actor, decision, time.time())
         self.audit.append(entry)
         return entry
 
-    def warn(self, finding: Finding) -> None:
+    def add_warning(self, finding: Finding) -> None:
         """Add a warning once."""
         self.warnings[finding] = None
 
-    def progress(self, phase: CompilePhase, message: str, share: float = 0.0) -> CompileProgress:
+    def make_progress(self, phase: CompilePhase, message: str, share: float = 0.0) -> CompileProgress:
         """Return a progress event; `share` is the completed share of the phase."""
-        begin, end = self._part(phase)
-        self._furthest = max(self._furthest, begin + (end - begin) * share)
-        return CompileProgress(phase, self.round, message, self._furthest)
+        begin, end = self._phase_share(phase)
+        self._max_fraction = max(self._max_fraction, begin + (end - begin) * share)
+        return CompileProgress(phase, self.round, message, self._max_fraction)
 
-    def _part(self, phase: CompilePhase) -> tuple[float, float]:
+    def _phase_share(self, phase: CompilePhase) -> tuple[float, float]:
         """Return the start and end of a phase as shares of the run."""
         fixed = {
             CompilePhase.RULES: (0.0, 0.25),
@@ -292,19 +298,19 @@ class BudgetedGateway:
 
     def __init__(self, gateway: ModelGateway, budget: Budget, parallel: int = _MAX_CONCURRENT_CALLS) -> None:
         self._gateway = gateway
-        self._allowance = OrderBudget(budget)
+        self._budget = OrderBudget(budget)
         is_capped = any(cap is not None for cap in (budget.max_calls, budget.max_tokens, budget.max_cost))
         self._slots = asyncio.Semaphore(1 if is_capped else parallel)
 
     @property
-    def spent(self) -> UsageTotal:
+    def usage(self) -> UsageTotal:
         """The usage of all calls."""
-        return self._allowance.spent
+        return self._budget.spent
 
     @property
-    def is_late(self) -> bool:
+    def is_time_over(self) -> bool:
         """True if the time limit of the order is reached."""
-        return self._allowance.is_late
+        return self._budget.is_expired
 
     async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         """Stream a response within the remaining budget.
@@ -314,18 +320,18 @@ class BudgetedGateway:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
         async with self._slots:
-            used_up = self._allowance.used_up()
+            used_up = self._budget.find_exhausted_limit()
             if used_up is not None:
                 raise _budget_exhausted_error(used_up)
-            question = replace(request, budget=self._allowance.left())
+            question = replace(request, budget=self._budget.remaining())
             try:
                 async with closing(self._gateway.stream(question)) as events:
                     async for event in events:
                         if isinstance(event, Completed):
-                            self._allowance.count(UsageTotal.on(event.completion))
+                            self._budget.add_usage(UsageTotal.from_completion(event.completion))
                         yield event
             except PeripetyError as error:
-                used_up = self._allowance.failed(error)
+                used_up = self._budget.add_failed_usage(error)
                 if used_up is None:
                     raise
                 raise _budget_exhausted_error(used_up) from error

@@ -175,14 +175,16 @@ class ScenarioGeneratorSession:
         """
         if self.turn_count:
             raise ConflictError("conversation has already begun; use regenerate", code="TURN_TAKEN")
-        told = (_FIRST_MESSAGE, *self._existing(), schema_hint(self._schema.document))
-        written = await self._turn("\n\n".join(told), on_progress)
+        told = (_FIRST_MESSAGE, *self._existing_section(), schema_hint(self._schema.document))
+        written = await self._run_turn("\n\n".join(told), on_progress)
         known = {request_key(scenario.request) for scenario in self._handwritten}
         new = (scenario for scenario in written if request_key(scenario.request) not in known)
         return (*self._handwritten, *with_unique_descriptions(new, self._handwritten))
 
     async def regenerate(
-        self, feedback: ScenarioFeedback, on_progress: Callable[[str], None] | None = None
+        self,
+        feedback: ScenarioFeedback,
+        on_progress: Callable[[str], None] | None = None,
     ) -> tuple[TestScenario, ...]:
         """Send feedback and request replacements.
 
@@ -206,16 +208,18 @@ class ScenarioGeneratorSession:
                 code="TURNS_USED_UP",
             )
         message = feedback_message(feedback, replace_corrected=self._replace_corrected)
-        return await self._turn(message, on_progress)
+        return await self._run_turn(message, on_progress)
 
-    def _existing(self) -> list[str]:
+    def _existing_section(self) -> list[str]:
         if not self._handwritten:
             return []
         lines = (to_compact_json(scenario_to_document(scenario)) for scenario in self._handwritten)
         return ["\n".join((_EXISTING_HEADING, *lines))]
 
-    async def _turn(
-        self, message: str, on_progress: Callable[[str], None] | None
+    async def _run_turn(
+        self,
+        message: str,
+        on_progress: Callable[[str], None] | None,
     ) -> tuple[TestScenario, ...]:
         number = self.turn_count + 1
         if on_progress is not None:
@@ -223,7 +227,9 @@ class ScenarioGeneratorSession:
         completion = await self._conversation.send(message, schema=self._schema)
         value = completion.value
         written = parse_scenarios(value["scenarios"] if value else (), ScenarioOrigin.GENERATED)
-        self.turns += (GenerationTurn(number, len(written), completion.repaired, UsageTotal.on(completion)),)
+        self.turns += (
+            GenerationTurn(number, len(written), completion.repaired, UsageTotal.from_completion(completion)),
+        )
         self.model = f"{completion.provider}/{completion.model}"
         return written
 
@@ -284,7 +290,7 @@ class ScenarioAuthorPool:
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self._sessions: dict[ToolBatch, ScenarioGeneratorSession] = {}
-        self._untold: dict[ToolBatch, ScenarioFeedback] = {}
+        self._pending_feedback: dict[ToolBatch, ScenarioFeedback] = {}
         self.contributions: tuple[AuthorContribution, ...] = ()
         self.turns: tuple[GenerationTurn, ...] = ()
 
@@ -295,8 +301,8 @@ class ScenarioAuthorPool:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
         context = self._context
-        own = self._handwritten(batch)
-        system = self._system(batch)
+        own = self._handwritten_for(batch)
+        system = self._system_text(batch)
         schema = scenarios_schema(batch.tools)
         key = digest_key(
             SCENARIOS_SCHEMA_NAME,
@@ -304,25 +310,25 @@ class ScenarioAuthorPool:
             system,
             [*map(scenario_to_document, own)],
             schema,
-            batch.is_all,
+            batch.is_complete,
         )
         kept = await context.artifacts.get(key)
         if kept is not None:
             scenarios = parse_scenarios(json.loads(kept), ScenarioOrigin.GENERATED)
             return (AuthorContribution(batch, scenarios, None, None),)
-        parts = tuple(part for _, part in await request_in_halves(batch, self._begin))
+        parts = tuple(part for _, part in await request_in_halves(batch, self._start_conversation))
         written = [scenario_to_document(scenario) for part in parts for scenario in part.scenarios]
         await context.artifacts.put(key, to_compact_json(written).encode())
         return parts
 
-    def begun(self, contributions: Sequence[AuthorContribution]) -> None:
+    def start_conversations(self, contributions: Sequence[AuthorContribution]) -> None:
         """Record the first contributions, so that their authors can write replacements."""
         self.contributions = tuple(contributions)
         self._sessions = {one.batch: one.session for one in contributions if one.session is not None}
-        self._untold = dict.fromkeys(self._sessions, ScenarioFeedback())
+        self._pending_feedback = dict.fromkeys(self._sessions, ScenarioFeedback())
         self.turns = tuple(one.turn for one in contributions if one.turn is not None)
 
-    def tell(self, feedback: ScenarioFeedback, scenarios: Iterable[TestScenario]) -> None:
+    def add_feedback(self, feedback: ScenarioFeedback, scenarios: Iterable[TestScenario]) -> None:
         """Add feedback for the next turn of the authors that it concerns.
 
         Args:
@@ -330,25 +336,25 @@ class ScenarioAuthorPool:
             scenarios: the scenarios that the corrections refer to.
         """
         requests = {scenario.description: scenario.request for scenario in scenarios}
-        for batch, before in self._untold.items():
-            self._untold[batch] = ScenarioFeedback(
+        for batch, before in self._pending_feedback.items():
+            self._pending_feedback[batch] = ScenarioFeedback(
                 (
                     *before.corrections,
                     *(one for one in feedback.corrections if _concerns_batch(batch, requests, one)),
                 ),
                 (
                     *before.discarded,
-                    *(one for one in feedback.discarded if batch.has(one.scenario.request)),
+                    *(one for one in feedback.discarded if batch.contains(one.scenario.request)),
                 ),
-                (*before.probes, *(one for one in feedback.probes if batch.has(one.request))),
+                (*before.probes, *(one for one in feedback.probes if batch.contains(one.request))),
             )
 
     @property
-    def are_wanted(self) -> bool:
+    def has_pending_turns(self) -> bool:
         """Return True if an author has to write replacements."""
-        return any(map(self._needs_turn, self._untold.values()))
+        return any(map(self._needs_turn, self._pending_feedback.values()))
 
-    async def replace(self) -> AsyncIterator[CompileProgress]:
+    async def write_replacements(self) -> AsyncIterator[CompileProgress]:
         """Write replacements in all conversations with open feedback; the results are in `contributions`.
 
         An author without a valid response or without turns left contributes nothing.
@@ -356,8 +362,8 @@ class ScenarioAuthorPool:
         Raises:
             PeripetyError: as raised by `ModelGateway.stream`, except for invalid responses.
         """
-        asked = [(batch, part) for batch, part in self._untold.items() if self._needs_turn(part)]
-        self._untold |= dict.fromkeys((batch for batch, _ in asked), ScenarioFeedback())
+        asked = [(batch, part) for batch, part in self._pending_feedback.items() if self._needs_turn(part)]
+        self._pending_feedback |= dict.fromkeys((batch for batch, _ in asked), ScenarioFeedback())
         turns = [self._sessions[batch].regenerate(part) for batch, part in asked]
         written: dict[int, AuthorContribution] = {}
         async with closing(run_concurrently(turns)) as answers:
@@ -368,12 +374,12 @@ class ScenarioAuthorPool:
                     written[number] = AuthorContribution(batch, answer, session.turns[-1], session, part)
                 elif is_response_error(answer) or answer.code in _EXHAUSTED_CODES:
                     message = f"about {batch.name}: {answer.message}"
-                    self._context.warn(Finding("NOT_REPLACED", "", message, Severity.WARNING))
+                    self._context.add_warning(Finding("NOT_REPLACED", "", message, Severity.WARNING))
                 else:
                     raise answer
                 share = (len(written) + 1) / (len(asked) + 1)
                 message = f"more scenarios for {batch.name}"
-                yield self._context.progress(CompilePhase.REPAIRING, message, share)
+                yield self._context.make_progress(CompilePhase.REPAIRING, message, share)
         self.contributions = tuple(written[number] for number in sorted(written))
         self.turns += tuple(one.turn for one in self.contributions if one.turn is not None)
 
@@ -382,12 +388,12 @@ class ScenarioAuthorPool:
         again = self._context.order.replace_corrected and feedback.corrections
         return bool(feedback.discarded or feedback.probes or again)
 
-    async def _begin(self, batch: ToolBatch) -> AuthorContribution:
+    async def _start_conversation(self, batch: ToolBatch) -> AuthorContribution:
         order = self._context.order
-        own = self._handwritten(batch)
+        own = self._handwritten_for(batch)
         session = ScenarioGeneratorSession(
             self._context.gateway,
-            self._system(batch),
+            self._system_text(batch),
             batch.tools,
             handwritten=own,
             model=order.model,
@@ -397,15 +403,17 @@ class ScenarioAuthorPool:
         scenarios = await session.generate()
         return AuthorContribution(batch, scenarios[len(own) :], session.turns[-1], session)
 
-    def _system(self, batch: ToolBatch) -> str:
+    def _system_text(self, batch: ToolBatch) -> str:
         return authoring_system_text("scenarios", prompt_material(self._context.order, batch.tools))
 
-    def _handwritten(self, batch: ToolBatch) -> tuple[TestScenario, ...]:
-        return tuple(one for one in self._context.order.handwritten if batch.has(one.request))
+    def _handwritten_for(self, batch: ToolBatch) -> tuple[TestScenario, ...]:
+        return tuple(one for one in self._context.order.handwritten if batch.contains(one.request))
 
 
 def _concerns_batch(
-    batch: ToolBatch, requests: Mapping[str, ToolRequest], correction: ScenarioCorrection
+    batch: ToolBatch,
+    requests: Mapping[str, ToolRequest],
+    correction: ScenarioCorrection,
 ) -> bool:
     request = requests.get(correction.scenario_description)
-    return request is not None and batch.has(request)
+    return request is not None and batch.contains(request)

@@ -39,11 +39,11 @@ class FilterResult:
     """The result of filtering.
 
     Attributes:
-        kept: the runnable scenarios, in order.
+        accepted: the runnable scenarios, in order.
         discarded: the others, each with the reason.
     """
 
-    kept: tuple[TestScenario, ...]
+    accepted: tuple[TestScenario, ...]
     discarded: tuple[DiscardedScenario, ...]
 
 
@@ -66,14 +66,14 @@ class ScenarioFilter:
         kept: list[TestScenario] = []
         discarded: list[DiscardedScenario] = []
         for scenario in scenarios:
-            reason = None if scenario.source is ScenarioOrigin.HANDWRITTEN else self._reason(scenario)
+            reason = None if scenario.source is ScenarioOrigin.HANDWRITTEN else self._discard_reason(scenario)
             if reason is None:
                 kept.append(scenario)
             else:
                 discarded.append(DiscardedScenario(scenario, *reason))
         return FilterResult(tuple(kept), tuple(discarded))
 
-    def _reason(self, scenario: TestScenario) -> tuple[str, Decision] | None:
+    def _discard_reason(self, scenario: TestScenario) -> tuple[str, Decision] | None:
         """Return the rule that discards a scenario, with its fixed decision; None if no rule does."""
         request = scenario.request
         tool = self._tools.get((request.server_name, request.tool_name))
@@ -103,14 +103,15 @@ def are_compatible(one: Expectation, other: Expectation) -> bool:
 
 
 def find_contradictions(
-    scenarios: Iterable[TestScenario], beside: Iterable[TestScenario] = ()
+    scenarios: Iterable[TestScenario],
+    existing: Iterable[TestScenario] = (),
 ) -> Iterator[tuple[TestScenario, TestScenario]]:
     """Yield pairs of scenarios with the same request and incompatible expectations.
 
     Yields:
         The earlier and the later scenario.
     """
-    first = {request_key(scenario.request): scenario for scenario in beside}
+    first = {request_key(scenario.request): scenario for scenario in existing}
     for scenario in scenarios:
         there = first.setdefault(request_key(scenario.request), scenario)
         if not are_compatible(there.expected_decision, scenario.expected_decision):
@@ -118,7 +119,8 @@ def find_contradictions(
 
 
 def apply_corrections(
-    scenarios: Iterable[TestScenario], corrections: Iterable[ScenarioCorrection]
+    scenarios: Iterable[TestScenario],
+    corrections: Iterable[ScenarioCorrection],
 ) -> tuple[TestScenario, ...]:
     """Return the scenarios with corrections applied in place; handwritten ones are never changed."""
     wanted = {correction.scenario_description: correction for correction in corrections}
@@ -126,28 +128,30 @@ def apply_corrections(
 
 
 def drop_repeated(
-    scenarios: Iterable[TestScenario], beside: Sequence[TestScenario] = ()
+    scenarios: Iterable[TestScenario],
+    existing: Sequence[TestScenario] = (),
 ) -> tuple[TestScenario, ...]:
     """Return the scenarios whose request is new among them and among the others.
 
     Only the request counts: a repeated request with another expectation is dropped. A used description gets a
     number.
     """
-    requests = {request_key(scenario.request) for scenario in beside}
+    requests = {request_key(scenario.request) for scenario in existing}
     fresh: list[TestScenario] = []
     for scenario in scenarios:
         key = request_key(scenario.request)
         if key not in requests:
             requests.add(key)
             fresh.append(scenario)
-    return with_unique_descriptions(fresh, beside)
+    return with_unique_descriptions(fresh, existing)
 
 
 def with_unique_descriptions(
-    scenarios: Iterable[TestScenario], beside: Iterable[TestScenario] = ()
+    scenarios: Iterable[TestScenario],
+    existing: Iterable[TestScenario] = (),
 ) -> tuple[TestScenario, ...]:
     """Return the scenarios with a number appended to each used description."""
-    names = {scenario.description for scenario in beside}
+    names = {scenario.description for scenario in existing}
     last: dict[str, int] = {}
     apart: list[TestScenario] = []
     for scenario in scenarios:

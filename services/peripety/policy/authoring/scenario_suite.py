@@ -50,20 +50,20 @@ class FinalSuite:
 
     Attributes:
         scenarios: handwritten ones, then written ones that add coverage, then generated ones.
-        directed: the scenarios that the engine generated for gaps.
+        generated: the scenarios that the engine generated for gaps.
         report: the verification report of all scenarios.
-        left: the parts that the time limit skipped, each in a few words.
+        skipped: the parts that the time limit skipped, each in a few words.
     """
 
     scenarios: tuple[TestScenario, ...]
-    directed: tuple[TestScenario, ...]
+    generated: tuple[TestScenario, ...]
     report: VerificationReport
-    left: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     def findings(self) -> Iterator[Finding]:
         """Yield a warning if the time limit skipped a part."""
-        if self.left:
-            message = f"time limit reached; not determined: {'; '.join(self.left)}"
+        if self.skipped:
+            message = f"time limit reached; not determined: {'; '.join(self.skipped)}"
             yield Finding("MEASURED_IN_PART", "", message, Severity.WARNING)
 
 
@@ -99,7 +99,7 @@ def finalize(
         kept, left = tuple(scenarios), ("the scenarios that add coverage",)
     done = measure(subject, kept, mutation=mutation)
     made = tuple(scenario for scenario in kept if scenario.source is ScenarioOrigin.DIRECTED)
-    return FinalSuite(kept, made, done.report, (*left, *done.left))
+    return FinalSuite(kept, made, done.report, (*left, *done.skipped))
 
 
 class ScenarioSuite:
@@ -129,32 +129,36 @@ class ScenarioSuite:
         self.scenarios = tuple(handwritten)
         self.replaced: tuple[TestScenario, ...] = ()
 
-    def sift(self, scenarios: Iterable[TestScenario]) -> FilterResult:
+    def filter_new(self, scenarios: Iterable[TestScenario]) -> FilterResult:
         """Split scenarios into runnable, new ones and discarded ones."""
         found = self._filter.apply(scenarios)
-        fitting = self._agreeing(found.kept)
-        return replace(found, kept=drop_repeated(fitting, self.scenarios))
+        fitting = self._without_contradictions(found.accepted)
+        return replace(found, accepted=drop_repeated(fitting, self.scenarios))
 
-    def take(self, scenarios: Iterable[TestScenario]) -> None:
+    def add(self, scenarios: Iterable[TestScenario]) -> None:
         """Add scenarios that were filtered."""
         self.scenarios += tuple(scenarios)
 
-    def correct(self, corrections: Iterable[ScenarioCorrection]) -> None:
+    def apply_corrections(self, corrections: Iterable[ScenarioCorrection]) -> None:
         """Apply corrections of expectations in place."""
         self.scenarios = apply_corrections(self.scenarios, corrections)
 
     def replace(
-        self, feedback: ScenarioFeedback, replacements: Iterable[TestScenario], *, replace_corrected: bool
+        self,
+        feedback: ScenarioFeedback,
+        replacements: Iterable[TestScenario],
+        *,
+        replace_corrected: bool,
     ) -> tuple[DiscardedScenario, ...]:
         """Merge replacements, and return those that cannot be run."""
         found = self._filter.apply(replacements)
-        before, fitting = self.scenarios, self._agreeing(found.kept)
+        before, fitting = self.scenarios, self._without_contradictions(found.accepted)
         self.scenarios = merge_replacements(before, feedback, fitting, replace_corrected=replace_corrected)
         kept = {*map(id, self.scenarios)}
         self.replaced += tuple(scenario for scenario in before if id(scenario) not in kept)
         return found.discarded
 
-    def _agreeing(self, scenarios: Iterable[TestScenario]) -> list[TestScenario]:
+    def _without_contradictions(self, scenarios: Iterable[TestScenario]) -> list[TestScenario]:
         """Return the scenarios that contradict no existing scenario and no earlier one among them."""
         asked = [*scenarios]
         left_out = set()
@@ -171,9 +175,9 @@ def evaluate_scenarios(policy: Policy, scenarios: Iterable[TestScenario]) -> tup
     return tuple(map(ScenarioResult, asked, decisions))
 
 
-def _contradiction_warning(there: TestScenario, new: TestScenario) -> Finding:
+def _contradiction_warning(existing: TestScenario, new: TestScenario) -> Finding:
     message = (
-        f'"{there.description}" expects {there.expected_decision.value} and remains; "{new.description}"'
+        f'"{existing.description}" expects {existing.expected_decision.value} and remains; "{new.description}"'
         f" has the same request, expects {new.expected_decision.value} ({new.reasoning}), and was left out"
     )
     return Finding("SCENARIOS_CONTRADICT", "", message, Severity.WARNING)
@@ -193,7 +197,10 @@ def uncovered_sentences(constitution: str, rules: Iterable[Mapping[str, Any]]) -
     followed = {words for rule in rules for words in _normalized_sentences(rule.get("principle", ""))}
     return tuple(
         Finding(
-            "SENTENCE_UNFOLLOWED", "", f"no rule implements: {_shorten_sentence(sentence)}", Severity.WARNING
+            "SENTENCE_UNFOLLOWED",
+            "",
+            f"no rule implements: {_shorten_sentence(sentence)}",
+            Severity.WARNING,
         )
         for sentence in dict.fromkeys(split_sentences(constitution))
         if _normalized_words(sentence) not in followed

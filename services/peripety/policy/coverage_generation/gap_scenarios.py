@@ -157,16 +157,16 @@ def describe_mutation(policy: Policy, mutation: PolicyMutation) -> str:
     )
 
 
-def describe_target(policy: Policy, aim: CoverageTarget) -> str:
+def describe_target(policy: Policy, target: CoverageTarget) -> str:
     """Describe a request that reaches a coverage target."""
-    index = aim.ways[0].rule
+    index = target.ways[0].rule
     if index == len(policy.rules):
         return "no rule applies"
     rule = policy.rules[index]["id"]
-    if aim.kind == RULE_COVERAGE:
+    if target.kind == RULE_COVERAGE:
         return f"{rule} decides"
-    *place, wanted = parse_pointer(aim.path)
-    if aim.kind == CONDITION_DECISION_COVERAGE:
+    *place, wanted = parse_pointer(target.path)
+    if target.kind == CONDITION_DECISION_COVERAGE:
         holds = "holds" if wanted == "true" else "does not hold"
         return f"{rule} is evaluated, and its {'/'.join(place[3:])} {holds}"
     return f"{rule} is evaluated for a value {_POINT_NAMES[wanted]} {_shorten_json(_part_at(policy.spec, place))}"
@@ -198,17 +198,17 @@ def candidate_scenarios(
         explored: the result of the search for each target.
     """
     requests = [
-        *cross_over(policy, [*_requests_for_targets(policy, missed, explored), *_requests_for_mutants(runs)])
+        *cross_over(policy, [*_requests_for_targets(policy, missed, explored), *_requests_for_mutants(runs)]),
     ]
     return [*_to_scenarios(policy, requests)]
 
 
-def describe_candidate(policy: Policy, thing: MutantRun | CoverageTarget, names: set[str]) -> str:
+def describe_candidate(policy: Policy, goal: MutantRun | CoverageTarget, names: set[str]) -> str:
     """Return a unique description of a scenario that kills a mutant or reaches a target."""
     about = (
-        describe_mutation(policy, thing.mutation)
-        if isinstance(thing, MutantRun)
-        else describe_target(policy, thing)
+        describe_mutation(policy, goal.mutation)
+        if isinstance(goal, MutantRun)
+        else describe_target(policy, goal)
     )
     return unique_description(names, about)
 
@@ -226,7 +226,9 @@ def _requests_for_mutants(survivors: Iterable[MutantRun]) -> Iterator[ToolReques
 
 
 def _requests_for_targets(
-    policy: Policy, missed: Sequence[CoverageTarget], explored: Sequence[ReachResult]
+    policy: Policy,
+    missed: Sequence[CoverageTarget],
+    explored: Sequence[ReachResult],
 ) -> Iterator[ToolRequest]:
     """Yield requests for targets, the most significant ones first, because the first of equals is used."""
     closest = find_requests(policy, [aim.closer for aim in missed if aim.closer])
@@ -242,7 +244,9 @@ def _to_scenarios(policy: Policy, requests: Sequence[ToolRequest]) -> Iterator[T
 
 
 def generate_for_gaps(
-    policy: Policy, scenarios: Sequence[TestScenario], max_scenarios: int = 0
+    policy: Policy,
+    scenarios: Sequence[TestScenario],
+    max_scenarios: int = 0,
 ) -> Iterator[TestScenario | CoverageGenerated]:
     """Generate scenarios for coverage gaps without a model; they expect the decision of the rules.
 
@@ -263,13 +267,15 @@ def generate_for_gaps(
     added = [*_generate_additions(subject, missing, names)][: max_scenarios or None]
     yield from added
 
-    wanted, runs = subject.aims, missing.runs
+    wanted, runs = subject.targets, missing.runs
     everything = EvaluatedSuite(policy, [*scenarios, *added])
     covered = {aim.path for aim, by in zip(wanted, reaching_scenarios(everything, wanted), strict=True) if by}
     unreachable = {
-        aim.path for aim, how in zip(missing.aims, missing.explored, strict=True) if how == Unreachable()
+        aim.path
+        for aim, how in zip(missing.targets, missing.search_results, strict=True)
+        if how == Unreachable()
     }
-    killers = everything.failing(done.mutation.rules for done in runs)
+    killers = everything.failing_by_change(done.mutation.rules for done in runs)
     scored = (replace(done, killers=by) for done, by in zip(runs, killers, strict=True))
     yield CoverageGenerated(
         coverage_by_kind(wanted, covered, unreachable),
@@ -277,13 +283,13 @@ def generate_for_gaps(
     )
 
 
-def generate_scenarios_from_scratch(subject: MutationContext) -> Iterator[TestScenario]:
+def generate_scenarios_from_scratch(context: MutationContext) -> Iterator[TestScenario]:
     """Generate scenarios from scratch that reach everything reachable; as in `cover`.
 
     Raises:
         OutOfTimeError: the time limit is reached.
     """
-    yield from _generate_additions(subject, _find_gaps(subject, EvaluatedSuite(subject.policy, ())), set())
+    yield from _generate_additions(context, _find_gaps(context, EvaluatedSuite(context.policy, ())), set())
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,34 +298,39 @@ class _SuiteGaps:
 
     Attributes:
         runs: the results of all mutants.
-        aims: the coverage targets that it does not reach.
-        explored: the result of the search for each of these.
+        targets: the coverage targets that it does not reach.
+        search_results: the result of the search for each of these.
     """
 
     runs: Sequence[MutantRun]
-    aims: Sequence[CoverageTarget]
-    explored: Sequence[ReachResult]
+    targets: Sequence[CoverageTarget]
+    search_results: Sequence[ReachResult]
 
 
-def _find_gaps(subject: MutationContext, suite: EvaluatedSuite) -> _SuiteGaps:
-    runs = [*iter_mutant_runs(subject, suite, subject.mutations)]
+def _find_gaps(context: MutationContext, suite: EvaluatedSuite) -> _SuiteGaps:
+    runs = [*iter_mutant_runs(context, suite, context.mutations)]
     missed = [
-        aim for aim, by in zip(subject.aims, reaching_scenarios(suite, subject.aims), strict=True) if not by
+        aim
+        for aim, by in zip(context.targets, reaching_scenarios(suite, context.targets), strict=True)
+        if not by
     ]
-    return _SuiteGaps(runs, missed, subject.explored(missed))
+    return _SuiteGaps(runs, missed, context.find_reaching(missed))
 
 
 def _generate_additions(
-    subject: MutationContext, missing: _SuiteGaps, names: set[str]
+    context: MutationContext,
+    missing: _SuiteGaps,
+    names: set[str],
 ) -> Iterator[TestScenario]:
     """Yield few candidates that kill and reach all that any does, described by the first thing they add."""
-    missed = missing.aims
+    missed = missing.targets
     survivors = [done for done in missing.runs if not done.killers]
     things: list[MutantRun | CoverageTarget] = [*survivors, *missed]
     found = EvaluatedSuite(
-        subject.policy, candidate_scenarios(subject.policy, survivors, missed, missing.explored)
+        context.policy,
+        candidate_scenarios(context.policy, survivors, missed, missing.search_results),
     )
-    killed = found.failing(done.mutation.rules for done in survivors)
+    killed = found.failing_by_change(done.mutation.rules for done in survivors)
     adds = reached_by_scenario([*killed, *reaching_scenarios(found, missed)], len(found.scenarios))
     known = 0
     for number in choose_scenarios(adds):
@@ -334,7 +345,7 @@ def complete_suite(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[T
     Unlike the result of `cover`, a generated scenario may replace several others.
 
     Returns:
-        The same as `smallest`.
+        The same as `minimal_suite`.
 
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
@@ -343,7 +354,8 @@ def complete_suite(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[T
 
 
 def complete_in_context(
-    subject: MutationContext, scenarios: Sequence[TestScenario]
+    context: MutationContext,
+    scenarios: Sequence[TestScenario],
 ) -> tuple[TestScenario, ...]:
     """Return the same as `complete`, with cached facts about the policy.
 
@@ -352,6 +364,6 @@ def complete_in_context(
         OutOfTimeError: the time limit is reached.
     """
     names = {scenario.description for scenario in scenarios}
-    made = generate_scenarios_from_scratch(subject)
+    made = generate_scenarios_from_scratch(context)
     named = (replace(one, description=unique_description(names, one.description)) for one in made)
-    return minimize_suite(subject, [*scenarios, *named])
+    return minimize_suite(context, [*scenarios, *named])

@@ -34,18 +34,18 @@ def minimal_suite(policy: Policy, scenarios: Sequence[TestScenario]) -> tuple[Te
     return minimize_suite(MutationContext(policy), scenarios)
 
 
-def minimize_suite(subject: MutationContext, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
-    """Return the same as `smallest`, with cached facts about the policy.
+def minimize_suite(context: MutationContext, scenarios: Sequence[TestScenario]) -> tuple[TestScenario, ...]:
+    """Return the same as `minimal_suite`, with cached facts about the policy.
 
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
         OutOfTimeError: the time limit is reached.
     """
-    subject.go_on()
-    suite = EvaluatedSuite(subject.policy, _sort_by_source(scenarios))
+    context.check_time()
+    suite = EvaluatedSuite(context.policy, _sort_by_source(scenarios))
     kept = _fixed_scenarios(suite)
-    killed = suite.failing(mutation.rules for mutation in subject.mutations)
-    adds = reached_by_scenario([*killed, *reaching_scenarios(suite, subject.aims)], len(scenarios))
+    killed = suite.failing_by_change(mutation.rules for mutation in context.mutations)
+    adds = reached_by_scenario([*killed, *reaching_scenarios(suite, context.targets)], len(scenarios))
     return tuple(suite.scenarios[number] for number in sorted([*kept, *choose_scenarios(adds, kept)]))
 
 
@@ -83,22 +83,22 @@ def reached_by_scenario(reached_by: Sequence[int], count: int) -> list[int]:
     return [gain ^ common for gain in found]
 
 
-def choose_scenarios(adds: Sequence[int], kept: Sequence[int] = ()) -> list[int]:
+def choose_scenarios(reach_sets: Sequence[int], fixed: Sequence[int] = ()) -> list[int]:
     """Return scenarios that reach, together with fixed ones, everything that all of them reach.
 
     Greedy set cover: the scenario that adds most is next, the first of several. Redundant scenarios are then
     removed, and several are replaced by one where possible.
 
     Args:
-        adds: the set of things that each scenario reaches, as a bit mask.
-        kept: the fixed scenarios.
+        reach_sets: the set of things that each scenario reaches, as a bit mask.
+        fixed: the fixed scenarios.
     """
     reached = 0
-    for number in kept:
-        reached |= adds[number]
-    taken = [*_choose_greedily(adds, reached)]
-    needed = set(_drop_redundant(adds, reached, sorted(taken)))
-    return _replace_several(adds, reached, [number for number in taken if number in needed])
+    for number in fixed:
+        reached |= reach_sets[number]
+    taken = [*_choose_greedily(reach_sets, reached)]
+    needed = set(_drop_redundant(reach_sets, reached, sorted(taken)))
+    return _replace_several(reach_sets, reached, [number for number in taken if number in needed])
 
 
 def _choose_greedily(adds: Sequence[int], reached: int) -> Iterator[int]:
@@ -115,11 +115,11 @@ def _choose_greedily(adds: Sequence[int], reached: int) -> Iterator[int]:
         yield number
 
 
-def _drop_redundant(adds: Sequence[int], reached: int, taken: Sequence[int]) -> list[int]:
+def _drop_redundant(adds: Sequence[int], reached: int, chosen: Sequence[int]) -> list[int]:
     """Return the scenarios that are needed; of several alternatives, the last ones are dropped."""
-    alone = _reached_once(adds, reached, taken)
-    needed = {number for number in taken if adds[number] & alone}
-    doubted = [number for number in taken if number not in needed]
+    alone = _reached_once(adds, reached, chosen)
+    needed = {number for number in chosen if adds[number] & alone}
+    doubted = [number for number in chosen if number not in needed]
     others = reached
     for number in needed:
         others |= adds[number]
@@ -129,37 +129,39 @@ def _drop_redundant(adds: Sequence[int], reached: int, taken: Sequence[int]) -> 
         if adds[doubted[place]] & ~(before[place] | behind):
             behind |= adds[doubted[place]]
             needed.add(doubted[place])
-    return [number for number in taken if number in needed]
+    return [number for number in chosen if number in needed]
 
 
-def _replace_several(adds: Sequence[int], reached: int, taken: list[int]) -> list[int]:
+def _replace_several(adds: Sequence[int], reached: int, chosen: list[int]) -> list[int]:
     """Replace two or more scenarios by one that reaches everything that only they reach."""
-    alone, owners, sizes = _exclusive_owners(adds, reached, taken)
+    alone, owners, sizes = _exclusive_owners(adds, reached, chosen)
     for number, gain in enumerate(adds):
         covered = Counter(owners[thing] for thing in iter_bits(gain & alone))
         replaced = [owner for owner, size in covered.items() if size == sizes[owner] and owner != number]
-        if len(replaced) > 1 and number not in taken:
-            others = [owner for owner in taken if owner not in replaced]
+        if len(replaced) > 1 and number not in chosen:
+            others = [owner for owner in chosen if owner not in replaced]
             fewer = _drop_redundant(adds, reached, [number, *others, *replaced])
-            if len(fewer) < len(taken):
-                taken = fewer
-                alone, owners, sizes = _exclusive_owners(adds, reached, taken)
-    return taken
+            if len(fewer) < len(chosen):
+                chosen = fewer
+                alone, owners, sizes = _exclusive_owners(adds, reached, chosen)
+    return chosen
 
 
 def _exclusive_owners(
-    adds: Sequence[int], reached: int, taken: Sequence[int]
+    adds: Sequence[int],
+    reached: int,
+    chosen: Sequence[int],
 ) -> tuple[int, dict[int, int], Counter[int]]:
     """Return the things that one chosen scenario alone reaches, their owners, and the number per owner."""
-    alone = _reached_once(adds, reached, taken)
-    owners = {thing: number for number in taken for thing in iter_bits(adds[number] & alone)}
+    alone = _reached_once(adds, reached, chosen)
+    owners = {thing: number for number in chosen for thing in iter_bits(adds[number] & alone)}
     return alone, owners, Counter(owners.values())
 
 
-def _reached_once(adds: Sequence[int], reached: int, taken: Sequence[int]) -> int:
+def _reached_once(adds: Sequence[int], reached: int, chosen: Sequence[int]) -> int:
     """Return the things that exactly one of the chosen scenarios reaches."""
     once = more = 0
-    for number in taken:
+    for number in chosen:
         more |= once & adds[number]
         once |= adds[number]
     return once & ~(more | reached)

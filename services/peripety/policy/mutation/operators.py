@@ -188,7 +188,9 @@ def _expanding_entries(name: str, named_by: Mapping[str, Sequence[str]]) -> froz
 
 
 def _expand_lists(
-    rule: Mapping[str, Any], leading: frozenset[str], lists: Mapping[str, Any]
+    rule: Mapping[str, Any],
+    leading: frozenset[str],
+    lists: Mapping[str, Any],
 ) -> Mapping[str, Any] | None:
     """Return a rule with values in place of list names; None if a matcher would be empty."""
     for number, matcher in enumerate(rule["when"]["arguments"]):
@@ -223,7 +225,7 @@ def _lift_to_rules(
     def changes(rule: Mapping[str, Any]) -> Iterator[Edit]:
         if "logic" in rule["when"]:
             for change in operator(rule["when"]["logic"]):
-                yield Edit((*_LOGIC_PATH, *change.place), change.before, change.after)
+                yield Edit((*_LOGIC_PATH, *change.path), change.before, change.after)
 
     return changes
 
@@ -262,7 +264,8 @@ def _drop_entry(rule: Mapping[str, Any]) -> Iterator[Edit]:
 
 
 def _replace_entry(
-    kinds: frozenset[str], replaced: Callable[[str, str], str | None]
+    kinds: frozenset[str],
+    replaced: Callable[[str, str], str | None],
 ) -> Callable[[Mapping[str, Any]], Iterator[Edit]]:
     """Return an operator that replaces an entry.
 
@@ -386,22 +389,29 @@ def _apply_operator(policy: Policy, operator: str) -> Iterable[tuple[DocumentPat
 
 
 def _apply_to_rules(
-    policy: Policy, operator: Callable[[Mapping[str, Any]], Iterable[Edit]]
+    policy: Policy,
+    operator: Callable[[Mapping[str, Any]], Iterable[Edit]],
 ) -> Iterator[tuple[DocumentPath, Any, Any, dict[int, Any]]]:
     for index, rule in enumerate_rules(policy):
         for change in operator(rule):
-            after = apply_edit(rule, change.place, change.after)
-            place = (*rule_path(policy, index), *change.place)
+            after = apply_edit(rule, change.path, change.after)
+            place = (*rule_path(policy, index), *change.path)
             yield place, change.before, change.after, {index: after}
 
 
 def _with_mutant_ids(
-    operator: str, made: Iterable[tuple[DocumentPath, Any, Any, dict[int, Any]]]
+    operator: str,
+    made: Iterable[tuple[DocumentPath, Any, Any, dict[int, Any]]],
 ) -> Iterator[PolicyMutation]:
     """Yield mutants with ids from the operator, the path, and a number per path."""
     counts: dict[DocumentPath, int] = {}
     for place, before, after, rules in made:
         number = counts[place] = counts.get(place, 0) + 1
         yield PolicyMutation(
-            f"{operator}:{format_pointer(place)}:{number}", operator, place, before, after, rules
+            f"{operator}:{format_pointer(place)}:{number}",
+            operator,
+            place,
+            before,
+            after,
+            rules,
         )

@@ -56,8 +56,8 @@ class MutationContext:
     def __init__(self, policy: Policy, is_late: Callable[[], bool] = lambda: False) -> None:
         self.policy = policy
         self._is_late = is_late
-        self._verdicts: dict[str, EquivalenceVerdict] = {}
-        self._reached: dict[str, ReachResult] = {}
+        self._verdict_cache: dict[str, EquivalenceVerdict] = {}
+        self._reach_cache: dict[str, ReachResult] = {}
 
     @cached_property
     def mutations(self) -> tuple[PolicyMutation, ...]:
@@ -65,11 +65,11 @@ class MutationContext:
         return tuple(iter_mutations(self.policy))
 
     @cached_property
-    def aims(self) -> tuple[CoverageTarget, ...]:
+    def targets(self) -> tuple[CoverageTarget, ...]:
         """All coverage targets of the policy."""
         return coverage_targets(self.policy)
 
-    def go_on(self) -> None:
+    def check_time(self) -> None:
         """Return if there is time left.
 
         Raises:
@@ -85,29 +85,34 @@ class MutationContext:
             OutOfTimeError: the time limit is reached.
         """
         # A verdict that was undecided among many may be decided among few.
-        new = iter([one for one in made if isinstance(self._verdicts.get(one.mutant_id), Undecided | None)])
+        new = iter(
+            [one for one in made if isinstance(self._verdict_cache.get(one.mutant_id), Undecided | None)],
+        )
         rules = self.policy.rules
         while block := [*islice(new, _COMPARED_PER_BLOCK)]:
-            self.go_on()
+            self.check_time()
             found = compare_rule_windows(
-                self.policy, [mutation_window(rules, mutation) for mutation in block]
+                self.policy,
+                [mutation_window(rules, mutation) for mutation in block],
             )
-            self._verdicts |= zip((mutation.mutant_id for mutation in block), found, strict=True)
-        return [self._verdicts[mutation.mutant_id] for mutation in made]
+            self._verdict_cache |= zip((mutation.mutant_id for mutation in block), found, strict=True)
+        return [self._verdict_cache[mutation.mutant_id] for mutation in made]
 
-    def explored(self, missed: Sequence[CoverageTarget]) -> list[ReachResult]:
+    def find_reaching(self, targets: Sequence[CoverageTarget]) -> list[ReachResult]:
         """Return the result of the search for each coverage target.
 
         Raises:
             OutOfTimeError: the time limit is reached.
         """
-        new = [aim for aim in missed if isinstance(self._reached.get(aim.path), Undecided | None)]
+        new = [aim for aim in targets if isinstance(self._reach_cache.get(aim.path), Undecided | None)]
         if new:
-            self.go_on()
-            self._reached |= zip(
-                (aim.path for aim in new), find_reaching_requests(self.policy, new), strict=True
+            self.check_time()
+            self._reach_cache |= zip(
+                (aim.path for aim in new),
+                find_reaching_requests(self.policy, new),
+                strict=True,
             )
-        return [self._reached[aim.path] for aim in missed]
+        return [self._reach_cache[aim.path] for aim in targets]
 
 
 _MUTANTS_PER_BLOCK = 1000
@@ -137,7 +142,9 @@ class MutantRun:
 
 
 def run_mutants(
-    policy: Policy, scenarios: Sequence[TestScenario], operators: Sequence[str] = ()
+    policy: Policy,
+    scenarios: Sequence[TestScenario],
+    operators: Sequence[str] = (),
 ) -> Iterator[MutantBlock]:
     """Yield all mutants of a policy in blocks, with the scenarios that kill them.
 
@@ -156,27 +163,31 @@ def run_mutants(
 
 
 def _iter_blocks(
-    subject: MutationContext, suite: EvaluatedSuite, made: Sequence[PolicyMutation]
+    context: MutationContext,
+    suite: EvaluatedSuite,
+    made: Sequence[PolicyMutation],
 ) -> Iterator[MutantBlock]:
-    runs = iter_mutant_runs(subject, suite, made)
+    runs = iter_mutant_runs(context, suite, made)
     while block := [*islice(runs, _MUTANTS_PER_BLOCK)]:
         yield MutantBlock(tuple(to_report(suite.scenarios, done) for done in block), len(made))
 
 
 def iter_mutant_runs(
-    subject: MutationContext, suite: EvaluatedSuite, made: Sequence[PolicyMutation]
+    context: MutationContext,
+    suite: EvaluatedSuite,
+    mutations: Sequence[PolicyMutation],
 ) -> Iterator[MutantRun]:
     """Run scenarios on mutants, and compare surviving mutants with the policy.
 
     Raises:
         OutOfTimeError: the time limit is reached.
     """
-    remaining = iter(made)
+    remaining = iter(mutations)
     while block := [*islice(remaining, _MUTANTS_PER_BLOCK)]:
-        subject.go_on()
-        killers = [*suite.failing([mutation.rules for mutation in block])]
+        context.check_time()
+        killers = [*suite.failing_by_change([mutation.rules for mutation in block])]
         survivors = [mutation for mutation, by in zip(block, killers, strict=True) if not by]
-        verdicts = iter(subject.verdicts(survivors))
+        verdicts = iter(context.verdicts(survivors))
         for mutation, by in zip(block, killers, strict=True):
             yield MutantRun(mutation, by, None if by else next(verdicts))
 
@@ -197,22 +208,22 @@ def mutation_score(mutants: Iterable[Mutant]) -> MutationScore:
     )
 
 
-def to_report(scenarios: Sequence[TestScenario], done: MutantRun) -> Mutant:
+def to_report(scenarios: Sequence[TestScenario], run: MutantRun) -> Mutant:
     """Convert the result of a mutant to the report form.
 
     Args:
         scenarios: the scenarios that `killers` refers to.
-        done: the result.
+        run: the result.
     """
-    mutation = done.mutation
-    names = (scenarios[number].description for number in iter_bits(done.killers))
+    mutation = run.mutation
+    names = (scenarios[number].description for number in iter_bits(run.killers))
     return Mutant(
         mutation.mutant_id,
         mutation.operator,
         format_pointer(mutation.place),
         _part_to_json(mutation.before),
         _part_to_json(mutation.after),
-        done.outcome,
+        run.outcome,
         tuple(islice(names, _MAX_KILLER_NAMES)),
     )
 

@@ -64,11 +64,14 @@ def tool_request_from_proto(request: pb.PolicyRequest, field: str = ".request") 
 
 
 def scenarios_from_proto(
-    messages: Sequence[pb.PolicyScenario], field: str = ".scenarios"
+    messages: Sequence[pb.PolicyScenario],
+    field: str = ".scenarios",
 ) -> tuple[TestScenario, ...]:
     """Parse a suite of scenarios with unique descriptions and ids."""
     require_field(
-        len(messages) <= MAX_SCENARIOS, field, f"has more than {MAX_SCENARIOS} scenarios; send fewer"
+        len(messages) <= MAX_SCENARIOS,
+        field,
+        f"has more than {MAX_SCENARIOS} scenarios; send fewer",
     )
     read = tuple(_scenario_from_proto(message, f"{field}[{index}]") for index, message in enumerate(messages))
     _require_unique([one.description for one in read], field, "description")
@@ -117,7 +120,9 @@ def _request_from_proto(item: pb.DecideItem) -> ToolRequest | PeripetyError:
     try:
         size = len(item.item_id.encode())
         require_field(
-            0 < size <= _MAX_ITEM_ID_BYTES, ".item_id", f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes"
+            0 < size <= _MAX_ITEM_ID_BYTES,
+            ".item_id",
+            f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes",
         )
         return tool_request_from_proto(item.request)
     except PeripetyError as error:
@@ -199,7 +204,9 @@ def _limits_from_proto(request: pb.CompilePolicyRequest) -> CompileLimits:
         if option.name in _OPTION_LIMITS:
             name, least, most = _OPTION_LIMITS[option.name]
             require_field(
-                least <= value <= most, f".options.{option.name}", f"must be from {least} to {most}"
+                least <= value <= most,
+                f".options.{option.name}",
+                f"must be from {least} to {most}",
             )
             asked_for[name] = value
     return CompileLimits(budget=budget_from_proto(".budget", request.budget), **asked_for)

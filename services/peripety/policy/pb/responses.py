@@ -200,7 +200,8 @@ def mutants_to_proto(done: MutantBlock) -> Iterator[pb.RunMutationTestsResponse.
 def covered_to_proto(found: CoverageGenerated) -> pb.GenerateCoverageScenariosResponse.Covered:
     """Convert the final result of coverage generation."""
     return pb.GenerateCoverageScenariosResponse.Covered(
-        coverage=coverage_to_proto(found.coverage), mutation=mutation_score_to_proto(found.mutation)
+        coverage=coverage_to_proto(found.coverage),
+        mutation=mutation_score_to_proto(found.mutation),
     )
 
 
@@ -250,7 +251,10 @@ def summaries_to_proto(page: Page[PolicySummary]) -> list[pb.PolicySummary]:
 def turn_to_proto(told: GenerationTurn) -> pb.GenerationTurn:
     """Convert the usage of a turn."""
     return pb.GenerationTurn(
-        turn=told.turn, scenarios=told.scenarios, repaired=told.repaired, usage=spent_to_proto(told.spent)
+        turn=told.turn,
+        scenarios=told.scenarios,
+        repaired=told.repaired,
+        usage=spent_to_proto(told.spent),
     )
 
 
@@ -300,7 +304,7 @@ def event_to_proto(
     event: CacheableEvent | PendingResponse[CachedResult],
 ) -> pb.CompilePolicyResponse | PendingResponse[pb.CompilePolicyResponse]:
     """Convert a compile event; a pending write is converted after its commit."""
-    return event.told(_compiled_to_proto) if isinstance(event, PendingResponse) else _event_to_proto(event)
+    return event.map(_compiled_to_proto) if isinstance(event, PendingResponse) else _event_to_proto(event)
 
 
 def _event_to_proto(event: CacheableEvent) -> pb.CompilePolicyResponse:
@@ -368,7 +372,7 @@ def _compiled_to_proto(kept: CachedResult) -> pb.CompilePolicyResponse:
             turns=map(turn_to_proto, turns),
             from_cache=kept.from_cache,
             findings=findings_to_proto(compiled.findings),
-        )
+        ),
     )
 
 

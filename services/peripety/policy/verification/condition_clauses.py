@@ -48,24 +48,24 @@ class BoundaryPoint:
         return self.place[0] == "lists"
 
 
-def boundary_points(question: Clause, lists: Mapping[str, Any]) -> Iterator[BoundaryPoint]:
+def boundary_points(clause: Clause, lists: Mapping[str, Any]) -> Iterator[BoundaryPoint]:
     """Yield the positions at the boundaries of a clause.
 
     Args:
-        question: the clause.
+        clause: the clause.
         lists: the lists of the policy.
     """
-    if "arguments" in question.condition:
-        [matcher] = question.condition["arguments"]
-        for place, entry in _iter_entries(question.place, matcher["among"], lists):
+    if "arguments" in clause.condition:
+        [matcher] = clause.condition["arguments"]
+        for place, entry in _iter_entries(clause.place, matcher["among"], lists):
             yield from _points_around_entry(place, matcher, entry)
-    elif "logic" in question.condition:
-        yield from _points_of_comparison(question)
+    elif "logic" in clause.condition:
+        yield from _points_of_comparison(clause)
 
 
-def _points_of_comparison(question: Clause) -> Iterator[BoundaryPoint]:
-    ((name, operands),) = question.condition["logic"].items()
-    place = (*question.place, name)
+def _points_of_comparison(clause: Clause) -> Iterator[BoundaryPoint]:
+    ((name, operands),) = clause.condition["logic"].items()
+    place = (*clause.place, name)
     if name in _ORDER_OPERATORS:
         for number, (left, right) in enumerate(pairwise(operands)):
             yield from _points_around_number((*place, number), left, right)
@@ -77,7 +77,9 @@ def _points_of_comparison(question: Clause) -> Iterator[BoundaryPoint]:
 
 
 def _iter_entries(
-    place: DocumentPath, among: Sequence[str], lists: Mapping[str, Any]
+    place: DocumentPath,
+    among: Sequence[str],
+    lists: Mapping[str, Any],
 ) -> Iterator[tuple[DocumentPath, str]]:
     """Yield the entries of a matcher with their paths, with lists expanded."""
     waiting = [((*place, "among"), among)]
@@ -106,7 +108,9 @@ def _points_around_number(place: DocumentPath, number: Any, other: Any) -> Itera
 
 
 def _points_around_entry(
-    place: DocumentPath, matcher: Mapping[str, Any], entry: str
+    place: DocumentPath,
+    matcher: Mapping[str, Any],
+    entry: str,
 ) -> Iterator[BoundaryPoint]:
     """Yield the positions on an entry, just inside its range, and just outside."""
 
@@ -121,7 +125,7 @@ def _points_around_entry(
             parent = parent_path(entry)
             if parent is not None:
                 lookalike = value(
-                    child_path(parent, f"{entry.rstrip('/').rpartition('/')[2]}{_LOOKALIKE_SUFFIX}")
+                    child_path(parent, f"{entry.rstrip('/').rpartition('/')[2]}{_LOOKALIKE_SUFFIX}"),
                 )
                 yield BoundaryPoint(place, "outside", (value(parent),), (value(entry),), lookalike)
         case "identifier":
@@ -196,12 +200,12 @@ def iter_clauses(rule: Mapping[str, Any]) -> Iterator[Clause]:
             yield from _iter_connected(member.condition["logic"], member)
 
 
-def _iter_connected(part: Any, question: Clause) -> Iterator[Clause]:
+def _iter_connected(part: Any, clause: Clause) -> Iterator[Clause]:
     """Yield the comparisons that an expression connects, each with the facts known at its evaluation."""
     name, operands = _split_operation(part)
     items = operands if isinstance(operands, list) else [operands]
-    for number, asked in _iter_boolean_operands(name, items, question):
-        place = (*question.place, name, *((number,) if items is operands else ()))
+    for number, asked in _iter_boolean_operands(name, items, clause):
+        place = (*clause.place, name, *((number,) if items is operands else ()))
         inner = replace(asked, place=place, condition=_truth_condition(items[number]))
         operator, _ = _split_operation(items[number])
         if operator in _CONNECTIVE_OPERATORS:
@@ -210,30 +214,30 @@ def _iter_connected(part: Any, question: Clause) -> Iterator[Clause]:
             yield inner
 
 
-def _iter_boolean_operands(name: str, items: Sequence[Any], question: Clause) -> Iterator[tuple[int, Clause]]:
+def _iter_boolean_operands(name: str, items: Sequence[Any], clause: Clause) -> Iterator[tuple[int, Clause]]:
     """Yield the operands with a boolean meaning, each with the facts known at its evaluation."""
     for number, item in enumerate(items):
         match name:
             case "and":
-                yield number, question
-                question = _with_fact(question, item, holds=True)
+                yield number, clause
+                clause = _with_fact(clause, item, holds=True)
             case "or":
-                yield number, question
-                question = _with_fact(question, item, holds=False)
+                yield number, clause
+                clause = _with_fact(clause, item, holds=False)
             case "if" | "?:" if number % 2:
                 condition = items[number - 1]
-                yield number, _with_fact(question, condition, holds=True)
-                question = _with_fact(question, condition, holds=False)
+                yield number, _with_fact(clause, condition, holds=True)
+                clause = _with_fact(clause, condition, holds=False)
             case "if" | "?:":
-                yield number, question
+                yield number, clause
             case "!" | "!!" if number == 0:
-                yield number, question
+                yield number, clause
 
 
-def _with_fact(question: Clause, item: Any, *, holds: bool) -> Clause:
+def _with_fact(clause: Clause, item: Any, *, holds: bool) -> Clause:
     if holds:
-        return replace(question, holds=(*question.holds, _truth_condition(item)))
-    return replace(question, fails=(*question.fails, _truth_condition(item)))
+        return replace(clause, holds=(*clause.holds, _truth_condition(item)))
+    return replace(clause, fails=(*clause.fails, _truth_condition(item)))
 
 
 def _split_operation(part: Any) -> tuple[str, Any]:

@@ -72,7 +72,9 @@ def coverage_targets(policy: Policy) -> tuple[CoverageTarget, ...]:
 def _rule_targets(policy: Policy) -> Iterator[CoverageTarget]:
     for index in range(len(policy.rules)):
         yield CoverageTarget(
-            RULE_COVERAGE, format_pointer(rule_path(policy, index)), (ReachTarget(index, decides=True),)
+            RULE_COVERAGE,
+            format_pointer(rule_path(policy, index)),
+            (ReachTarget(index, decides=True),),
         )
     yield CoverageTarget(RULE_COVERAGE, "/rules/-", (ReachTarget(len(policy.rules)),))
 
@@ -97,7 +99,9 @@ def _boundary_targets(policy: Policy) -> Iterator[CoverageTarget]:
                 place = point.place if point.in_list else (*rule_path(policy, index), *point.place)
                 path = f"{format_pointer(place)}/{point.name}"
                 way = ReachTarget(
-                    index, holds=(*question.holds, *point.holds), fails=(*question.fails, *point.fails)
+                    index,
+                    holds=(*question.holds, *point.holds),
+                    fails=(*question.fails, *point.fails),
                 )
                 if path in found:
                     found[path] = replace(found[path], ways=(*found[path].ways, way))
@@ -107,17 +111,17 @@ def _boundary_targets(policy: Policy) -> Iterator[CoverageTarget]:
     yield from found.values()
 
 
-def reaching_scenarios(suite: EvaluatedSuite, aims: Sequence[CoverageTarget]) -> list[int]:
+def reaching_scenarios(suite: EvaluatedSuite, targets: Sequence[CoverageTarget]) -> list[int]:
     """Return, for each coverage target, a bit for each passing scenario that reaches it."""
-    conditions = [c for aim in aims for way in aim.ways for c in (*way.holds, *way.fails)]
+    conditions = [c for aim in targets for way in aim.ways for c in (*way.holds, *way.fails)]
     keys = {id(condition): canonicalize(condition) for condition in {id(c): c for c in conditions}.values()}
     distinct = {keys[id(condition)]: condition for condition in conditions}
     rules = [{"when": condition, "then": "allow"} for condition in distinct.values()]
-    found = suite.policy.matches(suite.requests, rules) if rules else ()
+    found = suite.policy.match_rules(suite.requests, rules) if rules else ()
     by_key = dict(zip(distinct, found, strict=True))
     matches = {number: by_key[key] for number, key in keys.items()}
     return [
-        suite.passed & _union(_reaching_requests(suite, way, matches) for way in aim.ways) for aim in aims
+        suite.passed & _union(_reaching_requests(suite, way, matches) for way in aim.ways) for aim in targets
     ]
 
 
@@ -129,9 +133,9 @@ def _union(reached: Iterable[int]) -> int:
 
 
 def _reaching_requests(suite: EvaluatedSuite, way: ReachTarget, matches: Mapping[int, RuleMatches]) -> int:
-    requests = suite.outcomes.asked[way.rule]
+    requests = suite.outcomes.reaching[way.rule]
     if way.decides:
-        requests &= suite.outcomes.takes[way.rule]
+        requests &= suite.outcomes.applying[way.rule]
     for condition in way.holds:
         requests &= matches[id(condition)].holds
     for condition in way.fails:
@@ -141,23 +145,28 @@ def _reaching_requests(suite: EvaluatedSuite, way: ReachTarget, matches: Mapping
 
 
 def coverage_by_kind(
-    aims: Sequence[CoverageTarget], covered: Collection[str], unreachable: Collection[str]
+    targets: Sequence[CoverageTarget],
+    covered: Collection[str],
+    unreachable: Collection[str],
 ) -> tuple[Coverage, ...]:
     """Return the coverage by kind.
 
     Args:
-        aims: the coverage targets.
+        targets: the coverage targets.
         covered: the paths of the reached targets.
         unreachable: the paths of the unreachable targets.
     """
     return tuple(
-        _coverage_of_kind(kind, [aim.path for aim in aims if aim.kind == kind], covered, unreachable)
+        _coverage_of_kind(kind, [aim.path for aim in targets if aim.kind == kind], covered, unreachable)
         for kind in COVERAGE_KINDS
     )
 
 
 def _coverage_of_kind(
-    kind: str, paths: Sequence[str], covered: Collection[str], unreachable: Collection[str]
+    kind: str,
+    paths: Sequence[str],
+    covered: Collection[str],
+    unreachable: Collection[str],
 ) -> Coverage:
     reached = sum(path in covered for path in paths)
     missed = [path for path in paths if path not in covered and path not in unreachable]
@@ -165,16 +174,17 @@ def _coverage_of_kind(
     return Coverage(kind, reached, reached + len(missed), tuple(missed), never)
 
 
-def find_reaching_requests(policy: Policy, aims: Sequence[CoverageTarget]) -> list[ReachResult]:
+def find_reaching_requests(policy: Policy, targets: Sequence[CoverageTarget]) -> list[ReachResult]:
     """Return, for each target, a request that reaches it, a proof that none exists, or neither."""
-    found = find_requests(policy, [way for aim in aims for way in aim.ways])
-    return [_best_result([next(found) for _ in aim.ways]) for aim in aims]
+    found = find_requests(policy, [way for aim in targets for way in aim.ways])
+    return [_best_result([next(found) for _ in aim.ways]) for aim in targets]
 
 
 def _best_result(ways: Sequence[ReachResult]) -> ReachResult:
     """Return a reaching request, or else the least certain result."""
     return min(
-        ways, key=lambda way: 0 if isinstance(way, Reached) else 2 if isinstance(way, Unreachable) else 1
+        ways,
+        key=lambda way: 0 if isinstance(way, Reached) else 2 if isinstance(way, Unreachable) else 1,
     )
 
 
@@ -212,7 +222,7 @@ class DecisionSets:
         self.allowed = allowed
         self.escalated = escalated
 
-    def after(self, takes: int, then: str) -> DecisionSets:
+    def with_rule_in_front(self, takes: int, then: str) -> DecisionSets:
         """Return the decisions if a rule that applies to some requests is put in front."""
         rest = ~takes
         return DecisionSets(
@@ -220,7 +230,7 @@ class DecisionSets:
             self.escalated & rest | (takes if then == "escalate" else 0),
         )
 
-    def about(self, decision: Decision) -> int:
+    def requests_with(self, decision: Decision) -> int:
         """Return the requests with a decision; for denials, all bits above the requests are set as well."""
         match decision:
             case Decision.ALLOW:
@@ -235,8 +245,8 @@ class RuleOutcomes:
     """The decisions of the rules of a policy for some requests, and of variants of the rules.
 
     Attributes:
-        takes: for each rule, the requests that it applies to if it is evaluated.
-        asked: for each rule, the requests that no earlier rule applies to; at the end, those that no rule
+        applying: for each rule, the requests that it applies to if it is evaluated.
+        reaching: for each rule, the requests that no earlier rule applies to; at the end, those that no rule
             applies to. Requests with unknown tools are excluded.
         decisions: the decisions for all requests.
     """
@@ -244,16 +254,18 @@ class RuleOutcomes:
     def __init__(self, policy: Policy, requests: PreparedRequests) -> None:
         self._policy = policy
         self._requests = requests
-        found = policy.matches(requests)
+        found = policy.match_rules(requests)
         self._matches = {id(rule["when"]): matches for rule, matches in zip(policy.rules, found, strict=True)}
-        self.takes = [
+        self.applying = [
             applying_requests(rule, matches) for rule, matches in zip(policy.rules, found, strict=True)
         ]
-        self.asked = [*_iter_reaching(self.takes, _known_tool_mask(policy.deciding(requests)))]
-        self._decided_from = _decisions_from_each_rule(policy.rules, self.takes)
+        self.reaching = [
+            *_iter_reaching(self.applying, _known_tool_mask(policy.find_deciding_rules(requests))),
+        ]
+        self._decided_from = _decisions_from_each_rule(policy.rules, self.applying)
         self.decisions = self._decided_from[0]
 
-    def changed(self, changes: Sequence[RuleReplacements]) -> Iterator[tuple[int, DecisionSets]]:
+    def decide_changed(self, changes: Sequence[RuleReplacements]) -> Iterator[tuple[int, DecisionSets]]:
         """Yield, for each change of the rules, the affected requests and their decisions.
 
         Args:
@@ -262,19 +274,25 @@ class RuleOutcomes:
         """
         rules = [rule for change in changes for rule in change.values() if rule is not None]
         new = {id(rule["when"]): rule for rule in rules if id(rule["when"]) not in self._matches}
-        found = self._policy.matches(self._requests, [*new.values()]) if new else ()
+        found = self._policy.match_rules(self._requests, [*new.values()]) if new else ()
         matches = self._matches | dict(zip(new, found, strict=True))
         for change in changes:
-            yield self.asked[min(change)], self._decided(change, matches)
+            yield self.reaching[min(change)], self._decide_change(change, matches)
 
-    def _decided(self, change: RuleReplacements, matches: Mapping[int, RuleMatches]) -> DecisionSets:
+    def _decide_change(self, change: RuleReplacements, matches: Mapping[int, RuleMatches]) -> DecisionSets:
         last = max(change)
         decisions = self._decided_from[last + 1]
         for index in range(last, min(change) - 1, -1):
             if index not in change:
-                decisions = decisions.after(self.takes[index], self._policy.rules[index]["then"])
+                decisions = decisions.with_rule_in_front(
+                    self.applying[index],
+                    self._policy.rules[index]["then"],
+                )
             elif (rule := change[index]) is not None:
-                decisions = decisions.after(applying_requests(rule, matches[id(rule["when"])]), rule["then"])
+                decisions = decisions.with_rule_in_front(
+                    applying_requests(rule, matches[id(rule["when"])]),
+                    rule["then"],
+                )
         return decisions
 
 
@@ -294,7 +312,7 @@ def _decisions_from_each_rule(rules: Sequence[Mapping[str, Any]], takes: Sequenc
     """Return, for each rule, the decisions if it were the first; at the end, those without rules."""
     found = [DecisionSets()]
     for rule, taken in zip(reversed(rules), reversed(takes), strict=True):
-        found.append(found[-1].after(taken, rule["then"]))
+        found.append(found[-1].with_rule_in_front(taken, rule["then"]))
     return found[::-1]
 
 
@@ -322,23 +340,23 @@ class EvaluatedSuite:
         self.scenarios = tuple(scenarios)
         self.requests = policy.prepare([scenario.request for scenario in scenarios])
         self.outcomes = RuleOutcomes(policy, self.requests)
-        self._against = {decision: self._expecting_else(decision) for decision in Decision}
-        self.passed = ((1 << len(self.scenarios)) - 1) & ~self._failing(self.outcomes.decisions)
+        self._expecting_other = {decision: self._expecting_other_mask(decision) for decision in Decision}
+        self.passed = ((1 << len(self.scenarios)) - 1) & ~self._failing_mask(self.outcomes.decisions)
 
-    def failing(self, changes: Iterable[RuleReplacements]) -> Iterator[int]:
+    def failing_by_change(self, changes: Iterable[RuleReplacements]) -> Iterator[int]:
         """Yield, for each change of the rules, a bit for each passing scenario that would fail."""
         remaining = iter(changes)
         while block := [*islice(remaining, _CHANGES_PER_BATCH)]:
-            for affected, decisions in self.outcomes.changed(block):
-                yield affected & self.passed & self._failing(decisions)
+            for affected, decisions in self.outcomes.decide_changed(block):
+                yield affected & self.passed & self._failing_mask(decisions)
 
-    def _failing(self, decisions: DecisionSets) -> int:
+    def _failing_mask(self, decisions: DecisionSets) -> int:
         failing = 0
-        for decision, against in self._against.items():
-            failing |= decisions.about(decision) & against
+        for decision, against in self._expecting_other.items():
+            failing |= decisions.requests_with(decision) & against
         return failing
 
-    def _expecting_else(self, decision: Decision) -> int:
+    def _expecting_other_mask(self, decision: Decision) -> int:
         meets = {expectation: expectation.is_met_by(decision) for expectation in Expectation}
         digits = ("0" if meets[scenario.expected_decision] else "1" for scenario in reversed(self.scenarios))
         return int("".join(digits) or "0", 2)

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def verify(
-    policy: Policy, scenarios: Sequence[TestScenario], *, mutation: bool = False
+    policy: Policy,
+    scenarios: Sequence[TestScenario],
+    *,
+    mutation: bool = False,
 ) -> VerificationReport:
     """Run scenarios on the rules of a policy, and report results, coverage and mutation score.
 
@@ -50,15 +53,18 @@ class MeasuredVerification:
 
     Attributes:
         report: the report.
-        left: the parts that the time limit skipped, each in a few words.
+        skipped: the parts that the time limit skipped, each in a few words.
     """
 
     report: VerificationReport
-    left: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 def measure(
-    subject: MutationContext, scenarios: Sequence[TestScenario], *, mutation: bool
+    context: MutationContext,
+    scenarios: Sequence[TestScenario],
+    *,
+    mutation: bool,
 ) -> MeasuredVerification:
     """Verify as in `verify`, with cached facts about the policy and a time limit.
 
@@ -68,46 +74,49 @@ def measure(
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
     """
-    suite = EvaluatedSuite(subject.policy, scenarios)
+    suite = EvaluatedSuite(context.policy, scenarios)
     left: list[str] = []
-    covered = tuple(_measure_coverage(subject, suite, left))
-    scored = _measure_mutation(subject, suite, left) if mutation else None
+    covered = tuple(_measure_coverage(context, suite, left))
+    scored = _measure_mutation(context, suite, left) if mutation else None
     return MeasuredVerification(
-        VerificationReport(tuple(_scenario_results(suite)), covered, scored), tuple(left)
+        VerificationReport(tuple(_scenario_results(suite)), covered, scored),
+        tuple(left),
     )
 
 
-def _measure_mutation(subject: MutationContext, suite: EvaluatedSuite, left: list[str]) -> MutationScore:
+def _measure_mutation(context: MutationContext, suite: EvaluatedSuite, left: list[str]) -> MutationScore:
     done: list[Mutant] = []
     try:
-        for found in iter_mutant_runs(subject, suite, subject.mutations):
+        for found in iter_mutant_runs(context, suite, context.mutations):
             done.append(to_report(suite.scenarios, found))  # noqa: PERF401 - partial results count
     except TimeLimitReachedError:
-        left.append(f"{len(subject.mutations) - len(done)} of {len(subject.mutations)} mutants")
+        left.append(f"{len(context.mutations) - len(done)} of {len(context.mutations)} mutants")
     return mutation_score(done)
 
 
 def _measure_coverage(
-    subject: MutationContext, suite: EvaluatedSuite, left: list[str]
+    context: MutationContext,
+    suite: EvaluatedSuite,
+    left: list[str],
 ) -> tuple[Coverage, ...]:
-    reached = reaching_scenarios(suite, subject.aims)
-    covered = {aim.path for aim, by in zip(subject.aims, reached, strict=True) if by}
-    missed = [aim for aim in subject.aims if aim.path not in covered]
+    reached = reaching_scenarios(suite, context.targets)
+    covered = {aim.path for aim, by in zip(context.targets, reached, strict=True) if by}
+    missed = [aim for aim in context.targets if aim.path not in covered]
     explored: Sequence[ReachResult] = ()
     try:
-        explored = subject.explored(missed)
+        explored = context.find_reaching(missed)
     except TimeLimitReachedError:
         left.append(f"the reachability of {len(missed)} uncovered targets")
     unreachable = {
         aim.path for aim, how in zip(missed, explored, strict=False) if isinstance(how, Unreachable)
     }
-    return coverage_by_kind(subject.aims, covered, unreachable)
+    return coverage_by_kind(context.targets, covered, unreachable)
 
 
 def _scenario_results(suite: EvaluatedSuite) -> Iterator[ScenarioResult]:
     policy = suite.policy
     decided = policy.decide_many(suite.requests)
-    deciding = policy.deciding(suite.requests)
+    deciding = policy.find_deciding_rules(suite.requests)
     places = {rule["id"]: index for index, rule in enumerate(policy.rules)}
     for number, scenario in enumerate(suite.scenarios):
         masked = _masked_rule(suite, number, deciding[number], places)
@@ -129,6 +138,6 @@ def _masked_rule(suite: EvaluatedSuite, number: int, deciding: int, places: Mapp
             for index, rule in enumerate(suite.policy.rules)
             if scenario.expected_decision.is_met_by(Decision(rule["then"]))
         ]
-    takes = suite.outcomes.takes
+    takes = suite.outcomes.applying
     masked = next((index for index in meant if index > deciding and takes[index] >> number & 1), None)
     return "" if masked is None else str(suite.policy.rules[masked]["id"])

@@ -97,7 +97,7 @@ class ProposedChange:
         self.accepted: SpecEvaluation | None = None
         self.spent = UsageTotal()
 
-    async def by_model(self, gateway: ModelGateway) -> AsyncIterator[ChangeEvent]:
+    async def from_model(self, gateway: ModelGateway) -> AsyncIterator[ChangeEvent]:
         """Request a change from a model, and repair it until it passes.
 
         The system prompt is the same as for generation, so that it is in the provider's prompt cache.
@@ -109,50 +109,50 @@ class ProposedChange:
         writer = RepairLoop(asker, conversation, manuscript)
         yield asker.progress(ProgressStage.AUTHORING, "requesting the change")
         question = {"scenario": spec, "instruction": order.instruction}
-        async with closing(writer.events(question)) as events:
+        async with closing(writer.run(question)) as events:
             async for event in events:
-                yield self._told(event)
+                yield self._convert_event(event)
         self.spent = asker.spent
-        if writer.is_done and manuscript.judgement is not None:
-            yield self._passed(manuscript.judgement)
+        if writer.is_done and manuscript.evaluation is not None:
+            yield self._accept(manuscript.evaluation)
         else:
-            used_up = asker.used_up()
+            used_up = asker.exhausted_limit()
             yield AmendmentFailed((*writer.findings, *([used_up] if used_up else [])), self.spent)
 
-    async def is_understood(self) -> bool:
+    async def is_supported_by_rules(self) -> bool:
         """Return True if rules can make the change."""
-        return not isinstance(await self._bent(), Finding)
+        return not isinstance(await self._apply_rules(), Finding)
 
-    async def by_rules(self) -> AsyncIterator[ChangeEvent]:
+    async def from_rules(self) -> AsyncIterator[ChangeEvent]:
         """Make the change without a model, if rules understand it."""
         yield Progress(ProgressStage.AUTHORING, "matching the text with the scenario", 0.0)
-        changed = await self._bent()
+        changed = await self._apply_rules()
         if isinstance(changed, Finding):
             yield AmendmentFailed((changed,), self.spent)
             return
         yield ChangeProposed(diff_specs(self._present.spec, changed), 1, self.spent)
-        judgement = await self._judge.check(changed)
+        judgement = await self._judge.evaluate_statically(changed)
         if not judgement.errors:
-            async with closing(self._judge.play(judgement)) as steps:
+            async with closing(self._judge.evaluate_in_simulation(judgement)) as steps:
                 async for step in steps:
                     if isinstance(step, SpecEvaluation):
                         judgement = step
                     else:
                         yield step
-        yield AmendmentFailed(judgement.findings, self.spent) if judgement.errors else self._passed(judgement)
+        yield AmendmentFailed(judgement.findings, self.spent) if judgement.errors else self._accept(judgement)
 
-    async def _bent(self) -> dict[str, Any] | Finding:
+    async def _apply_rules(self) -> dict[str, Any] | Finding:
         instruction = self._order.instruction
         return await self._worker.run(apply_edits, self._present.spec, instruction, self._fail_rate)
 
-    def _told(self, event: RepairLoopEvent) -> ChangeEvent:
+    def _convert_event(self, event: RepairLoopEvent) -> ChangeEvent:
         """Convert an event of the loop; proposals become differences to the present version."""
         if not isinstance(event, DraftProposed | DraftRevised):
             return event
         edits = diff_specs(self._present.spec, json.loads(event.document))
         return ChangeProposed(edits, event.attempt, event.spent or UsageTotal())
 
-    def _passed(self, judgement: SpecEvaluation) -> ChangeEvent:
+    def _accept(self, judgement: SpecEvaluation) -> ChangeEvent:
         if judgement.canonical == self._present.document:
             return AmendmentFailed((_NO_CHANGE,), self.spent)
         self.accepted = judgement
@@ -185,12 +185,13 @@ class Amender:
         self._workers = workers
 
     async def amend(
-        self, order: AmendmentOrder
+        self,
+        order: AmendmentOrder,
     ) -> AsyncIterator[AmendEvent | PendingResponse[AmendmentCompleted]]:
         """Amend the latest version of a scenario.
 
         Yields:
-            Progress, proposals and findings. The last event is `NotAmended`, or a pending `Amended`: the
+            Progress, proposals and findings. The last event is `AmendmentFailed`, or a pending `Amended`: the
             version is stored when that is executed, which raises `ConflictError` after a concurrent change.
 
         Raises:
@@ -202,45 +203,49 @@ class Amender:
         validate_amendment(order)
         record = await self._registry.get(order.scenario_id)
         scenario = record.scenario
-        if order.expected not in {None, scenario.spec_hash}:
+        if order.expected_hash not in {None, scenario.spec_hash}:
             raise version_changed_error(scenario.scenario_id, scenario.spec_hash)
-        present = await self._programs.of(scenario.spec_hash, scenario.document)
-        certificate = await self._certificate(record)
+        present = await self._programs.load(scenario.spec_hash, scenario.document)
+        certificate = await self._certificate_of_record(record)
         level = (
             _passed_level(certificate) if order.level is None else max(order.level, ValidationLevel.DRY_RUN)
         )
         warnings = (*record.findings, *(certificate.findings if certificate else ()))
-        judge = SpecEvaluator(level, self._workers, insisted=tolerated_codes(present.spec, warnings))
+        judge = SpecEvaluator(level, self._workers, tolerated=tolerated_codes(present.spec, warnings))
         change = ProposedChange(present, order, judge, record.dry_run.fail_rate, self._workers)
-        is_for_rules = await self._is_for_rules(change, order.model)
-        events = change.by_rules() if is_for_rules else change.by_model(self._gateway)
+        is_for_rules = await self._uses_rules(change, order.model)
+        events = change.from_rules() if is_for_rules else change.from_model(self._gateway)
         async with closing(events):
             async for event in events:
                 yield event
         if change.accepted is not None:
-            yield await self._amended(change.accepted, order, present, change.spent)
+            yield await self._to_pending_storage(change.accepted, order, present, change.spent)
 
-    async def _is_for_rules(self, change: ProposedChange, model: str | None) -> bool:
+    async def _uses_rules(self, change: ProposedChange, model: str | None) -> bool:
         """Return True if rules make the change: without a model, or if they suffice for a weak one."""
         provider, _ = choose_provider(model, self._provider)
         if provider is ProviderName.GENERIC:
-            return await change.is_understood()
+            return await change.is_supported_by_rules()
         return provider is ProviderName.OFFLINE
 
-    async def _certificate(self, record: ScenarioRecord) -> Certificate | None:
+    async def _certificate_of_record(self, record: ScenarioRecord) -> Certificate | None:
         if record.certificate_hash is None:
             return None
-        return await self._registry.certificate(record.certificate_hash)
+        return await self._registry.get_certificate(record.certificate_hash)
 
-    async def _amended(
-        self, judgement: SpecEvaluation, order: AmendmentOrder, present: Program, spent: UsageTotal
+    async def _to_pending_storage(
+        self,
+        judgement: SpecEvaluation,
+        order: AmendmentOrder,
+        present: Program,
+        spent: UsageTotal,
     ) -> PendingResponse[AmendmentCompleted]:
         """Return the pending storage of the version, the only step in the transaction."""
         program, certificate, dry_run = judgement.program, judgement.certificate, judgement.dry_run
         if program is None or dry_run is None:
             raise InternalError("A change was accepted without a dry-run")
         risk = await find_retained_risk(order.instruction, program.document, certificate, self._workers)
-        self._programs.keep(program)
+        self._programs.put(program)
         edits = diff_specs(present.spec, judgement.document)
 
         async def stored(connection: AsyncConnection) -> AmendmentCompleted:

@@ -63,7 +63,7 @@ class EditKind(Enum):
     REMOVED = "removed"
 
     @property
-    def grows(self) -> bool:
+    def is_increase(self) -> bool:
         """Return True for an increase."""
         return self in {EditKind.LONGER, EditKind.LIKELIER, EditKind.FASTER, EditKind.HARDER, EditKind.MORE}
 
@@ -73,16 +73,16 @@ class EditRequest:
     """Edit request from one clause.
 
     Attributes:
-        way: the kind of the edit.
+        kind: the kind of the edit.
         factor: the factor of the number.
-        about: the clause without the recognized words; it names the target.
+        target: the clause without the recognized words; it names the target.
         is_general: True if nothing remains, so that the target is the scenario as a whole.
     """
 
-    way: EditKind
+    kind: EditKind
     factor: float
-    about: str
-    said: str
+    target: str
+    clause: str
     is_general: bool
 
 
@@ -110,7 +110,7 @@ def _parse_in_language(text: str, language: str) -> Iterator[EditRequest | str]:
             if wish is not None:
                 if wish.is_general and before is not None:
                     # "longer and harder": the target is in the earlier clause.
-                    wish = replace(wish, about=before.about, is_general=before.is_general)
+                    wish = replace(wish, target=before.target, is_general=before.is_general)
                 yield wish
                 unheard, before = "", wish
         if unheard:
@@ -142,18 +142,18 @@ def _parse_clause(clause: str, language: str) -> EditRequest | None:
     return EditRequest(way, factor, about, clause, is_general=not _LETTER.search(named))
 
 
-def _extract_factor(text: str, way: EditKind, language: str) -> tuple[float, str]:
+def _extract_factor(text: str, kind: EditKind, language: str) -> tuple[float, str]:
     """Return the factor of a change, and the text without the words for it."""
     percent = _PERCENT.search(text)
     if percent is not None:
         share = float(percent[1].replace(",", ".")) / 100
-        return 1 + share if way.grows else 1 - share, text.replace(percent[0], " ")
+        return 1 + share if kind.is_increase else 1 - share, text.replace(percent[0], " ")
     step = (DEFAULT_FACTOR, 1 / DEFAULT_FACTOR)
     for word, told in _DEGREES.items():
         text, found = _phrase_pattern(word, language).subn(" ", text)
         step = told if found else step
     more, less = step
-    return more if way.grows else less, text
+    return more if kind.is_increase else less, text
 
 
 @cache
@@ -205,14 +205,14 @@ def find_mentioned(text: str, *groups: Iterable[tuple[str, T]]) -> list[T]:
     ]
     left, found = _UnmatchedText(text), dict[T, None]()
     while left.words:
-        ranked = [(left.matched(one.words), one) for one in named]
+        ranked = [(left.match_words(one.words), one) for one in named]
         best = max((_rank_by_match(words, one) for words, one in ranked), default=_NO_MATCH)
         if not best[0]:
             break
         chosen = [(words, one) for words, one in ranked if _rank_by_match(words, one) == best]
         found |= dict.fromkeys(one.thing for _, one in chosen)
-        left = left.without({word for words, _ in chosen for word in words})
-    return list(found) if left.is_small_beside(text) else []
+        left = left.remove_words({word for words, _ in chosen for word in words})
+    return list(found) if left.is_negligible_in(text) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class _UnmatchedText:
         self._text = text
         self.words = _WORD.findall(text)
 
-    def matched(self, name: Iterable[str]) -> set[str]:
+    def match_words(self, name: Iterable[str]) -> set[str]:
         """Return the words of a name, as they occur in the text."""
         found = set()
         for sought in name:
@@ -239,12 +239,12 @@ class _UnmatchedText:
                 found |= {word for word in self.words if _is_same_word(sought, word)}
         return found
 
-    def without(self, words: Iterable[str]) -> _UnmatchedText:
+    def remove_words(self, words: Iterable[str]) -> _UnmatchedText:
         """Return the text without some words."""
         gone = [re.escape(word) if UNSPACED.search(word) else rf"\b{re.escape(word)}\b" for word in words]
         return _UnmatchedText(re.sub("|".join(gone), " ", self._text))
 
-    def is_small_beside(self, whole: str) -> bool:
+    def is_negligible_in(self, whole: str) -> bool:
         """Return True if the rest is a negligible part of the whole text."""
         if UNSPACED.search(whole):
             letters, rest = (len("".join(_WORD.findall(text))) for text in (whole, self._text))
@@ -305,13 +305,13 @@ def apply_edits(spec: Mapping[str, Any], instruction: str, fail_rate: float) -> 
         if isinstance(wish, str):
             return _not_understood_finding(wish, "not a change that rules can make")
         bends = (
-            _edits_of_scenario(changed, wish.way, fail_rate)
+            _edits_of_scenario(changed, wish.kind, fail_rate)
             if wish.is_general
             else _edits_of_named(changed, wish)
         )
         if not bends:
-            what = "removed" if wish.way is EditKind.REMOVED else f"made {wish.way.value}"
-            return _not_understood_finding(wish.said, f"it names nothing that could be {what}")
+            what = "removed" if wish.kind is EditKind.REMOVED else f"made {wish.kind.value}"
+            return _not_understood_finding(wish.clause, f"it names nothing that could be {what}")
         for bend in bends:
             bend(wish.factor)
     if changed == spec:
@@ -326,48 +326,52 @@ def _not_understood_finding(clause: str, reason: str) -> Finding:
     return Finding("AMENDMENT_NOT_UNDERSTOOD", "", f"'{clause[:200]}': {reason}")
 
 
-def _edits_of_named(spec: dict[str, Any], wish: EditRequest) -> list[_Edit]:
+def _edits_of_named(spec: dict[str, Any], request: EditRequest) -> list[_Edit]:
     """Return the edits of the named parts, for the kind of the request."""
     actions, events = spec["actions"], spec["random_events"]
-    match wish.way:
+    match request.kind:
         case EditKind.LONGER | EditKind.SHORTER:
             lasting = (
                 _named_edits(rules, lambda rule: _edit_timing(rule, spec)) for rules in (events, actions)
             )
-            return find_mentioned(wish.about, *lasting)
+            return find_mentioned(request.target, *lasting)
         case EditKind.LIKELIER | EditKind.RARER:
-            return find_mentioned(wish.about, _named_edits(events, _edit_chance))
+            return find_mentioned(request.target, _named_edits(events, _edit_chance))
         case EditKind.FASTER | EditKind.SLOWER:
             decay = spec["negativity_budget"].get("decay_per_turn", {})
             return find_mentioned(
-                wish.about, [(_last_key(path), _edit_number(decay, path)) for path in decay]
+                request.target,
+                [(_last_key(path), _edit_number(decay, path)) for path in decay],
             )
         case EditKind.MORE | EditKind.LESS:
             return find_mentioned(
-                wish.about, _state_edits(spec["state"]), _named_edits([*actions, *events], _edit_strength)
+                request.target,
+                _state_edits(spec["state"]),
+                _named_edits([*actions, *events], _edit_strength),
             )
         case EditKind.HARDER | EditKind.EASIER:
-            return find_mentioned(wish.about, _named_edits(events, _edit_strength))
+            return find_mentioned(request.target, _named_edits(events, _edit_strength))
         case EditKind.REMOVED:
             going = (_named_edits(rules, partial(_edit_removal, rules)) for rules in (actions, events))
-            return find_mentioned(wish.about, chain.from_iterable(going))
+            return find_mentioned(request.target, chain.from_iterable(going))
 
 
-def _edits_of_scenario(spec: dict[str, Any], way: EditKind, fail_rate: float) -> list[_Edit]:
+def _edits_of_scenario(spec: dict[str, Any], kind: EditKind, fail_rate: float) -> list[_Edit]:
     """Return the edit of the scenario as a whole: its length or its difficulty."""
-    if way in {EditKind.LONGER, EditKind.SHORTER}:
+    if kind in {EditKind.LONGER, EditKind.SHORTER}:
         return [_edit_horizon(spec)]
-    if way in {EditKind.HARDER, EditKind.EASIER}:
+    if kind in {EditKind.HARDER, EditKind.EASIER}:
         return [_edit_difficulty(spec["negativity_budget"], fail_rate)]
     return []
 
 
 def _named_edits(
-    rules: Iterable[dict[str, Any]], bend_of: Callable[[dict[str, Any]], _Edit | None]
+    rules: Iterable[dict[str, Any]],
+    edit_of: Callable[[dict[str, Any]], _Edit | None],
 ) -> Iterator[tuple[str, _Edit]]:
     """Yield the edit of each rule, under its id and its name."""
     for rule in rules:
-        bend = bend_of(rule)
+        bend = edit_of(rule)
         if bend is not None:
             yield rule["id"], bend
             if "name" in rule:

@@ -47,25 +47,25 @@ _ROUNDING = 1e-9
 class BalanceTarget:
     """Target band of a fail rate: two shares of runs, 0 … 1, both inclusive."""
 
-    least: float
-    most: float
+    min_rate: float
+    max_rate: float
 
-    def met(self, rate: float) -> bool:
+    def is_met(self, rate: float) -> bool:
         """Return True if a measured rate is in the band, or indistinguishable from its middle."""
         return abs(rate - self.middle) <= max(self.width / 2, _RESOLUTION) + _ROUNDING
 
     def __str__(self) -> str:
-        return f"{self.least:.1%} to {self.most:.1%}"
+        return f"{self.min_rate:.1%} to {self.max_rate:.1%}"
 
     @property
     def middle(self) -> float:
         """Return the middle of the band."""
-        return (self.least + self.most) / 2
+        return (self.min_rate + self.max_rate) / 2
 
     @property
     def width(self) -> float:
         """Return the width of the band."""
-        return self.most - self.least
+        return self.max_rate - self.min_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,13 @@ def validate_target(target: BalanceTarget) -> None:
     Raises:
         InvalidArgumentError: the target is empty or out of range.
     """
-    require_field(0 <= target.least <= 1, ".target.min_fail_rate", "must be from 0 to 1")
-    require_field(0 <= target.most <= 1, ".target.max_fail_rate", "must be from 0 to 1")
-    require_field(target.least <= target.most, ".target.max_fail_rate", "must not be less than min_fail_rate")
+    require_field(0 <= target.min_rate <= 1, ".target.min_fail_rate", "must be from 0 to 1")
+    require_field(0 <= target.max_rate <= 1, ".target.max_fail_rate", "must be from 0 to 1")
+    require_field(
+        target.min_rate <= target.max_rate,
+        ".target.max_fail_rate",
+        "must not be less than min_fail_rate",
+    )
 
 
 class Balancer:
@@ -153,7 +157,7 @@ class Balancer:
         """Move the numbers of a specification until the fail rate of a persona is in the target.
 
         Yields:
-            Progress, and `Balanced` or `NotBalanced` as the last event.
+            Progress, and `Balanced` or `BalanceFailed` as the last event.
 
         Raises:
             InvalidArgumentError: the document is empty or too large, or an option or the target is out of
@@ -191,40 +195,42 @@ class _BalanceAttempts:
     async def events(self) -> AsyncIterator[BalanceEvent]:
         """Simulate the scenario, search, confirm, and search again if the confirmation fails."""
         yield Progress(ProgressStage.DRY_RUNNING, "simulating the present scenario", 0.1)
-        before = await self._trials.play(self._trials.start, 0, self._runs)
+        before = await self._trials.simulate(self._trials.start_setting, 0, self._runs)
         if before.report.errors:
             yield _rule_failure(before)
             return
         yield Progress(ProgressStage.DRY_RUNNING, describe_rate(before.report), 0.2)
         found, after, luck = before, before, 0.0
         for attempt in range(len(_SHARES)):
-            if attempt or not self._target.met(before.rate):
+            if attempt or not self._target.is_met(before.rate):
                 yield Progress(
-                    ProgressStage.REPAIRING, f"trying {len(self._trials.knobs)} numbers", 0.2 + 0.2 * attempt
+                    ProgressStage.REPAIRING,
+                    f"trying {len(self._trials.numbers)} numbers",
+                    0.2 + 0.2 * attempt,
                 )
-                steering = BalanceSearch(self._trials, await self._aim(luck, attempt))
-                hit = await steering.search() or self._within(steering.closest)
+                steering = BalanceSearch(self._trials, await self._search_target(luck, attempt))
+                hit = await steering.search() or self._closest_in_target(steering.closest)
                 if hit is None:
-                    yield self._unconfirmed(after) if attempt else self._refusal(steering, before)
+                    yield self._not_confirmed(after) if attempt else self._out_of_reach(steering, before)
                     return
-                found = await steering.tidied(hit)
+                found = await steering.round_digits(hit)
             yield Progress(ProgressStage.DRY_RUNNING, "confirming on fresh runs", 0.35 + 0.2 * attempt)
-            after = await self._trials.play(found.setting, FIRST_FRESH_RUN * (attempt + 1), self._runs)
+            after = await self._trials.simulate(found.setting, FIRST_FRESH_RUN * (attempt + 1), self._runs)
             if after.report.errors:
                 yield _rule_failure(after)
                 return
-            if self._target.met(after.rate):
+            if self._target.is_met(after.rate):
                 yield BalanceReached(after.program.document, after.edits, before.report, after.report)
                 return
             # Either sample may be an outlier; the one with fewer runs is weighted as the less certain one.
             luck = (after.rate - found.rate) * self._runs / (self._runs + found.report.runs)
-        yield self._unconfirmed(after)
+        yield self._not_confirmed(after)
 
-    def _within(self, closest: BalanceCandidate | None) -> BalanceCandidate | None:
+    def _closest_in_target(self, closest: BalanceCandidate | None) -> BalanceCandidate | None:
         """Return the closest candidate if it is inside the target, although outside the search goal."""
-        return closest if closest is not None and self._target.met(closest.rate) else None
+        return closest if closest is not None and self._target.is_met(closest.rate) else None
 
-    async def _aim(self, luck: float, attempt: int) -> SearchTarget:
+    async def _search_target(self, correction: float, attempt: int) -> SearchTarget:
         """Return the goal of the search: inside the target, and further inside after each failure.
 
         Args:
@@ -232,27 +238,27 @@ class _BalanceAttempts:
             attempt: the number of failed confirmations.
         """
         half = self._target.width / 2
-        middle = self._target.middle - luck
+        middle = self._target.middle - correction
         reach = max(half - _MARGIN * (attempt + 1), half * _SHARES[attempt], _MIN_REACH)
         # A target that ends at 0 or 1 needs no margin at that end.
-        least = middle - reach if self._target.least > 0 else 0.0
-        most = middle + reach if self._target.most < 1 else 1.0
-        start = await self._trials.at(self._trials.start)
+        least = middle - reach if self._target.min_rate > 0 else 0.0
+        most = middle + reach if self._target.max_rate < 1 else 1.0
+        start = await self._trials.get(self._trials.start_setting)
         return SearchTarget(least, most, is_harder=start.rate < middle)
 
-    def _refusal(self, steering: BalanceSearch, before: BalanceCandidate) -> BalanceFailed:
-        closest = steering.closest or before
+    def _out_of_reach(self, search: BalanceSearch, before: BalanceCandidate) -> BalanceFailed:
+        closest = search.closest or before
         wanted = f"the target is {self._target}"
-        if steering.jump is not None:
-            jump = steering.jump
-            move = self._trials.told(jump.index, jump.below.setting, jump.above.setting)
+        if search.discontinuity is not None:
+            jump = search.discontinuity
+            move = self._trials.describe_move(jump.index, jump.below.setting, jump.above.setting)
             message = (
                 f"the rate jumps from {jump.below.rate:.1%} to {jump.above.rate:.1%} with one number, and"
                 f" {wanted}: {move}; use smaller steps"
             )
         elif not closest.edits:
             message = (
-                f"none of the {len(self._trials.knobs)} movable numbers has a measurable effect on the rate"
+                f"none of the {len(self._trials.numbers)} movable numbers has a measurable effect on the rate"
                 f" of {closest.rate:.1%}, and {wanted}; change the rules"
             )
         else:
@@ -262,7 +268,7 @@ class _BalanceAttempts:
             )
         return BalanceFailed((Finding("BALANCE_OUT_OF_REACH", "", message),), closest.report)
 
-    def _unconfirmed(self, after: BalanceCandidate) -> BalanceFailed:
+    def _not_confirmed(self, after: BalanceCandidate) -> BalanceFailed:
         message = (
             f"the moves were not confirmed on {after.report.runs} fresh runs: the last rate was"
             f" {after.rate:.1%}, and the target is {self._target}; use a wider target or allow more runs"

@@ -71,7 +71,7 @@ class CandidateRuns:
 
     Args:
         program: the scenario.
-        knobs: the tunable numbers.
+        numbers: the tunable numbers.
         runs: the number of runs per candidate.
         options: simulation options.
         workers: worker pool.
@@ -80,66 +80,68 @@ class CandidateRuns:
     def __init__(
         self,
         program: Program,
-        knobs: Sequence[TunableNumber],
+        numbers: Sequence[TunableNumber],
         runs: int,
         options: DryRunOptions,
         workers: WorkerPool,
     ) -> None:
-        self.knobs = knobs
+        self.numbers = numbers
         self._spec = program.spec
         self._runs = runs
         self._options = options
         self._workers = workers
-        self._tried: dict[Setting, BalanceCandidate] = {}
+        self._candidates: dict[Setting, BalanceCandidate] = {}
         self._until = time.monotonic() + MAX_SECONDS
 
     @property
-    def start(self) -> Setting:
+    def start_setting(self) -> Setting:
         """Return the current values of all tunable numbers."""
-        return tuple(knob.value for knob in self.knobs)
+        return tuple(knob.value for knob in self.numbers)
 
-    async def at(self, setting: Setting) -> BalanceCandidate:
+    async def get(self, setting: Setting) -> BalanceCandidate:
         """Return the candidate of a setting.
 
         Raises:
             ResourceExhaustedError: the runs exceed the time limit.
         """
-        if setting not in self._tried:
-            self._tried[setting] = await self.play(setting, 0, self._runs)
-        return self._tried[setting]
+        if setting not in self._candidates:
+            self._candidates[setting] = await self.simulate(setting, 0, self._runs)
+        return self._candidates[setting]
 
-    async def play(self, setting: Setting, first_run: int, runs: int) -> BalanceCandidate:
+    async def simulate(self, setting: Setting, first_run: int, runs: int) -> BalanceCandidate:
         """Return the candidate of a setting, on other runs."""
         if time.monotonic() > self._until:
             raise too_slow_error()
-        program, edits = await self._workers.run(self._made, setting)
-        report = await SimulationRunner(program, self._options, self._workers).play(first_run, runs)
+        program, edits = await self._workers.run(self._build, setting)
+        report = await SimulationRunner(program, self._options, self._workers).run(first_run, runs)
         return BalanceCandidate(setting, program, edits, report)
 
-    def told(self, index: int, before: Setting, after: Setting) -> str:
+    def describe_move(self, index: int, before: Setting, after: Setting) -> str:
         """Describe the move of one number between two settings."""
-        return describe_number_change(self._spec, self.knobs[index].segments, before[index], after[index])
+        return describe_number_change(self._spec, self.numbers[index].segments, before[index], after[index])
 
-    def _made(self, setting: Setting) -> tuple[Program, tuple[NumberEdit, ...]]:
-        spec, edits = set_numbers(self._spec, dict(zip(self.knobs, setting, strict=True)))
+    def _build(self, setting: Setting) -> tuple[Program, tuple[NumberEdit, ...]]:
+        spec, edits = set_numbers(self._spec, dict(zip(self.numbers, setting, strict=True)))
         return engine.compile_trusted(engine.canonicalize(spec)), edits
 
 
 async def find_threshold(
-    at: Callable[[int], Awaitable[BalanceCandidate]], steps: int, reached: Callable[[BalanceCandidate], bool]
+    candidate_at: Callable[[int], Awaitable[BalanceCandidate]],
+    steps: int,
+    reached: Callable[[BalanceCandidate], bool],
 ) -> tuple[int, BalanceCandidate]:
     """Return the first of the steps 1 … `steps` that satisfies a predicate, by bisection; the last one must.
 
     Args:
-        at: returns the candidate of a step.
+        candidate_at: returns the candidate of a step.
         steps: the number of steps.
         reached: the predicate.
     """
     low, high = 0, steps
-    best = await at(high)
+    best = await candidate_at(high)
     while high - low > 1:
         middle = (low + high) // 2
-        candidate = await at(middle)
+        candidate = await candidate_at(middle)
         if reached(candidate):
             high, best = middle, candidate
         else:
@@ -169,7 +171,10 @@ class BudgetRepair:
 
 
 async def repair(
-    program: Program, miss: BudgetMiss, options: DryRunOptions, workers: WorkerPool
+    program: Program,
+    miss: BudgetMiss,
+    options: DryRunOptions,
+    workers: WorkerPool,
 ) -> BudgetRepair:
     """Repair the numbers of a scenario that misses its budget.
 
@@ -189,7 +194,7 @@ async def repair(
     async def at(step: int) -> BalanceCandidate:
         move = MAX_MOVE * step / _STEPS
         factor = 1 + move if is_harder else 1 - move
-        return await trials.at(tuple(knob.turned(factor) for knob in trials.knobs))
+        return await trials.get(tuple(knob.with_factor(factor) for knob in trials.numbers))
 
     def reached(trial: BalanceCandidate) -> bool:
         return trial.rate >= target if is_harder else trial.rate <= target

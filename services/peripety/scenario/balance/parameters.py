@@ -44,7 +44,10 @@ _RULES = {"random_events": "event", "actions": "action"}
 
 
 def describe_number_change(
-    spec: dict[str, Any], segments: Sequence[str | int], before: float, after: float
+    spec: dict[str, Any],
+    segments: Sequence[str | int],
+    before: float,
+    after: float,
 ) -> str:
     """Describe a change, such as `event 'a': weight 0.2 → 0.25 (+25 %)`.
 
@@ -102,24 +105,24 @@ class TunableNumber:
         segments: its path in the specification.
         value: its value; not 0.
         kind: its meaning.
-        harder: the direction that makes the scenario harder, from its conditions: 1 for up, -1 for down, 0 if
+        harder_direction: the direction that makes the scenario harder, from its conditions: 1 for up, -1 for down, 0 if
             unknown.
     """
 
     segments: Segments
     value: float
     kind: NumberKind
-    harder: int = 0
+    harder_direction: int = 0
 
-    def turned(self, factor: float) -> float:
+    def with_factor(self, factor: float) -> float:
         """Return the number times a factor, with few digits and within bounds."""
-        return round_toward(self._scaled(factor), toward=self.value)
+        return round_toward(self._clamped_product(factor), toward=self.value)
 
-    def near(self, value: float) -> float:
+    def with_value(self, value: float) -> float:
         """Return a number with few digits near a value, rounded towards the original."""
         return round_toward(value, toward=self.value)
 
-    def rounded(self, value: float, digits: int) -> float:
+    def with_digits(self, value: float, digits: int) -> float:
         """Return the value rounded to a number of digits; unchanged if the result is out of bounds."""
         low, high = self.bounds
         nearest = float(f"{value:.{digits}g}")
@@ -128,10 +131,10 @@ class TunableNumber:
     @property
     def bounds(self) -> tuple[float, float]:
         """Return the minimum and maximum of the number."""
-        low, high = sorted((self._scaled(1 - MAX_MOVE), self._scaled(1 + MAX_MOVE)))
+        low, high = sorted((self._clamped_product(1 - MAX_MOVE), self._clamped_product(1 + MAX_MOVE)))
         return low, high
 
-    def _scaled(self, factor: float) -> float:
+    def _clamped_product(self, factor: float) -> float:
         if self.kind is NumberKind.AMOUNT:
             return self.value * factor
         if self.kind is NumberKind.WEIGHT:
@@ -142,10 +145,12 @@ class TunableNumber:
 
 
 def scale_numbers(
-    spec: Spec, turnable: Iterable[TunableNumber], factor: float
+    spec: Spec,
+    numbers: Iterable[TunableNumber],
+    factor: float,
 ) -> tuple[Spec, tuple[NumberEdit, ...]]:
     """Return a copy of a specification with all given numbers times a factor, and the changes."""
-    return set_numbers(spec, {knob: knob.turned(factor) for knob in turnable})
+    return set_numbers(spec, {knob: knob.with_factor(factor) for knob in numbers})
 
 
 def set_numbers(spec: Spec, values: Mapping[TunableNumber, float]) -> tuple[Spec, tuple[NumberEdit, ...]]:
@@ -186,7 +191,7 @@ def select_for_repair(spec: Spec) -> list[TunableNumber]:
         for index, event in enumerate(spec["random_events"])
         for knob in _harmful_numbers(event, ("random_events", index), hurts)
     ]
-    found += [knob for knob in _decay_numbers(spec, hurts) if knob.harder * knob.value >= 0]
+    found += [knob for knob in _decay_numbers(spec, hurts) if knob.harder_direction * knob.value >= 0]
     return found
 
 
@@ -209,7 +214,7 @@ def select_for_balance(spec: Spec) -> list[TunableNumber]:
                         rule["weight"],
                         NumberKind.WEIGHT,
                         _event_direction(rule, place, hurts),
-                    )
+                    ),
                 )
             amounts = _iter_amounts(rule["effects"], (*place, "effects"))
             found += [
@@ -229,36 +234,44 @@ def _harmful_directions(spec: Spec) -> dict[str, int]:
     endings = [(ending, RISING) for ending in spec["loss_conditions"]]
     endings += [(ending, FALLING) for ending in spec.get("win_conditions", [])]
     return harmful_directions(
-        chain.from_iterable(find_compared_values(ending["when"], sign) for ending, sign in endings)
+        chain.from_iterable(find_compared_values(ending["when"], sign) for ending, sign in endings),
     )
 
 
 def _harmful_numbers(
-    event: dict[str, Any], place: Segments, hurts: dict[str, int]
+    event: dict[str, Any],
+    place: Segments,
+    directions: dict[str, int],
 ) -> Iterator[TunableNumber]:
     effects = list(_iter_amounts(event["effects"], (*place, "effects")))
-    harms = [_effect_direction(effect, hurts) for _, effect in effects]
+    harms = [_effect_direction(effect, directions) for _, effect in effects]
     if not harms or max(harms) > 0 or min(harms) == 0:
         yield TunableNumber((*place, "weight"), event["weight"], NumberKind.WEIGHT, RISING)
     for (segments, effect), harm in zip(effects, harms, strict=True):
         if harm >= 0 and effect["value"]:
-            yield _to_tunable(segments, effect, hurts)
+            yield _to_tunable(segments, effect, directions)
 
 
-def _decay_numbers(spec: Spec, hurts: dict[str, int]) -> Iterator[TunableNumber]:
+def _decay_numbers(spec: Spec, directions: dict[str, int]) -> Iterator[TunableNumber]:
     for path, amount in spec["negativity_budget"].get("decay_per_turn", {}).items():
         segments = ("negativity_budget", "decay_per_turn", path)
         if amount:
-            yield TunableNumber(segments, amount, NumberKind.AMOUNT, -hurts.get(_normalize_path(path), 0))
+            yield TunableNumber(
+                segments,
+                amount,
+                NumberKind.AMOUNT,
+                -directions.get(_normalize_path(path), 0),
+            )
 
 
-def _initial_numbers(spec: Spec, hurts: dict[str, int]) -> Iterator[tuple[str, TunableNumber]]:
+def _initial_numbers(spec: Spec, directions: dict[str, int]) -> Iterator[tuple[str, TunableNumber]]:
     for path, value in list_numbers(spec["state"]).items():
-        yield path, TunableNumber(engine.parse_path(path), value, NumberKind.AMOUNT, hurts.get(path, 0))
+        yield path, TunableNumber(engine.parse_path(path), value, NumberKind.AMOUNT, directions.get(path, 0))
 
 
 def _iter_amounts(
-    effects: list[dict[str, Any]], place: Segments
+    effects: list[dict[str, Any]],
+    place: Segments,
 ) -> Iterator[tuple[Segments, dict[str, Any]]]:
     """Yield the effects that change a number by a constant, including scheduled ones."""
     for index, effect in enumerate(effects):
@@ -268,23 +281,25 @@ def _iter_amounts(
             yield (*place, index), effect
 
 
-def _to_tunable(place: Segments, effect: dict[str, Any], hurts: dict[str, int]) -> TunableNumber:
+def _to_tunable(place: Segments, effect: dict[str, Any], directions: dict[str, int]) -> TunableNumber:
     kind = NumberKind.MULTIPLIER if effect["op"] == "mul" else NumberKind.AMOUNT
-    harder = hurts.get(_effect_path(effect), 0) * (FALLING if effect["op"] == "dec" else RISING)
+    harder = directions.get(_effect_path(effect), 0) * (FALLING if effect["op"] == "dec" else RISING)
     return TunableNumber((*place, "value"), effect["value"], kind, harder)
 
 
-def _event_direction(event: dict[str, Any], place: Segments, hurts: dict[str, int]) -> int:
+def _event_direction(event: dict[str, Any], place: Segments, directions: dict[str, int]) -> int:
     """Return 1 for an event that only harms, -1 for one that only helps, else 0."""
-    harms = {_effect_direction(effect, hurts) for _, effect in _iter_amounts(event["effects"], place)} - {0}
+    harms = {
+        _effect_direction(effect, directions) for _, effect in _iter_amounts(event["effects"], place)
+    } - {0}
     return harms.pop() if len(harms) == 1 else 0
 
 
-def _effect_direction(effect: dict[str, Any], hurts: dict[str, int]) -> int:
+def _effect_direction(effect: dict[str, Any], directions: dict[str, int]) -> int:
     """Return 1 for a harmful effect, -1 for a helpful one, 0 if unknown."""
     value = effect["value"]
     change = value - 1 if effect["op"] == "mul" else -value if effect["op"] == "dec" else value
-    return hurts.get(_effect_path(effect), 0) * (RISING if change > 0 else FALLING)
+    return directions.get(_effect_path(effect), 0) * (RISING if change > 0 else FALLING)
 
 
 def _effect_path(effect: dict[str, Any]) -> str:

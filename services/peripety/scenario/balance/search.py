@@ -33,30 +33,30 @@ class SearchTarget:
     """Goal of a search: a band of fail rates.
 
     Attributes:
-        least: the lower bound.
-        most: the upper bound.
+        min_rate: the lower bound.
+        max_rate: the upper bound.
         is_harder: True if the goal is above the present rate.
     """
 
-    least: float
-    most: float
+    min_rate: float
+    max_rate: float
     is_harder: bool
 
-    def toward(self, rate: float) -> float:
+    def signed_progress(self, rate: float) -> float:
         """Return the signed position of a rate on the way to the goal; only differences are meaningful."""
         return rate if self.is_harder else -rate
 
-    def reached(self, trial: BalanceCandidate) -> bool:
+    def is_reached(self, trial: BalanceCandidate) -> bool:
         """Return True if a candidate is in the goal, or beyond it."""
-        return trial.rate >= self.least if self.is_harder else trial.rate <= self.most
+        return trial.rate >= self.min_rate if self.is_harder else trial.rate <= self.max_rate
 
-    def passed(self, trial: BalanceCandidate) -> bool:
+    def is_exceeded(self, trial: BalanceCandidate) -> bool:
         """Return True if a candidate is beyond the goal."""
-        return self.reached(trial) and not self.hit(trial)
+        return self.is_reached(trial) and not self.is_hit(trial)
 
-    def hit(self, trial: BalanceCandidate) -> bool:
+    def is_hit(self, trial: BalanceCandidate) -> bool:
         """Return True if a candidate is in the goal."""
-        return self.least <= trial.rate <= self.most
+        return self.min_rate <= trial.rate <= self.max_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +81,19 @@ class BalanceSearch:
     """Search for one goal.
 
     Args:
-        trials: the candidates.
-        aim: the goal.
+        candidates: the candidates.
+        target: the goal.
 
     Attributes:
         closest: the candidate closest to the goal; None before the first one.
-        jump: the last discontinuity across the goal; None without one.
+        discontinuity: the last discontinuity across the goal; None without one.
     """
 
-    def __init__(self, trials: CandidateRuns, aim: SearchTarget) -> None:
-        self._trials = trials
-        self._aim = aim
+    def __init__(self, candidates: CandidateRuns, target: SearchTarget) -> None:
+        self._candidates = candidates
+        self._target = target
         self.closest: BalanceCandidate | None = None
-        self.jump: Discontinuity | None = None
+        self.discontinuity: Discontinuity | None = None
 
     async def search(self) -> BalanceCandidate | None:
         """Return a candidate in the goal; None if only `closest` was found.
@@ -101,57 +101,59 @@ class BalanceSearch:
         Raises:
             ResourceExhaustedError: the runs exceed the time limit.
         """
-        start = await self._at(self._trials.start)
-        if self._aim.hit(start):
+        start = await self._get(self._candidates.start_setting)
+        if self._target.is_hit(start):
             return start
         base = start
         for _ in range(_MAX_ROUNDS):
-            leads = await self._leads(base)
-            found = await self._by_one(base, leads) or await self._by_many(base, leads)
-            if found is not None or self.jump is not None or self.closest is base:
+            leads = await self._find_directions(base)
+            found = await self._search_single(base, leads) or await self._search_multiple(base, leads)
+            if found is not None or self.discontinuity is not None or self.closest is base:
                 return found
             # Moves can cancel each other out. The next round starts from the best candidate of this one.
             base = self.closest or base
         return None
 
-    async def _at(self, setting: Setting) -> BalanceCandidate:
-        trial = await self._trials.at(setting)
+    async def _get(self, setting: Setting) -> BalanceCandidate:
+        trial = await self._candidates.get(setting)
         if self.closest is None or self._distance(trial) < self._distance(self.closest):
             self.closest = trial
         return trial
 
-    async def _with(self, base: BalanceCandidate, index: int, value: float) -> BalanceCandidate:
+    async def _move_one(self, base: BalanceCandidate, index: int, value: float) -> BalanceCandidate:
         """Return the candidate with one more number moved."""
-        return await self._at(_replace_value(base.setting, index, value))
+        return await self._get(_replace_value(base.setting, index, value))
 
     def _distance(self, trial: BalanceCandidate) -> float:
-        return max(self._aim.least - trial.rate, trial.rate - self._aim.most, 0.0)
+        return max(self._target.min_rate - trial.rate, trial.rate - self._target.max_rate, 0.0)
 
-    async def tidied(self, trial: BalanceCandidate) -> BalanceCandidate:
+    async def round_digits(self, trial: BalanceCandidate) -> BalanceCandidate:
         """Return a candidate in the goal with as few digits as possible."""
         for digits in range(1, DIGITS):
             setting = tuple(
-                value if value == knob.value else knob.rounded(value, digits)
-                for knob, value in zip(self._trials.knobs, trial.setting, strict=True)
+                value if value == knob.value else knob.with_digits(value, digits)
+                for knob, value in zip(self._candidates.numbers, trial.setting, strict=True)
             )
-            candidate = await self._at(setting)
-            if self._aim.hit(candidate):
+            candidate = await self._get(setting)
+            if self._target.is_hit(candidate):
                 return candidate
         return trial
 
-    async def _leads(self, base: BalanceCandidate) -> list[_Direction]:
+    async def _find_directions(self, base: BalanceCandidate) -> list[_Direction]:
         """Return the promising directions, strongest first; then those that only the conditions suggest."""
         leads = []
-        for index, knob in enumerate(self._trials.knobs):
+        for index, knob in enumerate(self._candidates.numbers):
             found = []
             for bound in knob.bounds:
                 if bound != base.setting[index]:
-                    moved = await self._with(base, index, bound)
-                    found.append(_Direction(index, bound, self._aim.toward(moved.rate - base.rate)))
+                    moved = await self._move_one(base, index, bound)
+                    found.append(
+                        _Direction(index, bound, self._target.signed_progress(moved.rate - base.rate)),
+                    )
             if not found:
                 continue
             worst, best = (choose(found, key=lambda lead: lead.effect) for choose in (min, max))
-            way = knob.harder if self._aim.is_harder else -knob.harder
+            way = knob.harder_direction if self._target.is_harder else -knob.harder_direction
             if best.effect >= _NOTICEABLE:
                 leads.append(best)
             elif worst.effect <= -_NOTICEABLE:
@@ -162,66 +164,86 @@ class BalanceSearch:
                 leads.append(_Direction(index, knob.bounds[way > 0], 0.0))
         return sorted(leads, key=lambda lead: -lead.effect)
 
-    async def _by_one(self, base: BalanceCandidate, leads: Sequence[_Direction]) -> BalanceCandidate | None:
+    async def _search_single(
+        self,
+        base: BalanceCandidate,
+        leads: Sequence[_Direction],
+    ) -> BalanceCandidate | None:
         """Move one number: the smallest single move that reaches the goal."""
         reaching = [
-            lead for lead in leads if self._aim.reached(await self._with(base, lead.index, lead.bound))
+            lead
+            for lead in leads
+            if self._target.is_reached(await self._move_one(base, lead.index, lead.bound))
         ]
-        nearest = sorted(reaching, key=self._share)[:_MAX_SINGLES]
-        tried = [await self._between(base.setting, _move_to_bounds(base.setting, [lead])) for lead in nearest]
+        nearest = sorted(reaching, key=self._estimate_move)[:_MAX_SINGLES]
+        tried = [
+            await self._search_between(base.setting, _move_to_bounds(base.setting, [lead]))
+            for lead in nearest
+        ]
         return min((trial for trial in tried if trial), key=_total_move, default=None)
 
-    def _share(self, lead: _Direction) -> float:
+    def _estimate_move(self, lead: _Direction) -> float:
         """Estimate the necessary move of a number as a share of it, assuming a proportional effect."""
-        knob = self._trials.knobs[lead.index]
+        knob = self._candidates.numbers[lead.index]
         return abs(lead.bound / knob.value - 1) / max(lead.effect, _NOTICEABLE)
 
-    async def _by_many(self, base: BalanceCandidate, leads: Sequence[_Direction]) -> BalanceCandidate | None:
+    async def _search_multiple(
+        self,
+        base: BalanceCandidate,
+        leads: Sequence[_Direction],
+    ) -> BalanceCandidate | None:
         """Move a few numbers together, then work around each discontinuity."""
-        few = await self._fewest(base.setting, leads, self._aim.reached)
-        trial = await self._between(base.setting, _move_to_bounds(base.setting, few)) if few else None
+        few = await self._find_fewest(base.setting, leads, self._target.is_reached)
+        trial = await self._search_between(base.setting, _move_to_bounds(base.setting, few)) if few else None
         for _ in range(_MAX_DISCONTINUITIES):
-            if trial is None and self.jump is not None:
-                leads = [lead for lead in leads if lead.index != self.jump.index]
-                trial = await self._around(self.jump, leads)
+            if trial is None and self.discontinuity is not None:
+                leads = [lead for lead in leads if lead.index != self.discontinuity.index]
+                trial = await self._search_around(self.discontinuity, leads)
         return trial
 
-    async def _fewest(
-        self, base: Setting, leads: Sequence[_Direction], suits: Callable[[BalanceCandidate], bool]
+    async def _find_fewest(
+        self,
+        base: Setting,
+        leads: Sequence[_Direction],
+        predicate: Callable[[BalanceCandidate], bool],
     ) -> Sequence[_Direction] | None:
         """Return the fewest numbers that satisfy a predicate at their bounds; None if not even all do."""
 
         async def first(count: int) -> BalanceCandidate:
-            return await self._at(_move_to_bounds(base, leads[:count]))
+            return await self._get(_move_to_bounds(base, leads[:count]))
 
-        if not leads or not suits(await first(len(leads))):
+        if not leads or not predicate(await first(len(leads))):
             return None
-        count, _ = await find_threshold(first, len(leads), suits)
+        count, _ = await find_threshold(first, len(leads), predicate)
         kept = list(leads[:count])
         for weakest in reversed(leads[: count - 1]):
             fewer = [lead for lead in kept if lead is not weakest]
-            if suits(await self._at(_move_to_bounds(base, fewer))):
+            if predicate(await self._get(_move_to_bounds(base, fewer))):
                 kept = fewer
         return kept
 
-    async def _around(self, jump: Discontinuity, leads: Sequence[_Direction]) -> BalanceCandidate | None:
+    async def _search_around(
+        self,
+        jump: Discontinuity,
+        leads: Sequence[_Direction],
+    ) -> BalanceCandidate | None:
         """Fix the discontinuous number on either side, and move the others."""
         below, above = jump.below.setting, jump.above.setting
-        few = await self._fewest(below, leads, self._aim.reached)
+        few = await self._find_fewest(below, leads, self._target.is_reached)
         if few is not None:
-            return await self._between(below, _move_to_bounds(below, few))
-        back = _replace_value(self._trials.start, jump.index, above[jump.index])
-        if not self._aim.reached(await self._at(back)):
-            return await self._between(back, above)
+            return await self._search_between(below, _move_to_bounds(below, few))
+        back = _replace_value(self._candidates.start_setting, jump.index, above[jump.index])
+        if not self._target.is_reached(await self._get(back)):
+            return await self._search_between(back, above)
         away = [self._opposite(lead) for lead in leads]
-        few = await self._fewest(back, away, lambda trial: not self._aim.passed(trial))
-        return None if few is None else await self._between(_move_to_bounds(back, few), back)
+        few = await self._find_fewest(back, away, lambda trial: not self._target.is_exceeded(trial))
+        return None if few is None else await self._search_between(_move_to_bounds(back, few), back)
 
     def _opposite(self, lead: _Direction) -> _Direction:
-        low, high = self._trials.knobs[lead.index].bounds
+        low, high = self._candidates.numbers[lead.index].bounds
         return _Direction(lead.index, low if lead.bound == high else high, lead.effect)
 
-    async def _between(self, low: Setting, high: Setting) -> BalanceCandidate | None:
+    async def _search_between(self, low: Setting, high: Setting) -> BalanceCandidate | None:
         """Search between a setting below the goal and one in or beyond it; None without a candidate in it.
 
         If the first candidate that reaches the goal is beyond it, the numbers of that step are moved one by
@@ -229,27 +251,27 @@ class BalanceSearch:
         """
 
         async def part(step: int) -> BalanceCandidate:
-            return await self._at(self._mixed(low, high, step / _STEPS))
+            return await self._get(self._interpolate(low, high, step / _STEPS))
 
-        step, trial = await find_threshold(part, _STEPS, self._aim.reached)
-        if self._aim.hit(trial):
+        step, trial = await find_threshold(part, _STEPS, self._target.is_reached)
+        if self._target.is_hit(trial):
             return trial
-        below, above = self._mixed(low, high, (step - 1) / _STEPS), trial.setting
+        below, above = self._interpolate(low, high, (step - 1) / _STEPS), trial.setting
         places = [place for place, (one, other) in enumerate(zip(below, above, strict=True)) if one != other]
 
         async def one_by_one(count: int) -> BalanceCandidate:
-            return await self._at(_take_values(below, above, places[:count]))
+            return await self._get(_take_values(below, above, places[:count]))
 
-        count, trial = await find_threshold(one_by_one, len(places), self._aim.reached)
-        if self._aim.hit(trial):
+        count, trial = await find_threshold(one_by_one, len(places), self._target.is_reached)
+        if self._target.is_hit(trial):
             return trial
-        self.jump = Discontinuity(await one_by_one(count - 1), trial, places[count - 1])
+        self.discontinuity = Discontinuity(await one_by_one(count - 1), trial, places[count - 1])
         return None
 
-    def _mixed(self, low: Setting, high: Setting, share: float) -> Setting:
+    def _interpolate(self, low: Setting, high: Setting, share: float) -> Setting:
         return tuple(
-            knob.near(one + share * (other - one))
-            for knob, one, other in zip(self._trials.knobs, low, high, strict=True)
+            knob.with_value(one + share * (other - one))
+            for knob, one, other in zip(self._candidates.numbers, low, high, strict=True)
         )
 
 

@@ -9,4 +9,4 @@ from peripety.scenario.batch.verdicts import (
     SqliteVerdictCache,
 )
 
-__all__ = ["MAX_FINDINGS", "BatchOptions", "Document", "SqliteVerdictCache", "DocumentVerdict", "validate"]
+__all__ = ["MAX_FINDINGS", "BatchOptions", "Document", "DocumentVerdict", "SqliteVerdictCache", "validate"]

@@ -32,11 +32,11 @@ def validate_parts(client: Client, parts: Sequence[InputSplit], output: JobOutpu
         FailedPreconditionError: `OUTPUT_TAKEN`.
         KilledWorker: several workers died on the same part.
     """
-    numbers = output.begin(parts)
+    numbers = output.prepare(parts)
     futures = client.map(output.write, numbers, [parts[number] for number in numbers], pure=False)
     for _, tally in as_completed(futures, with_results=True):
         yield tally
-    output.end()
+    output.clean_up()
 
 
 def _main() -> int:
@@ -67,11 +67,17 @@ def _parse_arguments() -> argparse.ArgumentParser:
         epilog="Exit code 0: all documents of this run are accepted, 1: some are not, 2: the job failed.",
     )
     parser.add_argument(
-        "sources", metavar="IN", nargs="+", type=Path, help="JSON Lines or Parquet, or a folder"
+        "sources",
+        metavar="IN",
+        nargs="+",
+        type=Path,
+        help="JSON Lines or Parquet, or a folder",
     )
     parser.add_argument("out", metavar="OUT", type=Path, help="a folder that every worker can write to")
     parser.add_argument(
-        "--scheduler", metavar="HOST:PORT", help="address of the scheduler; default: a local cluster"
+        "--scheduler",
+        metavar="HOST:PORT",
+        help="address of the scheduler; default: a local cluster",
     )
     parser.add_argument("--level", choices=["schema", "static", "dry-run", "certificate"], default="static")
     parser.add_argument("--format", dest="form", choices=FORMS, default="parquet", help="of the results")

@@ -56,7 +56,8 @@ RESULTS: Mapping[str, str] = {
 
 
 def validate_partition(
-    table: pa.RecordBatch | pa.Table, options: BatchOptions | None = None
+    table: pa.RecordBatch | pa.Table,
+    options: BatchOptions | None = None,
 ) -> pa.RecordBatch:
     """Validate the specifications of a partition.
 
@@ -104,7 +105,7 @@ def _verdict_to_row(verdict: DocumentVerdict) -> dict[str, Any]:
     findings = [{**asdict(found), "severity": found.severity.value} for found in verdict.findings]
     report, error = verdict.dry_run, verdict.error
     return {
-        "accepted": verdict.accepted,
+        "accepted": verdict.is_accepted,
         "spec_hash": verdict.spec_hash or None,
         "findings": json.dumps(findings, ensure_ascii=False, separators=(",", ":")),
         "total": verdict.total,
@@ -138,14 +139,14 @@ class JobOutput:
     Attributes:
         folder: a folder that all workers can write to.
         options: validation options.
-        form: the output format.
+        output_format: the output format.
     """
 
     folder: str
     options: BatchOptions
-    form: Literal["jsonl", "parquet"] = "parquet"
+    output_format: Literal["jsonl", "parquet"] = "parquet"
 
-    def begin(self, parts: Sequence[InputSplit]) -> list[int]:
+    def prepare(self, parts: Sequence[InputSplit]) -> list[int]:
         """Prepare the folder; return the numbers of the unfinished parts.
 
         Raises:
@@ -153,37 +154,37 @@ class JobOutput:
         """
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        job = self._job(parts)
+        job = self._job_fingerprint(parts)
         if not (folder / _JOB).exists():
             if any(folder.iterdir()):
-                raise self._taken()
-            with self._appearing(_JOB) as file:
+                raise self._output_taken_error()
+            with self._open_atomically(_JOB) as file:
                 file.write(job)
         elif (folder / _JOB).read_bytes() != job:
-            raise self._taken()
-        return [number for number in range(len(parts)) if not (folder / self._name(number)).exists()]
+            raise self._output_taken_error()
+        return [number for number in range(len(parts)) if not (folder / self._file_name(number)).exists()]
 
     def write(self, number: int, part: InputSplit) -> Totals:
         """Validate the documents of a part, and write the results."""
-        with self._appearing(self._name(number)) as file:
+        with self._open_atomically(self._file_name(number)) as file:
             results = pa.Table.from_batches(
-                [validate_partition(table, self.options) for table in part.tables()]
+                [validate_partition(table, self.options) for table in part.iter_tables()],
             )
-            if self.form == "parquet":
+            if self.output_format == "parquet":
                 parquet.write_table(results, file)
             else:
                 file.writelines(_to_json_lines(results))
         return Totals(results.num_rows, compute.sum(results["accepted"], min_count=0).as_py())
 
-    def end(self) -> None:
+    def clean_up(self) -> None:
         """Remove the temporary files of dead workers."""
         for left in Path(self.folder).glob(".*.tmp"):
             left.unlink(missing_ok=True)
 
-    def _name(self, number: int) -> str:
-        return f"part-{number:06d}.{self.form}"
+    def _file_name(self, number: int) -> str:
+        return f"part-{number:06d}.{self.output_format}"
 
-    def _job(self, parts: Sequence[InputSplit]) -> bytes:
+    def _job_fingerprint(self, parts: Sequence[InputSplit]) -> bytes:
         """Return the fingerprint of a job: everything that determines its results."""
         sources = {part.source: Path(part.source).stat() for part in parts}
         cut = {
@@ -192,10 +193,15 @@ class JobOutput:
         }
         digest = hashlib.sha256(json.dumps(cut, sort_keys=True).encode()).hexdigest()
         return json.dumps(
-            {"asked": hash_options(self.options), "form": self.form, "parts": len(parts), "cut": digest}
+            {
+                "asked": hash_options(self.options),
+                "form": self.output_format,
+                "parts": len(parts),
+                "cut": digest,
+            },
         ).encode()
 
-    def _taken(self) -> FailedPreconditionError:
+    def _output_taken_error(self) -> FailedPreconditionError:
         return FailedPreconditionError(
             f"{self.folder} has other content than results of this job: use a new folder, or resume with the"
             " same files and options",
@@ -203,7 +209,7 @@ class JobOutput:
         )
 
     @contextmanager
-    def _appearing(self, name: str) -> Iterator[IO[bytes]]:
+    def _open_atomically(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file that appears under its name only when it is complete and on disk."""
         # Processes on different machines may have the same number.
         begun = Path(self.folder) / f".{name}.{os.getpid()}.{uuid4().hex}.tmp"
@@ -248,7 +254,7 @@ class LineRange:
     first: int
     count: int
 
-    def tables(self) -> Iterator[pa.RecordBatch]:
+    def iter_tables(self) -> Iterator[pa.RecordBatch]:
         """Yield the specifications, with the columns `id` and `spec`."""
         with Path(self.source).open("rb") as file:
             file.seek(self.offset)
@@ -273,7 +279,7 @@ class RowGroup:
     source: str
     number: int
 
-    def tables(self) -> Iterator[pa.RecordBatch]:
+    def iter_tables(self) -> Iterator[pa.RecordBatch]:
         """Yield the specifications in batches."""
         with parquet.ParquetFile(self.source) as file:
             yield from file.iter_batches(DOCUMENTS, row_groups=[self.number], columns=[ID, SPEC])

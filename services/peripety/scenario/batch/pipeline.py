@@ -35,7 +35,8 @@ _MAX_BYTES = 8 * 1024 * 1024
 
 
 def group_documents(
-    documents: Iterable[Document[T]], is_wanted: Callable[[], bool] = lambda: False
+    documents: Iterable[Document[T]],
+    is_wanted: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[list[Document[tuple[T, int]]], int]]:
     """Group documents into chunks for joint validation.
 
@@ -92,7 +93,7 @@ def validate(
     options: BatchOptions,
     *,
     threads: int | None = None,
-    memory: VerdictCache | None = None,
+    cache: VerdictCache | None = None,
 ) -> Generator[tuple[T, DocumentVerdict], None, None]:
     """Validate documents, as many at a time as threads and memory allow.
 
@@ -104,7 +105,7 @@ def validate(
         documents: each with a name chosen by the caller; read on a separate thread.
         options: validation options.
         threads: the number of threads; twice the number of cores by default.
-        memory: verdict cache, which is left open; one for this batch alone by default.
+        cache: verdict cache, which is left open; one for this batch alone by default.
 
     Yields:
         The name of a document, and its verdict.
@@ -113,21 +114,21 @@ def validate(
         Exception: any error of `documents`, after the verdicts of the earlier ones.
     """
     with ExitStack() as stack:
-        if memory is None:
-            memory = create_cache(options)
-            stack.callback(memory.close)
+        if cache is None:
+            cache = create_cache(options)
+            stack.callback(cache.close)
         pool = stack.enter_context(FairThreadPool(threads))
         finished: SimpleQueue[list[tuple[tuple[T, int], DocumentVerdict]]] = SimpleQueue()
-        judging: BatchValidator[tuple[T, int]] = BatchValidator(options, pool, memory, finished.put)
+        judging: BatchValidator[tuple[T, int]] = BatchValidator(options, pool, cache, finished.put)
         stack.callback(judging.cancel)
         intake = _ReaderThread(documents, judging, pool, at_end=lambda: finished.put([]))
         stack.callback(intake.stop)
         intake.start()
         given = 0
-        while not (intake.has_ended and given == intake.taken):
+        while not (intake.has_ended and given == intake.document_count):
             verdicts = finished.get()
             given += len(verdicts)
-            intake.make_room(len(verdicts), sum(size for (_, size), _ in verdicts))
+            intake.release(len(verdicts), sum(size for (_, size), _ in verdicts))
             for (name, _), verdict in verdicts:
                 yield name, verdict
         if intake.error is not None:
@@ -145,15 +146,15 @@ class _ReaderThread(Generic[T]):
     def __init__(
         self,
         documents: Iterable[Document[T]],
-        judging: BatchValidator[tuple[T, int]],
+        validator: BatchValidator[tuple[T, int]],
         threads: FairThreadPool,
         at_end: Callable[[], None],
     ) -> None:
-        self.taken = 0
+        self.document_count = 0
         self.has_ended = False
         self.error: Exception | None = None
         self._documents = documents
-        self._judging = judging
+        self._validator = validator
         self._threads = threads
         self._at_end = at_end
         self._window = PendingWindow()
@@ -170,7 +171,7 @@ class _ReaderThread(Generic[T]):
             self._is_stopped = True
             self._changed.notify()
 
-    def make_room(self, documents: int, size: int) -> None:
+    def release(self, documents: int, size: int) -> None:
         """Release the window capacity of finished documents."""
         with self._changed:
             self._window.leave(documents, size)
@@ -180,26 +181,28 @@ class _ReaderThread(Generic[T]):
         try:
             # Submit early if a thread is idle.
             for chunk, size in group_documents(self._documents, lambda: self._threads.is_idle):
-                if not self._enter(len(chunk), size):
+                if not self._acquire(len(chunk), size):
                     return
-                self._judging.submit(chunk)
+                self._validator.submit(chunk)
         except Exception as error:  # noqa: BLE001 - raised where the verdicts are taken
             self.error = error
         finally:
             self.has_ended = True
             self._at_end()
 
-    def _enter(self, documents: int, size: int) -> bool:
+    def _acquire(self, documents: int, size: int) -> bool:
         """Wait for capacity; return False after a stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._window.has_room or self._is_stopped)
             self._window.enter(documents, size)
-            self.taken += documents
+            self.document_count += documents
             return not self._is_stopped
 
 
 async def validate_stream(
-    documents: AsyncIterator[Sequence[Document[T]]], options: BatchOptions, threads: FairThreadPool
+    documents: AsyncIterator[Sequence[Document[T]]],
+    options: BatchOptions,
+    threads: FairThreadPool,
 ) -> AsyncIterator[list[tuple[T, DocumentVerdict]]]:
     """Validate documents like `validate`, on a shared thread pool.
 
@@ -218,17 +221,17 @@ async def validate_stream(
     outbox: _VerdictQueue[tuple[T, int]] = _VerdictQueue()
     judging: BatchValidator[tuple[T, int]] = BatchValidator(options, threads, memory, outbox.put)
     intake = _ReaderTask(documents, judging)
-    reading = asyncio.ensure_future(intake.read())
+    reading = asyncio.ensure_future(intake.read_variable())
     reading.add_done_callback(lambda _: outbox.wake())
     given = 0
     try:
-        while not (reading.done() and given == intake.taken):
+        while not (reading.done() and given == intake.document_count):
             verdicts = await outbox.take()
             if reading.done():
                 reading.result()
             if verdicts:
                 given += len(verdicts)
-                intake.make_room(len(verdicts), sum(size for (_, size), _ in verdicts))
+                intake.release(len(verdicts), sum(size for (_, size), _ in verdicts))
                 yield [(name, verdict) for (name, _), verdict in verdicts]
         # The reader may have failed while the last verdicts were delivered.
         reading.result()
@@ -267,15 +270,17 @@ class _ReaderTask(Generic[T]):
     """Reader task that submits documents within the limits of a window, and counts them."""
 
     def __init__(
-        self, documents: AsyncIterator[Sequence[Document[T]]], judging: BatchValidator[tuple[T, int]]
+        self,
+        documents: AsyncIterator[Sequence[Document[T]]],
+        validator: BatchValidator[tuple[T, int]],
     ) -> None:
-        self.taken = 0
+        self.document_count = 0
         self._documents = documents
-        self._judging = judging
+        self._validator = validator
         self._window = PendingWindow()
         self._changed = asyncio.Event()
 
-    async def read(self) -> None:
+    async def read_variable(self) -> None:
         """Read all documents."""
         async with closing(self._documents):
             async for some in self._documents:
@@ -284,10 +289,10 @@ class _ReaderTask(Generic[T]):
                         self._changed.clear()
                         await self._changed.wait()
                     self._window.enter(len(chunk), size)
-                    self.taken += len(chunk)
-                    self._judging.submit(chunk)
+                    self.document_count += len(chunk)
+                    self._validator.submit(chunk)
 
-    def make_room(self, documents: int, size: int) -> None:
+    def release(self, documents: int, size: int) -> None:
         """Release the window capacity of finished documents."""
         self._window.leave(documents, size)
         self._changed.set()

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 
 async def evaluate_compiled(
-    checked: ValidationResult, options: BatchOptions, worker: Executor
+    checked: ValidationResult,
+    options: BatchOptions,
+    worker: Executor,
 ) -> DocumentVerdict:
     """Evaluate a compiled document, from `Level.DRY_RUN` on.
 
@@ -78,7 +80,7 @@ class TimeSlice:
         self._end = time.perf_counter() + _SLICE_SECONDS
 
     @property
-    def is_over(self) -> bool:
+    def is_used_up(self) -> bool:
         """Return True if the time slice is used up."""
         return time.perf_counter() > self._end
 
@@ -95,28 +97,28 @@ class FairThreadPool:
         self._number = number or 2 * (os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._number, thread_name_prefix="batch")
         self._lock = threading.Lock()
-        self._under_way = 0
+        self._pending = 0
 
     @property
     def is_idle(self) -> bool:
         """Return True if a thread is idle."""
-        return self._under_way < self._number
+        return self._pending < self._number
 
-    def do(self, work: Callable[[], None]) -> None:
+    def submit(self, work: Callable[[], None]) -> None:
         """Queue a function; run it immediately if the pool is closed."""
         with self._lock:
-            self._under_way += 1
+            self._pending += 1
         try:
-            self._pool.submit(self._done, work)
+            self._pool.submit(self._run_work, work)
         except RuntimeError:
-            self._done(work)
+            self._run_work(work)
 
-    def _done(self, work: Callable[[], None]) -> None:
+    def _run_work(self, work: Callable[[], None]) -> None:
         try:
             work()
         finally:
             with self._lock:
-                self._under_way -= 1
+                self._pending -= 1
 
     def close(self) -> None:
         """Accept no more work; the threads end after the queued work."""
@@ -126,7 +128,10 @@ class FairThreadPool:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -218,7 +223,7 @@ class BatchValidator(Generic[T]):
     Args:
         options: validation options.
         threads: thread pool.
-        memory: verdict cache; looked up first, and filled with new verdicts.
+        cache: verdict cache; looked up first, and filled with new verdicts.
         deliver: callback for verdicts in batches; called on any thread.
     """
 
@@ -226,16 +231,16 @@ class BatchValidator(Generic[T]):
         self,
         options: BatchOptions,
         threads: FairThreadPool,
-        memory: VerdictCache,
+        cache: VerdictCache,
         deliver: Callable[[list[tuple[T, DocumentVerdict]]], None],
     ) -> None:
         self._options = options
         self._threads = threads
-        self._memory = memory
+        self._cache = cache
         self._deliver = deliver
         self._lock = threading.Lock()
         self._waiting: dict[bytes, list[T]] = {}
-        self._games: deque[tuple[bytes, SteppableTask[DocumentVerdict]]] = deque()
+        self._simulations: deque[tuple[bytes, SteppableTask[DocumentVerdict]]] = deque()
         self._is_cancelled = False
 
     def submit(self, documents: Sequence[Document[T]]) -> None:
@@ -243,7 +248,7 @@ class BatchValidator(Generic[T]):
 
         They are validated together, so the first verdict waits for all of them. A few dozen are enough.
         """
-        self._threads.do(lambda: self._check(documents))
+        self._threads.submit(lambda: self._check(documents))
 
     def cancel(self) -> None:
         """Start no more work. Verdicts of running work may still be delivered."""
@@ -254,8 +259,8 @@ class BatchValidator(Generic[T]):
         if self._is_cancelled:
             return
         try:
-            verdicts, playable = self._static(documents)
-            claimed = self._claimed(playable)
+            verdicts, playable = self._validate_statically(documents)
+            claimed = self._claim(playable)
         except BaseException as error:  # noqa: BLE001 - nobody waits for this thread, but somebody for verdicts
             if self._is_cancelled:
                 return
@@ -263,11 +268,12 @@ class BatchValidator(Generic[T]):
         if verdicts:
             self._deliver(verdicts)
         if claimed:
-            self._begin(claimed)
-            self._play()
+            self._enqueue(claimed)
+            self._run_slice()
 
-    def _static(
-        self, documents: Sequence[Document[T]]
+    def _validate_statically(
+        self,
+        documents: Sequence[Document[T]],
     ) -> tuple[list[tuple[T, DocumentVerdict]], list[tuple[list[T], ValidationResult]]]:
         """Return the verdicts of static validation, and the documents to simulate."""
         names: defaultdict[bytes, list[T]] = defaultdict(list)
@@ -280,30 +286,32 @@ class BatchValidator(Generic[T]):
             digest = hashlib.sha256(content).digest()
             names[digest].append(name)
             contents[digest] = content
-        verdicts = self._memory.find(list(contents))
+        verdicts = self._cache.get_many(list(contents))
         fresh = [digest for digest in contents if digest not in verdicts]
         reached, playable = {}, []
         for digest, found in zip(
-            fresh, _validate_together([contents[digest] for digest in fresh]), strict=True
+            fresh,
+            _validate_together([contents[digest] for digest in fresh]),
+            strict=True,
         ):
             if isinstance(found, DocumentVerdict):
                 verdicts[digest] = found
             elif found.program is None or self._options.level <= ValidationLevel.STATIC:
-                reached[digest] = self._verdict(contents[digest], found)
+                reached[digest] = self._static_verdict(contents[digest], found)
             else:
                 playable.append((names[digest], found))
-        self._memory.keep(reached.items())
+        self._cache.put_many(reached.items())
         verdicts |= reached
         told += [(name, verdict) for digest, verdict in verdicts.items() for name in names[digest]]
         return told, playable
 
-    def _verdict(self, content: bytes, found: ValidationResult) -> DocumentVerdict:
+    def _static_verdict(self, content: bytes, found: ValidationResult) -> DocumentVerdict:
         findings: Sequence[Finding] = found.findings
         if findings and self._options.level is ValidationLevel.SCHEMA:
             findings = validate_document(content, ValidationLevel.SCHEMA)
         return build_verdict(found.spec_hash, findings)
 
-    def _claimed(self, playable: Iterable[tuple[list[T], ValidationResult]]) -> dict[bytes, ValidationResult]:
+    def _claim(self, playable: Iterable[tuple[list[T], ValidationResult]]) -> dict[bytes, ValidationResult]:
         """Return the documents without a running simulation, by content hash; the others join one."""
         claimed = {}
         with self._lock:
@@ -316,63 +324,69 @@ class BatchValidator(Generic[T]):
                     claimed[key] = checked
         return claimed
 
-    def _begin(self, claimed: dict[bytes, ValidationResult]) -> None:
+    def _enqueue(self, claimed: dict[bytes, ValidationResult]) -> None:
         """Queue simulations. A cached verdict at this point was finished before the claim."""
         try:
-            known = self._memory.find(list(claimed))
+            known = self._cache.get_many(list(claimed))
         except Exception as error:  # noqa: BLE001 - they are waited for all the same
             known = dict.fromkeys(claimed, _error_verdict(error))
-        self._tell(known.items())
+        self._deliver_to_all(known.items())
         for key, checked in claimed.items():
             if key not in known:
-                worker = InlineExecutor(self._options.allowance)
-                self._games.append((key, SteppableTask(evaluate_compiled(checked, self._options, worker))))
+                worker = InlineExecutor(self._options.time_limit)
+                self._simulations.append(
+                    (key, SteppableTask(evaluate_compiled(checked, self._options, worker))),
+                )
 
-    def _play(self) -> None:
+    def _run_slice(self) -> None:
         """Run queued simulations for one time slice; unfinished ones return to the end of the queue."""
-        if len(self._games) > 1 and self._threads.is_idle:
-            self._threads.do(self._play)
+        if len(self._simulations) > 1 and self._threads.is_idle:
+            self._threads.submit(self._run_slice)
         turn = TimeSlice()
         ended = []
-        while not (turn.is_over or self._is_cancelled):
+        while not (turn.is_used_up or self._is_cancelled):
             try:
-                key, game = self._games.popleft()
+                key, game = self._simulations.popleft()
             except IndexError:
                 break
-            verdict = self._play_on(game, turn)
+            verdict = self._continue_simulation(game, turn)
             if verdict is None:
-                self._games.append((key, game))
+                self._simulations.append((key, game))
             else:
                 ended.append((key, verdict))
         if self._is_cancelled:
-            while self._games:
-                self._games.popleft()[1].cancel()
+            while self._simulations:
+                self._simulations.popleft()[1].cancel()
             return
-        self._finish(ended)
-        if self._games:
-            self._threads.do(self._play)
+        self._store_and_deliver(ended)
+        if self._simulations:
+            self._threads.submit(self._run_slice)
 
-    def _play_on(self, game: SteppableTask[DocumentVerdict], turn: TimeSlice) -> DocumentVerdict | None:
+    def _continue_simulation(
+        self,
+        simulation: SteppableTask[DocumentVerdict],
+        time_slice: TimeSlice,
+    ) -> DocumentVerdict | None:
         """Continue a simulation; return its verdict, or None if the time slice ends first."""
         try:
-            while not game.step():
-                if turn.is_over or self._is_cancelled:
+            while not simulation.step():
+                if time_slice.is_used_up or self._is_cancelled:
                     return None
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is of one document alone
             return _error_verdict(error)
-        return game.result
+        return simulation.result
 
-    def _finish(self, ended: list[tuple[bytes, DocumentVerdict]]) -> None:
+    def _store_and_deliver(self, ended: list[tuple[bytes, DocumentVerdict]]) -> None:
         """Store verdicts before delivery, so that a delivered verdict is never computed again."""
         try:
-            self._memory.keep([(key, verdict) for key, verdict in ended if verdict.error is None])
+            self._cache.put_many([(key, verdict) for key, verdict in ended if verdict.error is None])
         except Exception as error:  # noqa: BLE001 - they are waited for all the same
             if self._is_cancelled:
                 return
             ended = [(key, _error_verdict(error)) for key, _ in ended]
-        self._tell(ended)
+        self._deliver_to_all(ended)
 
-    def _tell(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
+    def _deliver_to_all(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
         """Deliver verdicts to all documents with the same content."""
         with self._lock:
             told = [(name, verdict) for key, verdict in verdicts for name in self._waiting.pop(key)]

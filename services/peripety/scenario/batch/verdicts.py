@@ -57,7 +57,7 @@ class BatchOptions:
     seconds: float | None = None
 
     @property
-    def allowance(self) -> float:
+    def time_limit(self) -> float:
         """Return the time limit of one document, in seconds."""
         usual = _CERTIFICATE_SECONDS if self.level is ValidationLevel.CERTIFICATE else _DRY_RUN_SECONDS
         return usual if self.seconds is None else self.seconds
@@ -84,7 +84,7 @@ class DocumentVerdict:
     error: PeripetyError | None = None
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Return True if the document passes the requested level."""
         return self.error is None and not filter_errors(self.findings)
 
@@ -134,7 +134,7 @@ def decode_verdict(record: bytes) -> DocumentVerdict:
         Finding(code, path, message, Severity(severity))
         for code, path, message, severity in read.get("findings", ())
     )
-    dry_run = DryRunReport.of(read["dry_run"]) if "dry_run" in read else None
+    dry_run = DryRunReport.from_json(read["dry_run"]) if "dry_run" in read else None
     certificate = read["certificate"].encode() if "certificate" in read else None
     return DocumentVerdict(findings, read["total"], read["hash"], dry_run, certificate)
 
@@ -157,11 +157,11 @@ _INSERT = "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)"
 class VerdictCache(Protocol):
     """Verdict cache by content hash. All methods are thread-safe."""
 
-    def find(self, names: Sequence[bytes]) -> dict[bytes, DocumentVerdict]:
+    def get_many(self, names: Sequence[bytes]) -> dict[bytes, DocumentVerdict]:
         """Return the cached verdicts, by content hash."""
         ...
 
-    def keep(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
+    def put_many(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
         """Store verdicts."""
         ...
 
@@ -182,7 +182,7 @@ class RecentVerdictCache:
         self._verdicts: OrderedDict[bytes, DocumentVerdict] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, names: Sequence[bytes]) -> dict[bytes, DocumentVerdict]:
+    def get_many(self, names: Sequence[bytes]) -> dict[bytes, DocumentVerdict]:
         """Return the cached verdicts, by content hash."""
         with self._lock:
             known = {name: self._verdicts[name] for name in names if name in self._verdicts}
@@ -190,7 +190,7 @@ class RecentVerdictCache:
                 self._verdicts.move_to_end(name)
             return known
 
-    def keep(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
+    def put_many(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
         """Store verdicts that have findings."""
         with self._lock:
             self._verdicts.update((name, verdict) for name, verdict in verdicts if verdict.findings)
@@ -214,26 +214,26 @@ class SqliteVerdictCache:
     """
 
     def __init__(self, options: BatchOptions, path: Path | None = None) -> None:
-        self._asked = bytes.fromhex(hash_options(options))
+        self._options_hash = bytes.fromhex(hash_options(options))
         self._lock = threading.Lock()
         try:
             self._database = _open_database(path)
         except sqlite3.Error as error:
             raise _unusable_error(path, str(error)) from None
 
-    def find(self, names: Sequence[bytes]) -> dict[bytes, DocumentVerdict]:
+    def get_many(self, names: Sequence[bytes]) -> dict[bytes, DocumentVerdict]:
         """Return the cached verdicts, by content hash."""
         marks = ",".join("?" * len(names))
         with self._lock:
             rows = self._database.execute(
                 f"SELECT name, record FROM verdicts WHERE asked = ? AND name IN ({marks})",  # noqa: S608 - only marks
-                (self._asked, *names),
+                (self._options_hash, *names),
             ).fetchall()
         return {name: decode_verdict(record) for name, record in rows}
 
-    def keep(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
+    def put_many(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
         """Store verdicts."""
-        rows = [(self._asked, name, encode_verdict(verdict)) for name, verdict in verdicts]
+        rows = [(self._options_hash, name, encode_verdict(verdict)) for name, verdict in verdicts]
         with self._lock, self._database:
             self._database.executemany(_INSERT, rows)
 

@@ -100,7 +100,10 @@ _EFFORT = {"planner": 5}
 
 
 async def certify(
-    program: Program, options: CertificateOptions, workers: Executor, most_seconds: float = MAX_SECONDS
+    program: Program,
+    options: CertificateOptions,
+    workers: Executor,
+    most_seconds: float = MAX_SECONDS,
 ) -> AsyncIterator[Progress | PersonaReport | Certificate]:
     """Measure the fairness of a scenario.
 
@@ -120,7 +123,7 @@ async def certify(
         ResourceExhaustedError: the runs of a persona exceed the time limit.
     """
     yield Progress(ProgressStage.CERTIFYING, "proving without simulation", 0.0)
-    proofs = await workers.run(program.proofs, options.horizon)
+    proofs = await workers.run(program.prove, options.horizon)
     yield Progress(ProgressStage.CERTIFYING, "testing the band", _PROOFS_SHARE / 2)
     gate = await evaluate_to_verdict(program, _gate_options(options), workers, most_seconds)
     options = _fill_defaults(options, gate)
@@ -164,7 +167,10 @@ async def build_certificate(program: Program, options: CertificateOptions, worke
 def _gate_options(options: CertificateOptions) -> DryRunOptions:
     usual = DryRunOptions()
     return replace(
-        usual, seed=options.seed, max_runs=min(usual.max_runs, options.max_runs), horizon=options.horizon
+        usual,
+        seed=options.seed,
+        max_runs=min(usual.max_runs, options.max_runs),
+        horizon=options.horizon,
     )
 
 
@@ -203,12 +209,15 @@ async def _planner_gap(
     if planner is None:
         return None
     how = DryRunOptions(seed=options.seed, horizon=options.horizon)
-    chance = await SimulationRunner(program, how, workers, most_seconds).play(0, planner.runs)
+    chance = await SimulationRunner(program, how, workers, most_seconds).run(0, planner.runs)
     return round_figure(chance.fail_rate - planner.fail_rate)
 
 
 def _build_certificate(
-    program: Program, options: CertificateOptions, evidence: CertificateInputs, planner_gap: float | None
+    program: Program,
+    options: CertificateOptions,
+    evidence: CertificateInputs,
+    planner_gap: float | None,
 ) -> Certificate:
     found = find_issues(evidence)
     budget = program.spec["negativity_budget"]
@@ -246,7 +255,10 @@ class CertificateComparison:
 
 
 async def verify_certificate(
-    document: bytes, spec: bytes, workers: Executor, most_seconds: float = MAX_SECONDS
+    document: bytes,
+    spec: bytes,
+    workers: Executor,
+    most_seconds: float = MAX_SECONDS,
 ) -> AsyncIterator[Progress | CertificateComparison]:
     """Recompute a certificate under its own options, and compare.
 
@@ -276,7 +288,7 @@ async def verify_certificate(
                 yield event
             elif isinstance(event, Certificate):
                 yield CertificateComparison(
-                    tuple(_difference_findings(to_json_fields(given), to_json_fields(event)))
+                    tuple(_difference_findings(to_json_fields(given), to_json_fields(event))),
                 )
 
 
@@ -339,7 +351,7 @@ class Certifier:
             options: certificate options.
 
         Yields:
-            Progress, the report of each persona, and the certificate or `NotCertifiable` as the last event.
+            Progress, the report of each persona, and the certificate or `CertificationRefused` as the last event.
 
         Raises:
             InvalidArgumentError: the document is empty or too large, or an option is out of range.
@@ -358,7 +370,9 @@ class Certifier:
                 yield event
 
     async def certify_stored(
-        self, scenario_id: str, options: CertificateOptions
+        self,
+        scenario_id: str,
+        options: CertificateOptions,
     ) -> AsyncIterator[CertifyEvent]:
         """Certify the latest version of a stored scenario, and store the certificate with it; see `certify`.
 
@@ -368,15 +382,15 @@ class Certifier:
             NotFoundError: the scenario does not exist, or was deleted meanwhile.
         """
         validate_certificate_options(options)
-        scenario = await self._registry.compiled(scenario_id)
-        program = await self._programs.of(scenario.spec_hash, scenario.document)
+        scenario = await self._registry.get_scenario(scenario_id)
+        program = await self._programs.load(scenario.spec_hash, scenario.document)
         async with closing(certify(program, options, self._workers)) as events:
             async for event in events:
                 if isinstance(event, Certificate):
-                    await self._registry.certify(scenario_id, event)
+                    await self._registry.add_certificate(scenario_id, event)
                 yield event
 
-    async def check(self, document: bytes, spec: bytes) -> AsyncIterator[Progress | CertificateComparison]:
+    async def verify(self, document: bytes, spec: bytes) -> AsyncIterator[Progress | CertificateComparison]:
         """Recompute a certificate and compare.
 
         Raises:

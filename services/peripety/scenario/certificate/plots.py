@@ -11,13 +11,13 @@ from collections import Counter
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element
 
 from peripety.engine import PERSONAS
 from peripety.scenario.rendering.markup import build_element, format_length, format_percent, frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from xml.etree.ElementTree import Element
 
     from peripety.scenario.certificate.types import Band, Certificate, PersonaReport
 
@@ -51,12 +51,22 @@ def draw_share_grid(places: PlotScale, across: tuple[float, float], *, vertical:
         at, label = format_length(places(fifth / 5)), f"{20 * fifth} %"
         if vertical:
             yield build_element(
-                "line", class_="grid", x1=at, x2=at, y1=format_length(start), y2=format_length(end)
+                "line",
+                class_="grid",
+                x1=at,
+                x2=at,
+                y1=format_length(start),
+                y2=format_length(end),
             )
             yield build_element("text", label, class_="middle", x=at, y=format_length(end + 18))
         else:
             yield build_element(
-                "line", class_="grid", x1=format_length(start), x2=format_length(end), y1=at, y2=at
+                "line",
+                class_="grid",
+                x1=format_length(start),
+                x2=format_length(end),
+                y1=at,
+                y2=at,
             )
             yield build_element(
                 "text",
@@ -93,13 +103,13 @@ def draw_legend(entries: Sequence[tuple[str, str]], *, lines: bool) -> tuple[lis
             corner = {"x": format_length(x), "y": format_length(y - 6), "width": "24", "height": "12"}
             drawn.append(build_element("rect", class_=style_class, **corner))
         drawn.append(
-            build_element("text", _shorten_label(label), x=format_length(x + 30), y=format_length(y + 4))
+            build_element("text", _shorten_label(label), x=format_length(x + 30), y=format_length(y + 4)),
         )
     return drawn, 12 + _LEGEND_ROW * -(-len(entries) // _LEGEND_COLUMNS)
 
 
 def load_style(name: str) -> str:
-    """Return the style sheet of drawings (`plots`) or of pages (`page`)."""
+    """Return the style sheet of drawings (`draw_plots`) or of pages (`page`)."""
     return resources.files("peripety.scenario.rendering").joinpath(f"{name}.css").read_text("utf-8")
 
 
@@ -242,13 +252,22 @@ def _draw_whisker(report: PersonaReport, x: PlotScale, y: float) -> Iterator[Ele
     yield build_element("line", class_=f"line s{own}", **ends)
     told = build_element("title", f"{report.persona}: {_describe_rates([report])}")
     yield build_element(
-        "circle", told, class_=f"f{own}", cx=format_length(x(rate.value)), cy=format_length(y), r="5"
+        "circle",
+        told,
+        class_=f"f{own}",
+        cx=format_length(x(rate.value)),
+        cy=format_length(y),
+        r="5",
     )
 
 
 def _draw_row_name(report: PersonaReport, y: float) -> Element:
     return build_element(
-        "text", report.persona, class_="end", x=format_length(LEFT - 8), y=format_length(y + 4)
+        "text",
+        report.persona,
+        class_="end",
+        x=format_length(LEFT - 8),
+        y=format_length(y + 4),
     )
 
 
@@ -273,10 +292,18 @@ def _draw_turns_axis(x: PlotScale, horizon: int, bottom: float) -> Iterator[Elem
     )
     for turn in sorted({0, horizon, *(round(horizon * part / 5) for part in range(1, 5))}):
         yield build_element(
-            "text", str(turn), class_="middle", x=format_length(x(turn)), y=format_length(bottom + 18)
+            "text",
+            str(turn),
+            class_="middle",
+            x=format_length(x(turn)),
+            y=format_length(bottom + 18),
         )
     yield build_element(
-        "text", "turn", class_="middle", x=format_length((x.start + x.end) / 2), y=format_length(bottom + 36)
+        "text",
+        "turn",
+        class_="middle",
+        x=format_length((x.start + x.end) / 2),
+        y=format_length(bottom + 36),
     )
 
 
@@ -306,7 +333,10 @@ def _describe_causes(report: PersonaReport, causes: Sequence[str]) -> str:
 
 
 def _draw_stacked(
-    report: PersonaReport, causes: Sequence[str], x: PlotScale, top: float
+    report: PersonaReport,
+    causes: Sequence[str],
+    x: PlotScale,
+    top: float,
 ) -> Iterator[Element]:
     yield _draw_row_name(report, top + _ROW / 2)
     before = 0
@@ -332,7 +362,11 @@ def _bin_losses(report: PersonaReport, width: int) -> dict[int, float]:
 
 
 def _draw_histogram(
-    report: PersonaReport, width: int, x: PlotScale, top: float, bottom: float
+    report: PersonaReport,
+    width: int,
+    x: PlotScale,
+    top: float,
+    bottom: float,
 ) -> Iterator[Element]:
     """Yield the bars of one persona; the highest one fills the height and is labelled with its share."""
     shares = _bin_losses(report, width)
@@ -358,7 +392,8 @@ def _draw_histogram(
     for turn, share in shares.items():
         end = min(turn + width, x.last)
         told = build_element(
-            "title", f"{report.persona}, turns {turn + 1} to {end:.0f}: {format_percent(share)}"
+            "title",
+            f"{report.persona}, turns {turn + 1} to {end:.0f}: {format_percent(share)}",
         )
         box = {
             "x": format_length(x(turn) + 1),
@@ -366,7 +401,11 @@ def _draw_histogram(
             "height": format_length(bottom - y(share)),
         }
         yield build_element(
-            "rect", told, class_=f"f{_color_index(report)}", width=format_length(x(end) - x(turn) - 1), **box
+            "rect",
+            told,
+            class_=f"f{_color_index(report)}",
+            width=format_length(x(end) - x(turn) - 1),
+            **box,
         )
 
 

@@ -10,7 +10,6 @@ HTML page of a certificate: its verdict, its plots with their figures, and the c
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import Element
 
 from peripety.scenario.certificate.plots import draw_plots, load_style
 from peripety.scenario.certificate.types import certificate_hash, encode
@@ -18,6 +17,7 @@ from peripety.scenario.rendering.markup import build_element, build_table, forma
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from xml.etree.ElementTree import Element
 
     from peripety.scenario.certificate.types import Certificate, PersonaReport, Rate
 
@@ -33,7 +33,9 @@ def build_tables(certificate: Certificate) -> dict[str, Element]:
             map(_outcome_row, reports),
         ),
         "survival": build_table(
-            "Runs not lost after each turn", ("turn", *names), _survival_rows(certificate)
+            "Runs not lost after each turn",
+            ("turn", *names),
+            _survival_rows(certificate),
         ),
         "loss-causes": _count_table("Runs that each condition ended", "condition", reports, _ending_rows),
         "loss-turns": build_table("Runs lost in each turn", ("turn", *names), _loss_rows(reports)),
@@ -129,7 +131,7 @@ def render_page(certificate: Certificate, spec: Mapping[str, Any]) -> bytes:
             ),
             build_element("body", build_element("main", *_render_sections(certificate, name))),
             lang="en",
-        )
+        ),
     )
 
 
@@ -198,7 +200,9 @@ def _render_proofs(certificate: Certificate) -> Iterator[Element]:
                 for call in proof.witness
             )
             yield build_element(
-                "details", build_element("summary", "A run that proves it"), build_element("ol", *calls)
+                "details",
+                build_element("summary", "A run that proves it"),
+                build_element("ol", *calls),
             )
 
 
@@ -220,7 +224,7 @@ def _render_identity(certificate: Certificate) -> Iterator[Element]:
                 ("most runs of a persona", str(options.max_runs)),
                 ("most turns of a run", str(options.horizon)),
             ],
-        )
+        ),
     )
     command = build_element("code", "peripety certify --check CERTIFICATE SPECIFICATION")
     yield build_element("p", "To compute it again: ", command)

@@ -59,9 +59,9 @@ def build_persona_report(spec: Mapping[str, Any], counted: DryRunReport) -> Pers
     return PersonaReport(
         persona=counted.persona,
         turns=counted.turns,
-        lost=Rate.of(counted.lost, counted.runs),
-        won=Rate.of(counted.won, counted.runs),
-        survived=Rate.of(counted.survived, counted.runs),
+        lost=Rate.from_count(counted.lost, counted.runs),
+        won=Rate.from_count(counted.won, counted.runs),
+        survived=Rate.from_count(counted.survived, counted.runs),
         errored=counted.errored,
         losses=_to_named_counts(spec["loss_conditions"], counted.losses),
         wins=_to_named_counts(spec.get("win_conditions", ()), counted.wins),
@@ -121,7 +121,7 @@ class CertificateInputs:
     Attributes:
         spec: the specification.
         gate: the verdict of the difficulty gate.
-        counted: the runs of each persona.
+        persona_runs: the runs of each persona.
         reports: the figures of these runs.
         drifts: the drift of each quantity.
         proofs: the proofs.
@@ -129,7 +129,7 @@ class CertificateInputs:
 
     spec: Mapping[str, Any]
     gate: GateVerdict
-    counted: Sequence[DryRunReport]
+    persona_runs: Sequence[DryRunReport]
     reports: Sequence[PersonaReport]
     drifts: Sequence[Drift]
     proofs: Sequence[Proof]
@@ -142,10 +142,10 @@ def find_issues(evidence: CertificateInputs) -> tuple[Finding, ...]:
     found = [
         *proved,
         # The gate may have more runs than its persona here.
-        *_rule_failures((*evidence.counted, evidence.gate.report)),
+        *_rule_failures((*evidence.persona_runs, evidence.gate.report)),
         *(evidence.gate.findings if evidence.gate.miss else ()),
         *find_excessive_drift(evidence.drifts),
-        *_lost_at_once(evidence.counted),
+        *_lost_at_once(evidence.persona_runs),
         *_never_won(evidence),
         # A proof makes the count redundant.
         *(finding for finding in _never_active_warnings(evidence) if finding.path not in known),
@@ -221,7 +221,7 @@ def _irrelevant_choice_warning(evidence: CertificateInputs) -> Iterator[Finding]
     if not evidence.spec["actions"] or len(players) < len(_DIFFERING_PERSONAS):
         return
     if _intervals_overlap([report.lost for report in players]) and _intervals_overlap(
-        [report.won for report in players]
+        [report.won for report in players],
     ):
         message = (
             "whoever plays, and however, loses and wins as often as who does nothing: let actions bear on"
@@ -304,17 +304,18 @@ async def sample_persona(
         played = 0 if report is None else report.runs
         before = report
         async with closing(
-            _with_persona_in_errors(runner.playing(played, look - played, watch), persona)
+            _with_persona_in_errors(runner.stream(played, look - played, watch), persona),
         ) as pieces:
             async for piece in pieces:
-                report = piece if before is None else before.merged(piece)
+                report = piece if before is None else before.merge(piece)
                 yield report
         if report is not None and _is_precise_enough(report):
             return
 
 
 async def _with_persona_in_errors(
-    pieces: AsyncIterator[DryRunReport], persona: Persona
+    pieces: AsyncIterator[DryRunReport],
+    persona: Persona,
 ) -> AsyncIterator[DryRunReport]:
     """Yield the pieces; add the persona to the error for exceeded time."""
     try:

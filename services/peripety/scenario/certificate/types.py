@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from peripety import engine
 from peripety.engine import PERSONAS, Persona, Proof
 from peripety.errors import (
-    Finding,  # noqa: TC001 - pydantic reads the annotations
+    Finding,
     InvalidArgumentError,
 )
 from peripety.scenario.dry_run.drift import Drift  # noqa: TC001 - pydantic reads the annotations
@@ -52,7 +52,7 @@ class CertificateOptions:
     Attributes:
         personas: the personas to measure; the random persona is always included, because it defines the band.
         seed: the seed of the runs; by default the seed of the specification.
-        max_runs: the maximum number of runs of a persona, `LEAST_RUNS` … `MOST_RUNS`.
+        max_runs: the maximum number of runs of a persona, `MIN_RUNS` … `MAX_RUNS`.
         horizon: the maximum number of turns of a run; by default that of the specification.
     """
 
@@ -80,7 +80,7 @@ class Rate:
     high: float
 
     @classmethod
-    def of(cls, count: int, total: int) -> Rate:
+    def from_count(cls, count: int, total: int) -> Rate:
         """Return the rate of a count in at least one run."""
         low, high = rate_interval(count, total)
         return cls(count, total, round_figure(count / total), round_figure(low), round_figure(high))
@@ -234,7 +234,8 @@ def decode(document: bytes) -> Certificate:
 
 def _invalid_error(reason: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"The document is not a certificate of this version: {reason}", code="CERTIFICATE_INVALID"
+        f"The document is not a certificate of this version: {reason}",
+        code="CERTIFICATE_INVALID",
     )
 
 

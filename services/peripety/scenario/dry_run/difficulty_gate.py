@@ -79,7 +79,7 @@ class GateVerdict:
     miss: BudgetMiss | None = None
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Return True if no finding is an error."""
         return not filter_errors(self.findings)
 
@@ -108,7 +108,7 @@ async def evaluate(
         ResourceExhaustedError: the runs exceed the time limit.
     """
     runner = SimulationRunner(program, options, workers, most_seconds)
-    detailed = await runner.play(first_run, min(BLOCK, options.max_runs), watched_paths(program))
+    detailed = await runner.run(first_run, min(BLOCK, options.max_runs), watched_paths(program))
     report = replace(detailed, detail=None)
     while True:
         yield report
@@ -116,15 +116,18 @@ async def evaluate(
         verdict = _decide(program, report, is_last=left == 0)
         if verdict is not None:
             break
-        report = report.merged(await runner.play(first_run + report.runs, min(BLOCK, left)))
-    if verdict.accepted:
+        report = report.merge(await runner.run(first_run + report.runs, min(BLOCK, left)))
+    if verdict.is_accepted:
         findings = await _confirm_drift(program, detailed, runner, options)
         verdict = replace(verdict, findings=(*findings, *verdict.findings))
     yield verdict
 
 
 async def evaluate_to_verdict(
-    program: Program, options: DryRunOptions, workers: Executor, most_seconds: float = MAX_SECONDS
+    program: Program,
+    options: DryRunOptions,
+    workers: Executor,
+    most_seconds: float = MAX_SECONDS,
 ) -> GateVerdict:
     """Return only the verdict, without intermediate reports."""
     async with closing(evaluate(program, options, workers, most_seconds=most_seconds)) as steps:
@@ -161,14 +164,17 @@ def _decide(program: Program, report: DryRunReport, *, is_last: bool) -> GateVer
 
 
 async def _confirm_drift(
-    program: Program, report: DryRunReport, runner: SimulationRunner, options: DryRunOptions
+    program: Program,
+    report: DryRunReport,
+    runner: SimulationRunner,
+    options: DryRunOptions,
 ) -> tuple[Finding, ...]:
     """Return the findings of excessive drift; a rejection is confirmed on more runs."""
     found = tuple(find_excessive_drift(measure_drift(program, report)))
     more = min(_DRIFT_RUNS, options.max_runs) - report.runs
     if not found or more <= 0:
         return found
-    report = report.merged(await runner.play(report.first_run + report.runs, more, watched_paths(program)))
+    report = report.merge(await runner.run(report.first_run + report.runs, more, watched_paths(program)))
     return tuple(find_excessive_drift(measure_drift(program, report)))
 
 

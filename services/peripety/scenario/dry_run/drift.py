@@ -221,7 +221,7 @@ def _candidate_paths(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
             "derives": {},
             "turn": 1,
             "entities": spec.get("entities", []),
-        }
+        },
     )
     watched = {}
     for path, value in list_numbers(spec["state"]).items():

@@ -93,7 +93,7 @@ class SimulationRunner:
         self._seconds_per_run: float | None = None
         self._worth_trying = _GROWTH
 
-    async def play(self, first_run: int, runs: int, watch: Mapping[str, float] | None = None) -> DryRunReport:
+    async def run(self, first_run: int, runs: int, watch: Mapping[str, float] | None = None) -> DryRunReport:
         """Simulate runs with consecutive numbers.
 
         Args:
@@ -104,14 +104,17 @@ class SimulationRunner:
         Raises:
             ResourceExhaustedError: the runs exceed the time limit.
         """
-        async with closing(self.playing(first_run, runs, watch)) as reports:
+        async with closing(self.stream(first_run, runs, watch)) as reports:
             async for report in reports:
                 if report.runs == runs:
                     return report
         raise InternalError("The runs ended before their number was reached")
 
-    async def playing(
-        self, first_run: int, runs: int, watch: Mapping[str, float] | None = None
+    async def stream(
+        self,
+        first_run: int,
+        runs: int,
+        watch: Mapping[str, float] | None = None,
     ) -> AsyncIterator[DryRunReport]:
         """Simulate runs as `play` does.
 
@@ -122,16 +125,21 @@ class SimulationRunner:
             ResourceExhaustedError: the runs exceed the time limit.
         """
         if self._seconds_per_run is None and self._options.persona == "planner":
-            await self._workers.run(self._expect, first_run)
-        report = await self._workers.run(self._piece, first_run, min(self._affordable(), runs), watch)
+            await self._workers.run(self._require_affordable, first_run)
+        report = await self._workers.run(
+            self._run_piece,
+            first_run,
+            min(self._next_piece_size(), runs),
+            watch,
+        )
         yield report
         while report.runs < runs:
-            piece = min(self._affordable(), runs - report.runs)
-            more = await self._workers.run(self._piece, first_run + report.runs, piece, watch)
-            report = report.merged(more)
+            piece = min(self._next_piece_size(), runs - report.runs)
+            more = await self._workers.run(self._run_piece, first_run + report.runs, piece, watch)
+            report = report.merge(more)
             yield report
 
-    def _affordable(self) -> int:
+    def _next_piece_size(self) -> int:
         """Return the number of runs in the next piece; the first one has one run, to measure it."""
         if self._seconds_per_run is None:
             return 1
@@ -141,7 +149,7 @@ class SimulationRunner:
         trial = self._worth_trying
         return max(1, fitting, trial if trial * self._seconds_per_run <= self._seconds_left else 0)
 
-    def _expect(self, first_run: int) -> None:
+    def _require_affordable(self, first_run: int) -> None:
         """Raise an error if a planner run would exceed the limit, as estimated from a random run."""
         play = partial(self._program.dry_run, runs=1, first_run=first_run, seed=self._options.seed, threads=1)
         play(horizon=1)  # prepares shared data of all runs
@@ -153,7 +161,7 @@ class SimulationRunner:
         if taken / max(report.turns, 1) * turns > self._seconds_left:
             raise too_slow_error()
 
-    def _piece(self, first_run: int, runs: int, watch: Mapping[str, float] | None) -> DryRunReport:
+    def _run_piece(self, first_run: int, runs: int, watch: Mapping[str, float] | None) -> DryRunReport:
         """Simulate a piece. Only the work is timed; waiting time does not predict the next piece."""
         started = time.perf_counter()
         report = self._program.dry_run(

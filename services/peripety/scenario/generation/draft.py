@@ -38,40 +38,42 @@ class FindingHistory:
     """
 
     def __init__(self) -> None:
-        self._mended: set[tuple[str, PartName]] = set()
+        self._fixed: set[tuple[str, PartName]] = set()
         self._slips: set[tuple[str, str]] = set()
-        self._mended_slips: set[tuple[str, str]] = set()
+        self._fixed_slips: set[tuple[str, str]] = set()
 
-    def note(self, before: SpecEvaluation, after: SpecEvaluation) -> None:
+    def record(self, before: SpecEvaluation, after: SpecEvaluation) -> None:
         """Record the findings of a document that its successor has fixed.
 
         A finding counts as fixed only if the evaluation of the successor would have found it.
         """
         got_past = not after.errors or after.depth > before.depth
         is_level = after.depth is before.depth
-        self._mended |= {
+        self._fixed |= {
             (code, name)
-            for code, name in before.marks() - after.marks()
-            if got_past or (is_level and after.has_looked_for(code))
+            for code, name in before.error_keys() - after.error_keys()
+            if got_past or (is_level and after.would_have_found(code))
         }
 
-    def relapses(self, judgement: SpecEvaluation) -> tuple[PartName, ...]:
+    def find_regressions(self, judgement: SpecEvaluation) -> tuple[PartName, ...]:
         """Return the parts of a document with a finding that was fixed before."""
-        return tuple(sorted({name for code, name in judgement.marks() if (code, name) in self._mended}))
+        return tuple(sorted({name for code, name in judgement.error_keys() if (code, name) in self._fixed}))
 
-    def fresh(self, slips: Sequence[Finding]) -> tuple[Finding, ...]:
+    def filter_new_slips(self, slips: Sequence[Finding]) -> tuple[Finding, ...]:
         """Return the slips of an answer that no earlier answer has made and fixed.
 
         A slip is not in any document, so there is nothing to undo.
         """
         now = {(slip.code, slip.path) for slip in slips}
-        self._mended_slips |= self._slips - now
+        self._fixed_slips |= self._slips - now
         self._slips = now
-        return tuple(slip for slip in slips if (slip.code, slip.path) not in self._mended_slips)
+        return tuple(slip for slip in slips if (slip.code, slip.path) not in self._fixed_slips)
 
 
 def filter_present_moves(
-    moved: Iterable[NumberEdit], before: Mapping[str, Any], after: Mapping[str, Any]
+    moved: Iterable[NumberEdit],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
 ) -> tuple[NumberEdit, ...]:
     """Return the moves of a document that are still present in its successor, with their new paths.
 
@@ -112,41 +114,47 @@ class SpecDraft:
     """Document under construction, from answer to answer.
 
     Args:
-        judge: the evaluator.
+        evaluator: the evaluator.
         document: the initial document; empty for a new one.
         fixed: top-level members that an answer cannot change.
 
     Attributes:
         document: the present document.
-        judgement: its evaluation; None before the first answer.
+        evaluation: its evaluation; None before the first answer.
         slips: findings of the last answer that are not in the document.
-        reply: feedback for the model about that answer.
+        feedback: feedback for the model about that answer.
     """
 
-    def __init__(self, judge: SpecEvaluator, document: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
-        self._judge = judge
+    def __init__(
+        self,
+        evaluator: SpecEvaluator,
+        document: Mapping[str, Any],
+        fixed: Mapping[str, Any],
+    ) -> None:
+        self._evaluator = evaluator
         self._fixed = fixed
-        self._ledger = FindingHistory()
+        self._history = FindingHistory()
         self._scope = EVERYTHING
-        self._judgements: list[SpecEvaluation] = []
+        self._evaluations: list[SpecEvaluation] = []
         self._passed: tuple[SpecEvaluation, tuple[Finding, ...]] | None = None
         self.document: Mapping[str, Any] = document
-        self.judgement: SpecEvaluation | None = None
+        self.evaluation: SpecEvaluation | None = None
         self.slips: tuple[Finding, ...] = ()
-        self.reply = Feedback((), document)
+        self.feedback = Feedback((), document)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Return all findings of the last answer, errors first."""
-        return (*self.slips, *(self.judgement.findings if self.judgement else ()))
+        return (*self.slips, *(self.evaluation.findings if self.evaluation else ()))
 
     @property
     def has_passed(self) -> bool:
         """Return True if any document has passed."""
         return self._passed is not None
 
-    async def take(
-        self, answer: ModelAnswer
+    async def apply_answer(
+        self,
+        answer: ModelAnswer,
     ) -> AsyncIterator[Progress | DraftProposed | DraftRevised | NumbersAdjusted]:
         """Apply an answer, a JSON object, to the document, and evaluate the result.
 
@@ -156,36 +164,36 @@ class SpecDraft:
         Raises:
             ResourceExhaustedError: dry-runs exceed the deadline of the caller.
         """
-        was, before = self.document, self.judgement
-        merged = merge(was, self._with_fixed(answer.value), self._scope)
-        judgement, undone = await self._checked({**merged.document, **self._fixed})
+        was, before = self.document, self.evaluation
+        merged = merge(was, self._with_fixed_members(answer.value), self._scope)
+        judgement, undone = await self._evaluate_without_regressions({**merged.document, **self._fixed})
         yield _to_proposal_event(answer, was, judgement.document)
         for message in _describe_rollbacks(merged.left_out, undone):
             yield Progress(ProgressStage.REPAIRING, message, 0.0)
-        is_new = judgement not in self._judgements
+        is_new = judgement not in self._evaluations
         if is_new and before is not None:
             moved = filter_present_moves(before.edits, was, judgement.document)
             judgement = replace(judgement, edits=moved)
         if is_new and not judgement.errors:
-            async with closing(self._judge.play(judgement)) as steps:
+            async with closing(self._evaluator.evaluate_in_simulation(judgement)) as steps:
                 async for step in steps:
                     if isinstance(step, SpecEvaluation):
                         judgement = step
                     else:
                         yield step
-            if self._ledger.relapses(judgement):
-                sound = self._sound(judgement.depth)
+            if self._history.find_regressions(judgement):
+                sound = self._last_at_depth(judgement.depth)
                 edits = diff_specs(judgement.document, sound.document)
                 judgement, undone = sound, _WHOLE_DOCUMENT
                 yield DraftRevised(encode_json(sound.document), answer.number, edits)
                 for message in _describe_rollbacks((), undone):
                     yield Progress(ProgressStage.REPAIRING, message, 1.0)
         if before is not None:
-            self._ledger.note(before, judgement)
-        self._judgements.append(judgement)
-        self.document, self.judgement = judgement.document, judgement
-        slips = self._ledger.fresh(merged.findings)
-        self.slips = (*(answer.findings if answer.is_cut else ()), *slips)
+            self._history.record(before, judgement)
+        self._evaluations.append(judgement)
+        self.document, self.evaluation = judgement.document, judgement
+        slips = self._history.filter_new_slips(merged.findings)
+        self.slips = (*(answer.findings if answer.is_truncated else ()), *slips)
         # In simulation any part can affect any other, and after a rollback other parts may need a change,
         # too.
         is_open = judgement.depth > EvaluationDepth.RULES or undone == _WHOLE_DOCUMENT
@@ -193,9 +201,9 @@ class SpecDraft:
         if not judgement.errors:
             self._passed = judgement, self.slips
         left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
-        self.reply = Feedback(self.findings, self.document, left_out, undone, judgement.edits)
+        self.feedback = Feedback(self.findings, self.document, left_out, undone, judgement.edits)
 
-    def go_back(self, number: int) -> Iterator[DraftRevised]:
+    def rollback(self, number: int) -> Iterator[DraftRevised]:
         """Roll back to the last document that passed, unless the present one has.
 
         Args:
@@ -204,49 +212,54 @@ class SpecDraft:
         Yields:
             The resulting change.
         """
-        if self._passed is None or self.judgement is self._passed[0]:
+        if self._passed is None or self.evaluation is self._passed[0]:
             return
         edits = diff_specs(self.document, self._passed[0].document)
-        self.judgement, self.slips = self._passed
-        self.document = self.judgement.document
+        self.evaluation, self.slips = self._passed
+        self.document = self.evaluation.document
         yield DraftRevised(encode_json(self.document), number, edits)
 
-    def _with_fixed(self, value: Any) -> Any:
+    def _with_fixed_members(self, value: Any) -> Any:
         """Return an answer with the fixed members."""
         return {**value, **self._fixed} if isinstance(value, dict) else value
 
     def _errors(self) -> Sequence[Finding]:
-        return (*self.slips, *(self.judgement.errors if self.judgement else ()))
+        return (*self.slips, *(self.evaluation.errors if self.evaluation else ()))
 
-    async def _checked(self, document: dict[str, Any]) -> tuple[SpecEvaluation, tuple[str, ...]]:
+    async def _evaluate_without_regressions(
+        self,
+        document: dict[str, Any],
+    ) -> tuple[SpecEvaluation, tuple[str, ...]]:
         """Evaluate a document statically, after rolling back parts with regressions.
 
         Returns:
             The evaluation, and the pointers of the parts that were rolled back.
         """
-        judgement = await self._judgement_of(document)
-        relapses = self._ledger.relapses(judgement)
+        judgement = await self._evaluation_of(document)
+        relapses = self._history.find_regressions(judgement)
         if not relapses:
             return judgement, ()
-        sound = self._sound(judgement.depth)
-        partly = await self._judgement_of(restore_parts(document, sound.document, relapses))
-        if not self._ledger.relapses(partly):
+        sound = self._last_at_depth(judgement.depth)
+        partly = await self._evaluation_of(restore_parts(document, sound.document, relapses))
+        if not self._history.find_regressions(partly):
             return partly, tuple(map(format_pointer, relapses))
         return sound, _WHOLE_DOCUMENT
 
-    async def _judgement_of(self, document: dict[str, Any]) -> SpecEvaluation:
+    async def _evaluation_of(self, document: dict[str, Any]) -> SpecEvaluation:
         """Return the previous evaluation of a document, or evaluate it statically."""
-        judged = (judgement for judgement in reversed(self._judgements) if judgement.document == document)
-        return next(judged, None) or await self._judge.check(document)
+        judged = (judgement for judgement in reversed(self._evaluations) if judgement.document == document)
+        return next(judged, None) or await self._evaluator.evaluate_statically(document)
 
-    def _sound(self, depth: EvaluationDepth) -> SpecEvaluation:
+    def _last_at_depth(self, depth: EvaluationDepth) -> SpecEvaluation:
         """Return the last evaluation of at least a depth, which has missed no finding up to there."""
-        latest = reversed(self._judgements)
-        return next((judgement for judgement in latest if judgement.depth >= depth), self._judgements[-1])
+        latest = reversed(self._evaluations)
+        return next((judgement for judgement in latest if judgement.depth >= depth), self._evaluations[-1])
 
 
 def _to_proposal_event(
-    answer: ModelAnswer, was: Mapping[str, Any], now: Mapping[str, Any]
+    answer: ModelAnswer,
+    was: Mapping[str, Any],
+    now: Mapping[str, Any],
 ) -> DraftProposed | DraftRevised:
     if not was:
         return DraftProposed(encode_json(answer.value), answer.number, answer.spent)
@@ -257,7 +270,7 @@ def _describe_rollbacks(left_out: Sequence[str], undone: Sequence[str]) -> list[
     remarks = []
     if left_out:
         remarks.append(
-            f"ignored {_count_changes(left_out)} of parts without findings: {_list_paths(left_out)}"
+            f"ignored {_count_changes(left_out)} of parts without findings: {_list_paths(left_out)}",
         )
     if undone == _WHOLE_DOCUMENT:
         remarks.append("rolled back the answer, because a fixed finding was back")

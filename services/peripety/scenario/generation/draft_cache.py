@@ -67,7 +67,7 @@ class SpecGenerator(Protocol):
     """Generator of specifications, with or without a cache."""
 
     def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
-        """Write a specification; `Completed` or `NotGenerated` is the last event."""
+        """Write a specification; `Completed` or `SpecGenerationFailed` is the last event."""
         ...
 
 
@@ -79,20 +79,24 @@ class DraftCache:
     result of the first (single-flight). The newest 1,000 results are stored.
 
     Args:
-        writer: the wrapped generator.
+        generator: the wrapped generator.
         database: stores the results, for all processes that share it.
         configured: fingerprint of the default provider configuration.
         now: returns the time in seconds since 1970.
     """
 
     def __init__(
-        self, writer: SpecGenerator, database: Database, configured: str, now: Callable[[], float] = time.time
+        self,
+        generator: SpecGenerator,
+        database: Database,
+        configured: str,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        self._writer = writer
+        self._generator = generator
         self._database = database
         self._configured = configured
         self._now = now
-        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def generate(self, order: GenerationOrder) -> AsyncIterator[GenerationEvent]:
         """Return the cached specification of an order, or write one.
@@ -105,16 +109,16 @@ class DraftCache:
         """
         validate_order(order)
         key = self._key(order)
-        lock = self._under_way.setdefault(key, asyncio.Lock())
+        lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            kept = None if order.refresh else await self._find(key)
+            kept = None if order.refresh else await self._get(key)
             if kept is not None:
                 yield kept
                 return
-            async with closing(self._writer.generate(order)) as events:
+            async with closing(self._generator.generate(order)) as events:
                 async for event in events:
                     if isinstance(event, SpecGenerated) and _is_model_result(event):
-                        await self._keep(key, event)
+                        await self._put(key, event)
                     yield event
 
     def _key(self, order: GenerationOrder) -> str:
@@ -130,12 +134,12 @@ class DraftCache:
         ]
         return sha256(json.dumps(asked).encode()).hexdigest()
 
-    async def _find(self, key: str) -> SpecGenerated | None:
-        async with self._database.read() as connection:
+    async def _get(self, key: str) -> SpecGenerated | None:
+        async with self._database.read_variable() as connection:
             row = (await connection.execute(select(_drafts_table).where(_columns.key == key))).one_or_none()
         return None if row is None else _row_to_event(row)
 
-    async def _keep(self, key: str, event: SpecGenerated) -> None:
+    async def _put(self, key: str, event: SpecGenerated) -> None:
         certificate = event.certificate and encode(event.certificate)
         async with self._database.write("drafts") as connection:
             await connection.execute(delete(_drafts_table).where(_columns.key == key))
@@ -148,7 +152,7 @@ class DraftCache:
                     model=event.model,
                     certificate=certificate,
                     create_time=self._now(),
-                )
+                ),
             )
             await _delete_oldest(connection)
 

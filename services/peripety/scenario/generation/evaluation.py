@@ -95,7 +95,7 @@ class SpecEvaluation:
         """Return the document in canonical form."""
         return self.program.document if self.program else engine.canonicalize(self.document)
 
-    def has_looked_for(self, code: str) -> bool:
+    def would_have_found(self, code: str) -> bool:
         """Return True if the evaluation would have found a finding of its depth with this code."""
         if self.depth is not EvaluationDepth.GATE:
             return len(self.findings) < MAX_FINDINGS and all(
@@ -104,7 +104,7 @@ class SpecEvaluation:
         # The gate stops at its first finding, and tests rates before drift.
         return code in _RATES and any(error.code in _AFTER_RATES for error in self.errors)
 
-    def marks(self) -> set[tuple[str, PartName]]:
+    def error_keys(self) -> set[tuple[str, PartName]]:
         """Return keys of its errors that are stable under reordering: the code, and the name of the part."""
         return {(error.code, part_name_at(self.document, error.path)) for error in self.errors}
 
@@ -115,23 +115,28 @@ class SpecEvaluator:
     Args:
         level: the level that a document must pass.
         workers: pool for validation, proofs and simulation.
-        insisted: codes of tolerated findings, which otherwise reject a new document.
+        tolerated: codes of tolerated findings, which otherwise reject a new document.
     """
 
     def __init__(
-        self, level: ValidationLevel, workers: WorkerPool, *, insisted: Collection[str] = ()
+        self,
+        level: ValidationLevel,
+        workers: WorkerPool,
+        *,
+        tolerated: Collection[str] = (),
     ) -> None:
         self._level = level
         self._workers = workers
-        self._refusing = _REJECTING_WARNINGS.difference(insisted)
-        self._least_risk = 0.0 if "RISK_TOO_SMALL" in insisted else _MIN_RISK
+        self._rejecting_codes = _REJECTING_WARNINGS.difference(tolerated)
+        self._least_risk = 0.0 if "RISK_TOO_SMALL" in tolerated else _MIN_RISK
 
-    async def check(self, document: dict[str, Any]) -> SpecEvaluation:
+    async def evaluate_statically(self, document: dict[str, Any]) -> SpecEvaluation:
         """Evaluate a document without simulation."""
-        return await self._workers.run(self._checked, document)
+        return await self._workers.run(self._validate, document)
 
-    async def play(
-        self, checked: SpecEvaluation
+    async def evaluate_in_simulation(
+        self,
+        evaluation: SpecEvaluation,
     ) -> AsyncIterator[Progress | NumbersAdjusted | SpecEvaluation]:
         """Prove, simulate and certify a document without errors, up to the level.
 
@@ -139,27 +144,30 @@ class SpecEvaluator:
         slow to simulate are an error of the document, unless the deadline of the caller is the cause.
 
         Yields:
-            Progress as a fraction of this work, `NumbersMoved`, and the evaluation as the last item.
+            Progress as a fraction of this work, `NumbersAdjusted`, and the evaluation as the last item.
 
         Raises:
             ResourceExhaustedError: the runs exceed the deadline of the caller.
         """
         if self._level < ValidationLevel.DRY_RUN:
-            yield checked
+            yield evaluation
             return
         yield Progress(ProgressStage.COMPILING, "compiling the rules", 0.0)
-        program = await self._workers.run(engine.compile_trusted, engine.canonicalize(checked.document))
+        program = await self._workers.run(engine.compile_trusted, engine.canonicalize(evaluation.document))
         found = await self._workers.run(collect_proof_findings, program)
-        proven = replace(self._deeper(checked, EvaluationDepth.PROOFS, found), program=program)
+        proven = replace(self._with_findings(evaluation, EvaluationDepth.PROOFS, found), program=program)
         if proven.errors:
             yield proven
             return
-        async with closing(self._played(proven, program, checked.findings)) as steps:
+        async with closing(self._simulate(proven, program, evaluation.findings)) as steps:
             async for step in steps:
                 yield step
 
-    async def _played(
-        self, proven: SpecEvaluation, program: Program, warnings: tuple[Finding, ...]
+    async def _simulate(
+        self,
+        proven: SpecEvaluation,
+        program: Program,
+        warnings: tuple[Finding, ...],
     ) -> AsyncIterator[Progress | NumbersAdjusted | SpecEvaluation]:
         trial = GateWithRepair(program, DryRunOptions(), self._workers)
         reached, depth = proven, EvaluationDepth.GATE
@@ -167,7 +175,7 @@ class SpecEvaluator:
             async with closing(trial.events()) as steps:
                 async for step in steps:
                     yield _scale_progress(step, 0.1, 0.3) if isinstance(step, Progress) else step
-            reached, depth = self._tried(proven, trial), EvaluationDepth.CERTIFICATE
+            reached, depth = self._after_gate(proven, trial), EvaluationDepth.CERTIFICATE
             if reached.errors or self._level < ValidationLevel.CERTIFICATE:
                 yield reached
                 return
@@ -178,14 +186,14 @@ class SpecEvaluator:
                     elif isinstance(event, Certificate):
                         # It contains all findings after static validation.
                         certified = replace(reached, findings=warnings, certificate=event)
-                        yield self._deeper(certified, depth, event.findings)
+                        yield self._with_findings(certified, depth, event.findings)
         except ResourceExhaustedError as error:
             left = call_context.remaining()
             if left is not None and left < MAX_SECONDS:
                 raise  # a revised document would also exceed the deadline
-            yield self._deeper(reached, depth, (Finding("DRY_RUN_TOO_SLOW", "", error.message),))
+            yield self._with_findings(reached, depth, (Finding("DRY_RUN_TOO_SLOW", "", error.message),))
 
-    def _checked(self, document: dict[str, Any]) -> SpecEvaluation:
+    def _validate(self, document: dict[str, Any]) -> SpecEvaluation:
         data = encode_json(document)
         found = validate_document(data, ValidationLevel.SCHEMA)
         if found:
@@ -195,26 +203,31 @@ class SpecEvaluator:
             found += _risk_findings(document, self._least_risk)
         return SpecEvaluation(engine.parse(data), EvaluationDepth.RULES, tuple(found))
 
-    def _tried(self, proven: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
+    def _after_gate(self, proven: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
         """Return the evaluation after the gate; moves of a failed repair are dropped."""
         verdict = trial.verdict
         judgement = replace(
-            self._deeper(proven, EvaluationDepth.GATE, verdict.findings), dry_run=verdict.report
+            self._with_findings(proven, EvaluationDepth.GATE, verdict.findings),
+            dry_run=verdict.report,
         )
-        if not verdict.accepted or not trial.edits:
+        if not verdict.is_accepted or not trial.edits:
             return judgement
         edits = (*judgement.edits, *trial.edits)
         return replace(judgement, document=trial.program.spec, edits=edits, program=trial.program)
 
-    def _deeper(
-        self, judgement: SpecEvaluation, depth: EvaluationDepth, findings: Iterable[Finding]
+    def _with_findings(
+        self,
+        judgement: SpecEvaluation,
+        depth: EvaluationDepth,
+        findings: Iterable[Finding],
     ) -> SpecEvaluation:
         found = (
-            replace(finding, severity=Severity.ERROR) if finding.code in self._refusing else finding
+            replace(finding, severity=Severity.ERROR) if finding.code in self._rejecting_codes else finding
             for finding in findings
         )
         worst_first = sorted(
-            (*judgement.findings, *found), key=lambda finding: finding.severity is not Severity.ERROR
+            (*judgement.findings, *found),
+            key=lambda finding: finding.severity is not Severity.ERROR,
         )
         return replace(judgement, depth=depth, findings=tuple(worst_first))
 
@@ -258,7 +271,10 @@ _MAX_QUOTE = 80
 
 
 async def find_retained_risk(
-    description: str, document: bytes, certificate: Certificate | None, workers: Executor
+    description: str,
+    document: bytes,
+    certificate: Certificate | None,
+    workers: Executor,
 ) -> tuple[Finding, ...]:
     """Return a warning if the description requests a scenario without risk; otherwise nothing.
 
@@ -288,7 +304,7 @@ async def _simulated_rate(document: bytes, workers: Executor) -> Rate | None:
     """Return the fail rate of the random persona; None for a document that is invalid or too slow."""
     try:
         program = await workers.run(engine.compile, document)
-        report = await SimulationRunner(program, DryRunOptions(), workers, _MAX_SECONDS).play(0, _RUNS)
+        report = await SimulationRunner(program, DryRunOptions(), workers, _MAX_SECONDS).run(0, _RUNS)
     except (SpecError, ResourceExhaustedError):
         return None
-    return Rate.of(report.lost, report.runs)
+    return Rate.from_count(report.lost, report.runs)

@@ -95,9 +95,9 @@ class RepairLoop:
     """Repair loop of one document, new or present, in a conversation with a model.
 
     Args:
-        asker: sends the requests, and counts their usage.
+        client: sends the requests, and counts their usage.
         conversation: the conversation; its system prompt is `prompts/generate.md`.
-        manuscript: the document.
+        draft: the document.
 
     Attributes:
         answer: the last answer with a part of a document; None before one.
@@ -105,16 +105,16 @@ class RepairLoop:
         findings: the findings, errors first.
     """
 
-    def __init__(self, asker: ModelClient, conversation: Conversation, manuscript: SpecDraft) -> None:
-        self._asker = asker
+    def __init__(self, client: ModelClient, conversation: Conversation, draft: SpecDraft) -> None:
+        self._client = client
         self._conversation = conversation
-        self._manuscript = manuscript
+        self._draft = draft
         self._schema = ResponseSchema(SCENARIO_SPEC, answer_schema(), advisory=True)
         self.answer: ModelAnswer | None = None
         self.is_done = False
         self.findings: tuple[Finding, ...] = ()
 
-    async def events(self, question: Mapping[str, Any]) -> AsyncIterator[RepairLoopEvent]:
+    async def run(self, question: Mapping[str, Any]) -> AsyncIterator[RepairLoopEvent]:
         """Send a request, then the findings as the next one, until the document passes or a limit is met.
 
         Yields:
@@ -125,65 +125,66 @@ class RepairLoop:
             ResourceExhaustedError: dry-runs exceed the deadline of the caller.
         """
         try:
-            async with closing(self._talk(question)) as events:
+            async with closing(self._run_rounds(question)) as events:
                 async for event in events:
                     yield event
         except PeripetyError as error:
-            if not self._manuscript.has_passed:
+            if not self._draft.has_passed:
                 raise
-            yield self._asker.progress(
-                ProgressStage.REPAIRING, f"returning the last document that passed: {error.message}"
+            yield self._client.progress(
+                ProgressStage.REPAIRING,
+                f"returning the last document that passed: {error.message}",
             )
-        for rewritten in self._manuscript.go_back(self._asker.answers):
+        for rewritten in self._draft.rollback(self._client.answer_count):
             yield rewritten
-        judgement = self._manuscript.judgement
+        judgement = self._draft.evaluation
         if judgement is not None and not judgement.errors:
             # Slips of the last answer are only warnings, because no further request is possible.
-            slips = (replace(slip, severity=Severity.WARNING) for slip in self._manuscript.slips)
+            slips = (replace(slip, severity=Severity.WARNING) for slip in self._draft.slips)
             self.is_done, self.findings = True, (*slips, *judgement.findings)
 
-    async def _talk(self, question: Mapping[str, Any]) -> AsyncIterator[RepairLoopEvent]:
+    async def _run_rounds(self, question: Mapping[str, Any]) -> AsyncIterator[RepairLoopEvent]:
         vain = 0
         while True:
-            async with closing(self._asker.ask(self._conversation, question, self._schema)) as steps:
+            async with closing(self._client.request(self._conversation, question, self._schema)) as steps:
                 async for step in steps:
                     yield step
-            if self._asker.answer is None:
-                failure = self._asker.failure
-                if failure is not None and self._asker.used_up() is None:
+            if self._client.answer is None:
+                failure = self._client.failure
+                if failure is not None and self._client.exhausted_limit() is None:
                     self.findings = (*self.findings, failure)
                     yield ValidationFailed((failure,))
                 return
-            answer = _salvage(self._asker.answer)
+            answer = _salvage(self._client.answer)
             if isinstance(answer.value, dict):
                 vain = 0
-                async with closing(self._taken(answer)) as events:
+                async with closing(self._apply_answer(answer)) as events:
                     async for event in events:
                         yield event
-                reply = self._manuscript.reply
+                reply = self._draft.feedback
                 if self._is_enough():
                     return
             else:
                 vain += 1
-                self.findings = (*answer.findings, *self._manuscript.findings)
-                reply = Feedback(self.findings, self._manuscript.document)
+                self.findings = (*answer.findings, *self._draft.findings)
+                reply = Feedback(self.findings, self._draft.document)
             yield ValidationFailed(self.findings)
-            if vain == _MAX_EMPTY_ANSWERS or self._asker.used_up() is not None:
+            if vain == _MAX_EMPTY_ANSWERS or self._client.exhausted_limit() is not None:
                 return
-            yield self._asker.progress(ProgressStage.REPAIRING, "requesting a repair", share=1.0)
-            question = reply.message()
+            yield self._client.progress(ProgressStage.REPAIRING, "requesting a repair", share=1.0)
+            question = reply.render()
 
-    async def _taken(self, answer: ModelAnswer) -> AsyncIterator[RepairLoopEvent]:
-        async with closing(self._manuscript.take(answer)) as steps:
+    async def _apply_answer(self, answer: ModelAnswer) -> AsyncIterator[RepairLoopEvent]:
+        async with closing(self._draft.apply_answer(answer)) as steps:
             async for step in steps:
-                yield self._asker.judging(step) if isinstance(step, Progress) else step
-        self.answer, self.findings = answer, self._manuscript.findings
+                yield self._client.evaluation_progress(step) if isinstance(step, Progress) else step
+        self.answer, self.findings = answer, self._draft.findings
 
     def _is_enough(self) -> bool:
         """Return True if the document passed, and no slip is left for another request."""
-        judgement, slips = self._manuscript.judgement, self._manuscript.slips
+        judgement, slips = self._draft.evaluation, self._draft.slips
         has_passed = judgement is not None and not judgement.errors
-        return has_passed and (not slips or self._asker.used_up() is not None)
+        return has_passed and (not slips or self._client.exhausted_limit() is not None)
 
 
 def _salvage(answer: ModelAnswer) -> ModelAnswer:
@@ -191,7 +192,7 @@ def _salvage(answer: ModelAnswer) -> ModelAnswer:
     if answer.value is not None or not _CUT_OFF.intersection(finding.code for finding in answer.findings):
         return answer
     value = complete_members(answer.completion.text, (*SECTIONS, *DIVIDED))
-    return replace(answer, value=value, is_cut=True)
+    return replace(answer, value=value, is_truncated=True)
 
 
 _SEED_BYTES = 6
@@ -215,7 +216,7 @@ class ScenarioGenerator:
         """Write a specification.
 
         Yields:
-            Progress, drafts and findings, and `Completed` or `NotGenerated` as the last event.
+            Progress, drafts and findings, and `Completed` or `SpecGenerationFailed` as the last event.
 
         Raises:
             InvalidArgumentError: the order is out of range.
@@ -223,12 +224,14 @@ class ScenarioGenerator:
         """
         validate_order(order)
         writing = _Generation(self._gateway, order, self._workers)
-        events = writing.stepwise() if self._is_modest(order.model) else writing.whole()
+        events = (
+            writing.generate_by_outline() if self._is_weak_model(order.model) else writing.generate_whole()
+        )
         async with closing(events):
             async for event in events:
                 yield event
 
-    def _is_modest(self, model: str | None) -> bool:
+    def _is_weak_model(self, model: str | None) -> bool:
         """Return True if the model is on a generic server, where it is presumed to be weak."""
         provider, _ = choose_provider(model, self._provider)
         return provider is ProviderName.GENERIC
@@ -242,89 +245,98 @@ class _Generation:
         self._workers = workers
         self._order = order
         self._seed = _derive_seed(order)
-        self._asker = ModelClient(order.limits, self._seed)
-        self._judge = SpecEvaluator(order.level, workers)
+        self._client = ModelClient(order.limits, self._seed)
+        self._evaluator = SpecEvaluator(order.level, workers)
 
-    async def whole(self) -> AsyncIterator[GenerationEvent]:
+    async def generate_whole(self) -> AsyncIterator[GenerationEvent]:
         """Request a whole specification; fall back to part by part."""
-        yield self._asker.progress(ProgressStage.AUTHORING, "requesting a whole specification")
-        manuscript = SpecDraft(self._judge, {}, {"seed": self._seed})
+        yield self._client.progress(ProgressStage.AUTHORING, "requesting a whole specification")
+        manuscript = SpecDraft(self._evaluator, {}, {"seed": self._seed})
         conversation = start_document_conversation(self._gateway, self._order.model, self._order.limits)
-        writer = RepairLoop(self._asker, conversation, manuscript)
+        writer = RepairLoop(self._client, conversation, manuscript)
         question = {"description": self._order.description, "seed": self._seed}
-        async with closing(writer.events(question)) as written:
+        async with closing(writer.run(question)) as written:
             async for event in written:
                 yield event
-        if writer.is_done and manuscript.judgement:
-            yield await self._completed(manuscript.judgement, writer.answer, writer.findings)
-        elif self._asker.used_up() is not None:
-            yield self._given_up(writer.findings)
+        if writer.is_done and manuscript.evaluation:
+            yield await self._to_completed(manuscript.evaluation, writer.answer, writer.findings)
+        elif self._client.exhausted_limit() is not None:
+            yield self._to_failed(writer.findings)
         else:
-            async with closing(self.stepwise()) as events:
+            async with closing(self.generate_by_outline()) as events:
                 async for other in events:
                     yield other
 
-    async def stepwise(self) -> AsyncIterator[GenerationEvent]:
+    async def generate_by_outline(self) -> AsyncIterator[GenerationEvent]:
         """Request parts; rules derive a specification from them."""
-        stepwise = OutlineAuthor(self._asker, self._gateway, self._order, self._seed)
+        stepwise = OutlineAuthor(self._client, self._gateway, self._order, self._seed)
         async with closing(stepwise.events()) as events:
             async for event in events:
                 yield event
-        written = self._judged(stepwise.candidates, stepwise.answer)
+        written = self._evaluate_candidates(stepwise.candidates, stepwise.answer)
         async with closing(written) as others:
             async for other in others:
                 yield other
 
-    async def _judged(
-        self, candidates: Sequence[OutlineCandidate], answer: ModelAnswer | None
+    async def _evaluate_candidates(
+        self,
+        candidates: Sequence[OutlineCandidate],
+        answer: ModelAnswer | None,
     ) -> AsyncIterator[GenerationEvent]:
         """Complete with the first candidate that passes."""
         before: SpecEvaluation | None = None
         for candidate in candidates:
-            document = {**await self._workers.run(candidate.write), "seed": self._seed}
-            judgement = await self._judge.check(document)
-            yield self._proposed(document, before)
+            document = {**await self._workers.run(candidate.build_spec), "seed": self._seed}
+            judgement = await self._evaluator.evaluate_statically(document)
+            yield self._to_proposal(document, before)
             if not judgement.errors:
-                async with closing(self._judge.play(judgement)) as steps:
+                async with closing(self._evaluator.evaluate_in_simulation(judgement)) as steps:
                     async for step in steps:
                         if isinstance(step, SpecEvaluation):
                             judgement = step
                         else:
-                            yield self._asker.judging(step) if isinstance(step, Progress) else step
+                            yield (
+                                self._client.evaluation_progress(step) if isinstance(step, Progress) else step
+                            )
             if not judgement.errors:
-                yield await self._completed(judgement, answer, (*candidate.findings, *judgement.findings))
+                yield await self._to_completed(judgement, answer, (*candidate.findings, *judgement.findings))
                 return
             yield ValidationFailed(judgement.findings)
             before = judgement
-        yield self._given_up(before.findings if before else ())
+        yield self._to_failed(before.findings if before else ())
 
-    def _proposed(
-        self, document: Mapping[str, Any], before: SpecEvaluation | None
+    def _to_proposal(
+        self,
+        document: Mapping[str, Any],
+        before: SpecEvaluation | None,
     ) -> DraftProposed | DraftRevised:
-        asker = self._asker
+        asker = self._client
         if before is None:
-            return DraftProposed(encode_json(document), asker.answers, asker.spent)
-        return DraftRevised(encode_json(document), asker.answers, diff_specs(before.document, document))
+            return DraftProposed(encode_json(document), asker.answer_count, asker.spent)
+        return DraftRevised(encode_json(document), asker.answer_count, diff_specs(before.document, document))
 
-    async def _completed(
-        self, judgement: SpecEvaluation, answer: ModelAnswer | None, findings: tuple[Finding, ...]
+    async def _to_completed(
+        self,
+        judgement: SpecEvaluation,
+        answer: ModelAnswer | None,
+        findings: tuple[Finding, ...],
     ) -> SpecGenerated:
         document, about = judgement.canonical, self._order.description
         kept = await find_retained_risk(about, document, judgement.certificate, self._workers)
         return SpecGenerated(
             document,
             (*findings, *kept),
-            self._asker.answers,
-            self._asker.spent,
+            self._client.answer_count,
+            self._client.spent,
             model=answer.model if answer else "",
             without_model=answer is None or answer.completion.provider == ProviderName.OFFLINE.value,
             certificate=judgement.certificate,
         )
 
-    def _given_up(self, findings: tuple[Finding, ...]) -> SpecGenerationFailed:
-        used_up = self._asker.used_up()
+    def _to_failed(self, findings: tuple[Finding, ...]) -> SpecGenerationFailed:
+        used_up = self._client.exhausted_limit()
         told = findings if used_up is None else (*findings, used_up)
-        return SpecGenerationFailed(told, self._asker.answers, self._asker.spent)
+        return SpecGenerationFailed(told, self._client.answer_count, self._client.spent)
 
 
 def _derive_seed(order: GenerationOrder) -> int:

@@ -41,7 +41,7 @@ class EditScope:
 
     names: frozenset[PartName]
 
-    def holds(self, name: PartName) -> bool:
+    def allows(self, name: PartName) -> bool:
         """Return True if a part may be changed."""
         return any(name[:length] in self.names for length in range(len(name) + 1))
 
@@ -52,7 +52,7 @@ EVERYTHING = EditScope(frozenset({()}))
 def scope_of_findings(document: Any, findings: Iterable[Finding]) -> EditScope:
     """Return the parts with findings. A missing part adds nothing, because new parts may always be added."""
     return EditScope(
-        frozenset(_part_name(document, finding) for finding in findings if not _is_missing_part(finding))
+        frozenset(_part_name(document, finding) for finding in findings if not _is_missing_part(finding)),
     )
 
 
@@ -121,9 +121,9 @@ def merge(document: Mapping[str, Any], answer: Any, scope: EditScope = EVERYTHIN
     present = dict(contents)
     left_out: dict[str, None] = {}
     if _is_complete(answer, unfit):
-        contents = {name: value for name, value in contents.items() if not scope.holds(name)}
+        contents = {name: value for name, value in contents.items() if not scope.allows(name)}
     for name, told in _find_removals(answer, document):
-        if name in present and scope.holds(name):
+        if name in present and scope.allows(name):
             contents.pop(name, None)
             if told != format_pointer(name[:1]):
                 # The section of a deleted part stays, even if it is empty, unless it is deleted itself.
@@ -131,7 +131,7 @@ def merge(document: Mapping[str, Any], answer: Any, scope: EditScope = EVERYTHIN
         else:
             left_out[told] = None
     for part in _find_fitting_parts(answer, unfit):
-        if part.name in present and not scope.holds(part.name):
+        if part.name in present and not scope.allows(part.name):
             if part.value != present[part.name]:
                 left_out[format_pointer(part.name)] = None
         else:
@@ -140,7 +140,9 @@ def merge(document: Mapping[str, Any], answer: Any, scope: EditScope = EVERYTHIN
 
 
 def restore_parts(
-    document: Mapping[str, Any], earlier: Mapping[str, Any], names: Iterable[PartName]
+    document: Mapping[str, Any],
+    earlier: Mapping[str, Any],
+    names: Iterable[PartName],
 ) -> dict[str, Any]:
     """Return a document with some parts restored; parts that did not exist earlier are deleted."""
     contents = {part.name: part.value for part in split_parts(document)}
@@ -153,9 +155,9 @@ def restore_parts(
     return join_parts(contents)
 
 
-def _is_complete(answer: Any, unfit: Iterable[Finding]) -> bool:
+def _is_complete(answer: Any, violations: Iterable[Finding]) -> bool:
     """Return True if an answer has all required members of a specification."""
-    if not isinstance(answer, dict) or any(finding.code != "UNKNOWN_KEY" for finding in unfit):
+    if not isinstance(answer, dict) or any(finding.code != "UNKNOWN_KEY" for finding in violations):
         return False
     return answer.keys() >= set(schema_document(SCENARIO_SPEC)["required"])
 
@@ -199,9 +201,9 @@ def _shape_schema() -> Mapping[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _find_fitting_parts(answer: Any, unfit: Iterable[Finding]) -> Iterator[SpecPart]:
+def _find_fitting_parts(answer: Any, violations: Iterable[Finding]) -> Iterator[SpecPart]:
     """Yield the parts of an answer that fit into a specification."""
-    misfits = [parse_pointer(finding.path) for finding in unfit]
+    misfits = [parse_pointer(finding.path) for finding in violations]
     for part in split_parts(answer):
         of_part = parse_pointer(part.path)
         inside = any(place[: len(of_part)] == of_part for place in misfits)

@@ -51,19 +51,19 @@ class ModelAnswer:
         findings: violations of its schema, which is advisory.
         number: the number of the answer to the order, from 1.
         completion: the complete response.
-        is_cut: True if it was truncated; then its value has only the complete members.
+        is_truncated: True if it was truncated; then its value has only the complete members.
     """
 
     value: Any | None
     findings: tuple[Finding, ...]
     number: int
     completion: Completion
-    is_cut: bool = False
+    is_truncated: bool = False
 
     @property
     def spent(self) -> UsageTotal:
         """Return its usage."""
-        return UsageTotal.on(self.completion)
+        return UsageTotal.from_completion(self.completion)
 
     @property
     def model(self) -> str:
@@ -85,39 +85,39 @@ class ModelClient:
 
     def __init__(self, limits: GenerationLimits, seed: int) -> None:
         self._limits = limits
-        self._allowance = OrderBudget(limits.budget, limits.answers)
+        self._order_budget = OrderBudget(limits.budget, limits.answers)
         self._seed = seed % _SAMPLING_SEEDS
-        self._furthest = 0.0
+        self._max_fraction = 0.0
         self._stopped: Finding | None = None
         self.answer: ModelAnswer | None = None
         self.failure: Finding | None = None
 
     @property
-    def answers(self) -> int:
+    def answer_count(self) -> int:
         """Return the number of requested answers."""
-        return self._allowance.answers
+        return self._order_budget.requested_answers
 
     @property
     def spent(self) -> UsageTotal:
         """Return the total usage."""
-        return self._allowance.spent
+        return self._order_budget.spent
 
-    def used_up(self) -> Finding | None:
+    def exhausted_limit(self) -> Finding | None:
         """Return the exhausted limit as a finding; None if another request is possible."""
-        return self._stopped or self._allowance.used_up()
+        return self._stopped or self._order_budget.find_exhausted_limit()
 
     def progress(self, stage: ProgressStage, message: str, *, share: float = 0.0) -> Progress:
         """Return the progress; `share` is the fraction of the way from the last answer to the next."""
-        fraction = (self.answers + share) / (self._limits.answers + 1)
-        self._furthest = max(self._furthest, min(fraction, 1.0))
-        return Progress(stage, message, self._furthest, self.spent)
+        fraction = (self.answer_count + share) / (self._limits.answers + 1)
+        self._max_fraction = max(self._max_fraction, min(fraction, 1.0))
+        return Progress(stage, message, self._max_fraction, self.spent)
 
-    def judging(self, step: Progress) -> Progress:
+    def evaluation_progress(self, step: Progress) -> Progress:
         """Return the progress of the evaluation of an answer."""
         share = _SHARE_OF_WRITING + (1 - _SHARE_OF_WRITING) * step.fraction
         return self.progress(step.stage, step.message, share=share)
 
-    async def ask(
+    async def request(
         self,
         conversation: Conversation,
         question: Mapping[str, Any],
@@ -136,17 +136,17 @@ class ModelClient:
         Raises:
             PeripetyError: the request failed, and a smaller one would not succeed.
         """
-        self.answer, self.failure = None, self.used_up()
+        self.answer, self.failure = None, self.exhausted_limit()
         if self.failure is not None:
             return
         try:
-            left = self._allowance.left()
+            left = self._order_budget.remaining()
         except ResourceExhaustedError:
             # The time limit was reached just now.
-            self.failure = self.used_up()
+            self.failure = self.exhausted_limit()
             return
         options = GenerationOptions(seed=self._seed, max_output_tokens=max_output_tokens, budget=left)
-        self._allowance.ask()
+        self._order_budget.count_request()
         length = 0
         try:
             stream = conversation.stream(encode_json(question).decode(), schema=schema, options=options)
@@ -159,21 +159,23 @@ class ModelClient:
                             message = f"{length:,} characters so far"
                             yield self.progress(ProgressStage.AUTHORING, message, share=_SHARE_OF_WRITING)
                     elif isinstance(event, Completed):
-                        self._answered(event.completion)
+                        self._set_answer(event.completion)
         except PeripetyError as error:
-            self._stopped = self.failure = self._allowance.failed(error)
+            self._stopped = self.failure = self._order_budget.add_failed_usage(error)
             if self.failure is None:
                 if error.code not in _TOO_LARGE_CODES:
                     raise
                 self.failure = Finding(error.code, "", error.message)
 
-    def _answered(self, completion: Completion) -> None:
-        self._allowance.count(UsageTotal.on(completion))
-        self.answer = ModelAnswer(completion.value, completion.findings, self.answers, completion)
+    def _set_answer(self, completion: Completion) -> None:
+        self._order_budget.add_usage(UsageTotal.from_completion(completion))
+        self.answer = ModelAnswer(completion.value, completion.findings, self.answer_count, completion)
 
 
 def start_document_conversation(
-    gateway: ModelGateway, model: str | None, limits: GenerationLimits
+    gateway: ModelGateway,
+    model: str | None,
+    limits: GenerationLimits,
 ) -> Conversation:
     """Return a new conversation for the repair loop, with a system prompt and schema that are cacheable.
 
@@ -196,31 +198,33 @@ class Feedback:
     Attributes:
         findings: the findings, errors first.
         document: the document of the findings.
-        left_out: changes that were ignored, because the parts had no finding.
-        undone: parts that were rolled back after a regression; "" is the whole document.
-        moved: the moved numbers.
+        ignored: changes that were ignored, because the parts had no finding.
+        rolled_back: parts that were rolled back after a regression; "" is the whole document.
+        moved_numbers: the moved numbers.
     """
 
     findings: tuple[Finding, ...]
     document: Mapping[str, Any]
-    left_out: tuple[str, ...] = ()
-    undone: tuple[str, ...] = ()
-    moved: tuple[NumberEdit, ...] = ()
+    ignored: tuple[str, ...] = ()
+    rolled_back: tuple[str, ...] = ()
+    moved_numbers: tuple[NumberEdit, ...] = ()
 
-    def message(self) -> dict[str, Any]:
+    def render(self) -> dict[str, Any]:
         """Return the message as a JSON object; empty members are omitted, and long lists are truncated."""
         told = self.findings[:_MAX_FINDINGS]
         message = {
-            "findings": [self._told(finding) for finding in told],
+            "findings": [self._render_finding(finding) for finding in told],
             "fixes": {finding.code: finding.remedy for finding in told if finding.remedy},
             "more_findings": len(self.findings) - len(told),
-            "left_out": list(self.left_out[:_MAX_FINDINGS]),
-            "undone": list(self.undone[:_MAX_FINDINGS]),
-            "moved": [{"path": edit.path, "before": edit.before, "after": edit.after} for edit in self.moved],
+            "left_out": list(self.ignored[:_MAX_FINDINGS]),
+            "undone": list(self.rolled_back[:_MAX_FINDINGS]),
+            "moved": [
+                {"path": edit.path, "before": edit.before, "after": edit.after} for edit in self.moved_numbers
+            ],
         }
         return {key: value for key, value in message.items() if value}
 
-    def _told(self, finding: Finding) -> dict[str, str]:
+    def _render_finding(self, finding: Finding) -> dict[str, str]:
         told = {"code": finding.code, "path": finding.path, "message": finding.message}
         part = format_pointer(part_name_at(self.document, finding.path))
         if not f"{finding.path}/".startswith(f"{part}/"):

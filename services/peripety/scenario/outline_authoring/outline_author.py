@@ -51,7 +51,7 @@ _HELPFUL_INTERVAL = 3
 """One in this many default events is helpful."""
 
 
-def fill_gaps(blueprint: Blueprint, composed: Blueprint) -> Iterator[Blueprint]:
+def fill_gaps(blueprint: Blueprint, rule_based: Blueprint) -> Iterator[Blueprint]:
     """Yield completed blueprints, from the one closest to the model's answers to the safest one.
 
     In each of them every action has a gain and every event has an effect. The model's answers may still
@@ -60,13 +60,13 @@ def fill_gaps(blueprint: Blueprint, composed: Blueprint) -> Iterator[Blueprint]:
 
     Args:
         blueprint: the blueprint from the model's answers.
-        composed: the rule-based blueprint of the same words.
+        rule_based: the rule-based blueprint of the same words.
     """
     seen = [one for one in blueprint.quantities if not one.is_unseen]
     roles = {one.name: one.role for one in blueprint.quantities}
     own = replace(
         blueprint,
-        quantities=(*blueprint.quantities, *(one for one in composed.quantities if one.is_unseen)),
+        quantities=(*blueprint.quantities, *(one for one in rule_based.quantities if one.is_unseen)),
         actions=tuple(
             replace(action, flows=_with_gain(action.flows, roles) or _default_action_flows(index, seen))
             for index, action in enumerate(blueprint.actions)
@@ -78,8 +78,8 @@ def fill_gaps(blueprint: Blueprint, composed: Blueprint) -> Iterator[Blueprint]:
     )
     beside = replace(
         own,
-        actions=(*own.actions[:_ENOUGH_RULES], *composed.actions),
-        events=(*own.events[:_ENOUGH_RULES], *composed.events),
+        actions=(*own.actions[:_ENOUGH_RULES], *rule_based.actions),
+        events=(*own.events[:_ENOUGH_RULES], *rule_based.events),
     )
     yield replace(
         beside,
@@ -87,7 +87,7 @@ def fill_gaps(blueprint: Blueprint, composed: Blueprint) -> Iterator[Blueprint]:
         events=own.events if len(own.events) >= _ENOUGH_RULES else beside.events,
     )
     yield beside
-    yield replace(own, actions=composed.actions, events=composed.events)
+    yield replace(own, actions=rule_based.actions, events=rule_based.events)
 
 
 def _with_gain(flows: Sequence[Flow], roles: Mapping[str, Role]) -> tuple[Flow, ...]:
@@ -145,30 +145,30 @@ class NameCollector:
     The first argument lists the names in use.
 
     Args:
-        empty: words, in lower case, that are not a name by themselves.
+        stop_words: words, in lower case, that are not a name by themselves.
     """
 
-    def __init__(self, taken: Iterable[str], empty: Collection[str]) -> None:
-        self._taken = {name.casefold() for name in taken}
-        self._empty = frozenset(empty)
+    def __init__(self, used_names: Iterable[str], stop_words: Collection[str]) -> None:
+        self._used_names = {name.casefold() for name in used_names}
+        self._stop_words = frozenset(stop_words)
 
-    def of(self, values: Any, *, at_most: int) -> tuple[str, ...]:
+    def collect(self, values: Any, *, limit: int) -> tuple[str, ...]:
         """Return the new names among values."""
         names = map(clean_name, values) if isinstance(values, list) else ()
         return tuple(
-            islice((name for name in names if self._says_something(name) and self.take(name)), at_most)
+            islice((name for name in names if self._is_meaningful(name) and self.reserve(name)), limit),
         )
 
-    def take(self, name: str) -> bool:
+    def reserve(self, name: str) -> bool:
         """Reserve a name; return True if it was free."""
         folded = name.casefold()
-        if folded in self._taken:
+        if folded in self._used_names:
             return False
-        self._taken.add(folded)
+        self._used_names.add(folded)
         return True
 
-    def _says_something(self, name: str) -> bool:
-        return not self._empty.issuperset(name.casefold().split())
+    def _is_meaningful(self, name: str) -> bool:
+        return not self._stop_words.issuperset(name.casefold().split())
 
 
 PROMPT_NAME = "stepwise"
@@ -217,7 +217,7 @@ def outline_request(description: str) -> dict[str, Any]:
 
     A small model copies better than it reads, so the keywords of the text are added.
     """
-    about = extract_terms(description, at_least=0, at_most=_MAX_WORDS)
+    about = extract_terms(description, min_terms=0, max_terms=_MAX_WORDS)
     excerpt = truncate_graphemes(clean_text(description[:_MAX_EXCERPT]), _MAX_EXCERPT)
     return {"description": excerpt, "words": [*(term.text for term in about.terms), *about.people]}
 
@@ -229,9 +229,10 @@ def extract_outline_terms(outline: Mapping[str, Any], description: str) -> TermS
     """
     title = clean_name(outline.get("title"), NAME_LIMIT)
     source = description if description.strip() else title
-    about = extract_terms(source, at_least=0, at_most=_MAX_WORDS)
-    people = NameCollector((), about.language.stop).of(
-        [*_names_in_description(outline.get("people"), description), *about.people], at_most=_MAX_PEOPLE
+    about = extract_terms(source, min_terms=0, max_terms=_MAX_WORDS)
+    people = NameCollector((), about.language.stop).collect(
+        [*_names_in_description(outline.get("people"), description), *about.people],
+        limit=_MAX_PEOPLE,
     )
     # A person is not a quantity.
     names = _collect_names(description, [*people, about.player])
@@ -239,40 +240,40 @@ def extract_outline_terms(outline: Mapping[str, Any], description: str) -> TermS
     said = [
         Term(name, role, amounts.get(name.casefold()))
         for key, role in _ROLES.items()
-        for name in names.of(outline.get(key), at_most=_MAX_PER_ROLE)
+        for name in names.collect(outline.get(key), limit=_MAX_PER_ROLE)
     ]
-    said += (term for term in about.terms if names.take(term.text))
-    again = extract_terms(source, at_least=2 * MIN_TERMS, at_most=2 * MIN_TERMS).terms
+    said += (term for term in about.terms if names.reserve(term.text))
+    again = extract_terms(source, min_terms=2 * MIN_TERMS, max_terms=2 * MIN_TERMS).terms
     weaker = chain(again, map(Term, map(str, count(1))))
-    said += islice((term for term in weaker if names.take(term.text)), max(MIN_TERMS - len(said), 0))
+    said += islice((term for term in weaker if names.reserve(term.text)), max(MIN_TERMS - len(said), 0))
     named = title or about.title or said[0].text
     return TermSet(named, about.language, tuple(said), people, about.spans, about.player)
 
 
-def parse_outline(outline: Mapping[str, Any], description: str, composed: Blueprint) -> Blueprint:
+def parse_outline(outline: Mapping[str, Any], description: str, rule_based: Blueprint) -> Blueprint:
     """Parse an outline into a blueprint with public quantities, secrets, and the names of rules.
 
     Args:
         outline: the answer, which may violate its schema.
         description: the description of the scenario.
-        composed: the blueprint composed from `matter_of` the outline.
+        rule_based: the blueprint composed from `extract_outline_terms` the outline.
     """
-    seen = tuple(one for one in composed.quantities if not one.is_unseen)
-    names = _collect_names(description, [*composed.people, *(one.term for one in seen)])
-    secrets = names.of(outline.get("secrets"), at_most=_MAX_SECRETS)
+    seen = tuple(one for one in rule_based.quantities if not one.is_unseen)
+    names = _collect_names(description, [*rule_based.people, *(one.term for one in seen)])
+    secrets = names.collect(outline.get("secrets"), limit=_MAX_SECRETS)
     return replace(
-        composed,
+        rule_based,
         quantities=(*seen, *(Quantity(name, Role.THREAT, is_hidden=True) for name in secrets)),
-        actions=tuple(Action(name, ()) for name in names.of(outline.get("actions"), at_most=_MAX_RULES)),
-        events=tuple(Event(name, ()) for name in names.of(outline.get("events"), at_most=_MAX_RULES)),
-        has_deadline=bool(composed.due_hours) or outline.get("deadline") is True,
+        actions=tuple(Action(name, ()) for name in names.collect(outline.get("actions"), limit=_MAX_RULES)),
+        events=tuple(Event(name, ()) for name in names.collect(outline.get("events"), limit=_MAX_RULES)),
+        has_deadline=bool(rule_based.due_hours) or outline.get("deadline") is True,
     )
 
 
-def _collect_names(description: str, taken: Iterable[str]) -> NameCollector:
+def _collect_names(description: str, used_names: Iterable[str]) -> NameCollector:
     """Return a name collector without words of the prompt, which weak models repeat."""
     told, about = (set(_WORD.findall(text.casefold())) for text in (prompt(PROMPT_NAME), description))
-    return NameCollector(taken, told - about)
+    return NameCollector(used_names, told - about)
 
 
 def _names_in_description(names: Any, description: str) -> list[str]:
@@ -301,7 +302,8 @@ _ADDED = Finding(
     Severity.WARNING,
 )
 _REPLACED = replace(
-    _ADDED, message="the model's actions and events do not result in a fair scenario; rules wrote both"
+    _ADDED,
+    message="the model's actions and events do not result in a fair scenario; rules wrote both",
 )
 
 
@@ -310,11 +312,11 @@ class OutlineCandidate:
     """Candidate specification from the model's answers.
 
     Attributes:
-        write: builds a valid specification; CPU-bound.
+        build_spec: builds a valid specification; CPU-bound.
         findings: warnings about the way of its generation.
     """
 
-    write: Callable[[], dict[str, Any]]
+    build_spec: Callable[[], dict[str, Any]]
     findings: tuple[Finding, ...]
 
 
@@ -322,7 +324,7 @@ class OutlineAuthor:
     """Outline authoring of one scenario.
 
     Args:
-        asker: sends the requests, and counts their usage.
+        client: sends the requests, and counts their usage.
         gateway: the model gateway.
         order: the order.
         seed: the seed of the scenario.
@@ -332,8 +334,8 @@ class OutlineAuthor:
         answer: the last usable answer of the model; None without one.
     """
 
-    def __init__(self, asker: ModelClient, gateway: ModelGateway, order: GenerationOrder, seed: int) -> None:
-        self._asker = asker
+    def __init__(self, client: ModelClient, gateway: ModelGateway, order: GenerationOrder, seed: int) -> None:
+        self._client = client
         options = GenerationOptions(model=order.model, temperature=_TEMPERATURE)
         self._conversation = Conversation(gateway, prompt(PROMPT_NAME), options=options)
         self._description = order.description
@@ -348,41 +350,42 @@ class OutlineAuthor:
         Raises:
             PeripetyError: a request failed, and a smaller one would not succeed.
         """
-        async with closing(self._asked("an outline", self._about(), OUTLINE_SCHEMA)) as steps:
+        async with closing(self._request("an outline", self._outline_request(), OUTLINE_SCHEMA)) as steps:
             async for step in steps:
                 yield step
-        outline = self._told()
+        outline = self._last_answer()
         if outline is None:
-            message = (
-                f"the model gave no usable answer{self._why()}; rules wrote the scenario from the description"
-            )
+            message = f"the model gave no usable answer{self._failure_suffix()}; rules wrote the scenario from the description"
             found = Finding("WITHOUT_MODEL", "", message, Severity.WARNING)
             self.candidates = (
                 OutlineCandidate(partial(author_from_text, self._description, self._seed), (found,)),
             )
             return
-        by_rules = self._composed(outline)
+        by_rules = self._compose_by_rules(outline)
         blueprint = parse_outline(outline, self._description, by_rules)
         for section in OUTLINE_SECTIONS:
             parts = section.parts(blueprint)
             if not parts:
                 continue
             question = {"write": section.name, "of": [part.name for part in parts]}
-            async with closing(self._asked(section.name, question, section.schema(blueprint))) as steps:
+            async with closing(self._request(section.name, question, section.schema(blueprint))) as steps:
                 async for step in steps:
                     yield step
-            blueprint, missing = section.read(blueprint, self._told())
-            self._note(section, missing, len(parts))
-        self.candidates = tuple(self._made_of(fill_gaps(blueprint, by_rules)))
+            blueprint, missing = section.apply_answer(blueprint, self._last_answer())
+            self._add_gap(section, missing, len(parts))
+        self.candidates = tuple(self._build_candidates(fill_gaps(blueprint, by_rules)))
 
-    def _about(self) -> dict[str, Any]:
+    def _outline_request(self) -> dict[str, Any]:
         return {"write": "outline", **outline_request(self._description)}
 
-    async def _asked(
-        self, what: str, question: Mapping[str, Any], schema: Mapping[str, Any]
+    async def _request(
+        self,
+        what: str,
+        question: Mapping[str, Any],
+        schema: Mapping[str, Any],
     ) -> AsyncIterator[Progress]:
-        yield self._asker.progress(ProgressStage.AUTHORING, f"requesting {what}")
-        asked = self._asker.ask(
+        yield self._client.progress(ProgressStage.AUTHORING, f"requesting {what}")
+        asked = self._client.request(
             self._conversation,
             question,
             ResponseSchema("scenario_part", schema, advisory=True),
@@ -392,30 +395,30 @@ class OutlineAuthor:
             async for step in steps:
                 yield step
 
-    def _told(self) -> dict[str, Any] | None:
+    def _last_answer(self) -> dict[str, Any] | None:
         """Return the last answer if it is an object."""
-        answer = self._asker.answer
+        answer = self._client.answer
         if answer is None or not isinstance(answer.value, dict):
             return None
         self.answer = answer
         return answer.value
 
-    def _note(self, section: OutlineSection, missing: int, of: int) -> None:
+    def _add_gap(self, section: OutlineSection, missing: int, of: int) -> None:
         if missing:
-            told = f"no usable answer for {missing} of {of} {section.name}{self._why()}"
+            told = f"no usable answer for {missing} of {of} {section.name}{self._failure_suffix()}"
             message = f"the model gave {told}; rules wrote the rest"
             found = Finding("FILLED_BY_RULES", section.path, message, Severity.WARNING)
             self._gaps.append(found)
 
-    def _why(self) -> str:
-        failure = self._asker.failure
+    def _failure_suffix(self) -> str:
+        failure = self._client.failure
         return f" ({failure.message})" if failure else ""
 
-    def _composed(self, outline: Mapping[str, Any]) -> Blueprint:
+    def _compose_by_rules(self, outline: Mapping[str, Any]) -> Blueprint:
         words = extract_outline_terms(outline, self._description)
-        return compose_from_analysis(words, SeededChoice(repr(words.terms), self._seed).number)
+        return compose_from_analysis(words, SeededChoice(repr(words.terms), self._seed).choose_number)
 
-    def _made_of(self, blueprints: Iterable[Blueprint]) -> Iterator[OutlineCandidate]:
+    def _build_candidates(self, blueprints: Iterable[Blueprint]) -> Iterator[OutlineCandidate]:
         before: Blueprint | None = None
         for blueprint, how in zip(blueprints, ((), (_ADDED,), (_REPLACED,)), strict=True):
             if blueprint != before:

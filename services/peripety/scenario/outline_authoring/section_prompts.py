@@ -44,8 +44,8 @@ class OutlineSection:
 
     name: str
     path: str
-    asked: Callable[[Blueprint, Any], dict[str, Any]]
-    understood: Callable[[Blueprint, Any, Mapping[str, Any]], OutlinePart | None]
+    part_schema: Callable[[Blueprint, Any], dict[str, Any]]
+    merge_answer: Callable[[Blueprint, Any, Mapping[str, Any]], OutlinePart | None]
 
     def parts(self, blueprint: Blueprint) -> Sequence[OutlinePart]:
         """Return the parts of a blueprint in the section."""
@@ -56,8 +56,8 @@ class OutlineSection:
         """Return the JSON Schema of an answer, with the names of the blueprint."""
         quantities = [quantity.name for quantity in blueprint.quantities]
         parts = {
-            key: _object_schema({"name": _enum_schema([part.name]), **self.asked(blueprint, part)})
-            for key, part in self._keyed(blueprint)
+            key: _object_schema({"name": _enum_schema([part.name]), **self.part_schema(blueprint, part)})
+            for key, part in self._parts_by_key(blueprint)
         }
         definitions = {
             "change": _enum_schema([f"{signs} {name}" for name in quantities for signs in _SIGNS]),
@@ -65,20 +65,20 @@ class OutlineSection:
         }
         return {**_object_schema(parts), "$defs": definitions}
 
-    def read(self, blueprint: Blueprint, answer: Any) -> tuple[Blueprint, int]:
+    def apply_answer(self, blueprint: Blueprint, answer: Any) -> tuple[Blueprint, int]:
         """Merge an answer into the blueprint; return it with the number of parts left unanswered."""
         said = answer if isinstance(answer, dict) else {}
         parts = list(self.parts(blueprint))
         missing = 0
-        for index, (key, part) in enumerate(self._keyed(blueprint)):
+        for index, (key, part) in enumerate(self._parts_by_key(blueprint)):
             told = said.get(key)
-            better = self.understood(blueprint, part, told) if isinstance(told, dict) else None
+            better = self.merge_answer(blueprint, part, told) if isinstance(told, dict) else None
             missing += better is None
             parts[index] = better or part
         changed: dict[str, Any] = {self.name: tuple(parts)}
         return replace(blueprint, **changed), missing
 
-    def _keyed(self, blueprint: Blueprint) -> Iterator[tuple[str, OutlinePart]]:
+    def _parts_by_key(self, blueprint: Blueprint) -> Iterator[tuple[str, OutlinePart]]:
         """Yield each part with an ASCII key, which every provider supports."""
         for number, part in enumerate(self.parts(blueprint), 1):
             yield f"{self.name}_{number:02}", part
@@ -108,15 +108,15 @@ def _quantity_schema(blueprint: Blueprint, quantity: Quantity) -> dict[str, Any]
     return asked
 
 
-def _merge_quantity(blueprint: Blueprint, quantity: Quantity, told: Mapping[str, Any]) -> Quantity | None:
-    size = _SIZES.get(_to_text(told.get("start")))
+def _merge_quantity(blueprint: Blueprint, quantity: Quantity, answer: Mapping[str, Any]) -> Quantity | None:
+    size = _SIZES.get(_to_text(answer.get("start")))
     if size is None:
         return None
-    sized = replace(quantity, start=size, fades=told.get("fades") is True)
+    sized = replace(quantity, start=size, fades=answer.get("fades") is True)
     if not quantity.is_hidden:
         return sized
-    holder = next((person for person in blueprint.people if person == _to_text(told.get("known_to"))), "")
-    role = Role.SUPPLY if told.get("helps") is True else Role.THREAT
+    holder = next((person for person in blueprint.people if person == _to_text(answer.get("known_to"))), "")
+    role = Role.SUPPLY if answer.get("helps") is True else Role.THREAT
     return replace(sized, role=role, holder=holder, is_hidden=not holder)
 
 
@@ -124,13 +124,17 @@ def _action_schema(_blueprint: Blueprint, _action: Action) -> dict[str, Any]:
     return {"changes": _changes_schema(2), "how": _enum_schema([_PLAIN, _LATER, _SCALED, _ONCE])}
 
 
-def _merge_action(blueprint: Blueprint, action: Action, told: Mapping[str, Any]) -> Action | None:
-    flows = _parse_flows(blueprint, told.get("changes"))
+def _merge_action(blueprint: Blueprint, action: Action, answer: Mapping[str, Any]) -> Action | None:
+    flows = _parse_flows(blueprint, answer.get("changes"))
     if not flows:
         return None
-    how = _to_text(told.get("how"))
+    how = _to_text(answer.get("how"))
     return replace(
-        action, flows=flows, is_delayed=how == _LATER, is_scaled=how == _SCALED, is_final=how == _ONCE
+        action,
+        flows=flows,
+        is_delayed=how == _LATER,
+        is_scaled=how == _SCALED,
+        is_final=how == _ONCE,
     )
 
 
@@ -143,16 +147,16 @@ def _event_schema(_blueprint: Blueprint, _event: Event) -> dict[str, Any]:
     }
 
 
-def _merge_event(blueprint: Blueprint, event: Event, told: Mapping[str, Any]) -> Event | None:
-    flows = _parse_flows(blueprint, told.get("changes"))
+def _merge_event(blueprint: Blueprint, event: Event, answer: Mapping[str, Any]) -> Event | None:
+    flows = _parse_flows(blueprint, answer.get("changes"))
     if not flows:
         return None
     return replace(
         event,
         flows=flows,
-        chance=_CHANCES.get(_to_text(told.get("chance")), event.chance),
-        when=_parse_trigger(blueprint, _to_text(told.get("when"))),
-        lasts=told.get("lasts") is True,
+        chance=_CHANCES.get(_to_text(answer.get("chance")), event.chance),
+        when=_parse_trigger(blueprint, _to_text(answer.get("when"))),
+        lasts=answer.get("lasts") is True,
     )
 
 

@@ -144,7 +144,8 @@ def report_to_proto(played: DryRunReport) -> pb.DryRunReport:
 
 
 def certificate_options_from_proto(
-    options: pb.CertificateOptions, field: str = ".options"
+    options: pb.CertificateOptions,
+    field: str = ".options",
 ) -> CertificateOptions:
     """Convert certificate options.
 
@@ -209,7 +210,8 @@ def certificate_to_proto(certified: Certificate) -> pb.Certificate:
         engine_version=certified.engine_version,
         rng_version=certified.rng_version,
         band=pb.TargetBand(
-            min_fail_rate=certified.band.min_fail_rate, max_fail_rate=certified.band.max_fail_rate
+            min_fail_rate=certified.band.min_fail_rate,
+            max_fail_rate=certified.band.max_fail_rate,
         ),
     )
 
@@ -302,7 +304,7 @@ def amendment_from_proto(request: pb.AmendScenarioRequest) -> AmendmentOrder:
     return AmendmentOrder(
         request.scenario_id,
         request.instruction,
-        expected=request.expected_spec_hash or None,
+        expected_hash=request.expected_spec_hash or None,
         model=request.model or None,
         level=level_from_proto(request.level, None),
         limits=_limits_from_proto(request),
@@ -382,7 +384,9 @@ def _content_from_proto(item: pb.SpecItem) -> bytes | DocumentVerdict:
     try:
         size = len(item.item_id.encode())
         require_field(
-            0 < size <= _MAX_ITEM_ID_BYTES, ".item_id", f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes"
+            0 < size <= _MAX_ITEM_ID_BYTES,
+            ".item_id",
+            f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes",
         )
     except InvalidArgumentError as error:
         return DocumentVerdict(error=error)
@@ -402,7 +406,7 @@ def _verdict_to_proto(item_id: str, found: DocumentVerdict) -> pb.SpecVerdict:
     findings.total = found.total
     return pb.SpecVerdict(
         item_id=item_id,
-        accepted=found.accepted,
+        accepted=found.is_accepted,
         findings=findings,
         spec_hash=found.spec_hash,
         dry_run=report_to_proto(found.dry_run) if found.dry_run else None,

@@ -118,7 +118,7 @@ def generation_event_to_proto(event: GenerationEvent) -> pb.GenerateScenarioResp
             told = response(progress=requests.progress_to_proto(event))
         case DraftProposed(document, attempt, spent):
             told = response(
-                draft=response.Draft(spec=document, attempt=attempt, usage=_known_usage_to_proto(spent))
+                draft=response.Draft(spec=document, attempt=attempt, usage=_known_usage_to_proto(spent)),
             )
         case ValidationFailed(findings):
             told = response(findings=requests.findings_to_proto(findings))
@@ -176,15 +176,16 @@ def registration_event_to_proto(event: RegistrationEvent) -> pb.CompileScenarioR
         case NumbersAdjusted(edits, before):
             return response(
                 repaired=response.Repaired(
-                    edits=requests.number_edits_to_proto(edits), before=requests.report_to_proto(before)
-                )
+                    edits=requests.number_edits_to_proto(edits),
+                    before=requests.report_to_proto(before),
+                ),
             )
         case ScenarioRegistered(record):
             return response(compiled=scenario_to_proto(record))
         case RegistrationFailed(findings, dry_run):
             report = requests.report_to_proto(dry_run) if dry_run else None
             return response(
-                rejected=response.Rejected(findings=requests.findings_to_proto(findings), dry_run=report)
+                rejected=response.Rejected(findings=requests.findings_to_proto(findings), dry_run=report),
             )
 
 
@@ -196,7 +197,9 @@ def amendment_event_to_proto(event: AmendEvent) -> pb.AmendScenarioResponse:
             told = response(progress=requests.progress_to_proto(event))
         case ChangeProposed(edits, attempt, spent):
             proposed = pb.ProposedEdits(
-                edits=map(requests.rule_edit_to_proto, edits), attempt=attempt, usage=spent_to_proto(spent)
+                edits=map(requests.rule_edit_to_proto, edits),
+                attempt=attempt,
+                usage=spent_to_proto(spent),
             )
             told = response(proposed=proposed)
         case ValidationFailed(findings):
@@ -212,7 +215,8 @@ def amendment_event_to_proto(event: AmendEvent) -> pb.AmendScenarioResponse:
             told = response(amended=amended)
         case AmendmentFailed(findings, spent):
             refused = response.Rejected(
-                findings=requests.findings_to_proto(findings), usage=spent_to_proto(spent)
+                findings=requests.findings_to_proto(findings),
+                usage=spent_to_proto(spent),
             )
             told = response(rejected=refused)
     return told
@@ -235,7 +239,7 @@ def balance_event_to_proto(event: BalanceEvent) -> pb.BalanceScenarioResponse:
         case BalanceFailed(findings, closest):
             report = requests.report_to_proto(closest) if closest else None
             return response(
-                rejected=response.Rejected(findings=requests.findings_to_proto(findings), closest=report)
+                rejected=response.Rejected(findings=requests.findings_to_proto(findings), closest=report),
             )
 
 
@@ -247,7 +251,7 @@ def inspection_to_proto(inspection: Inspection) -> pb.InspectScenarioResponse:
             node_id=node.node_id,
             kind=pb.RuleNodeKind.Value(f"RULE_NODE_KIND_{node.kind.name}"),
             label=node.label,
-            heat=inspection.heat.get(node.node_id, 0),
+            heat=inspection.activity.get(node.node_id, 0),
         )
         for node in graph.nodes
     ]
@@ -261,5 +265,7 @@ def inspection_to_proto(inspection: Inspection) -> pb.InspectScenarioResponse:
     ]
     report = inspection.report
     return pb.InspectScenarioResponse(
-        nodes=nodes, edges=edges, dry_run=None if report is None else requests.report_to_proto(report)
+        nodes=nodes,
+        edges=edges,
+        dry_run=None if report is None else requests.report_to_proto(report),
     )

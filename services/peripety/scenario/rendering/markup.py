@@ -4,7 +4,7 @@ Frame of an SVG drawing, with a description for screen readers and an optional s
 
 Markup as a tree, so that the text of a specification is always escaped.
 
-`xml.etree` escapes on output. A plotting library was rejected: the drawings are rectangles and lines, and
+`render_xml.etree` escapes on output. A plotting library was rejected: the drawings are rectangles and lines, and
 their bytes must be the same on every machine.
 """
 
@@ -57,7 +57,8 @@ def build_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]
         "table",
         build_element("caption", caption),
         build_element(
-            "thead", build_element("tr", *(build_element("th", head, scope="col") for head in heads))
+            "thead",
+            build_element("tr", *(build_element("th", head, scope="col") for head in heads)),
         ),
         build_element("tbody", *body),
     )

@@ -80,9 +80,12 @@ def activity_levels(inspection: Inspection) -> dict[str, int]:
     hottest: defaultdict[str, int] = defaultdict(int)
     for node in inspection.graph.nodes:
         alike = _comparison_group(node)
-        hottest[alike] = max(hottest[alike], inspection.heat.get(node.node_id, 0))
+        hottest[alike] = max(hottest[alike], inspection.activity.get(node.node_id, 0))
     levels = {
-        node.node_id: _activity_level(inspection.heat.get(node.node_id, 0), hottest[_comparison_group(node)])
+        node.node_id: _activity_level(
+            inspection.activity.get(node.node_id, 0),
+            hottest[_comparison_group(node)],
+        )
         for node in inspection.graph.nodes
     }
     for edge in inspection.graph.edges:
@@ -96,7 +99,7 @@ def describe_activity(node: GraphNode, inspection: Inspection) -> str:
     report = inspection.report
     if report is None:
         return ""
-    count = inspection.heat[node.node_id]
+    count = inspection.activity[node.node_id]
     if count == 0:
         return "never written" if node.kind is NodeKind.QUANTITY else "never"
     if node.kind is NodeKind.DECAY:
@@ -121,7 +124,10 @@ def _activity_level(count: int, hottest: int) -> int:
 
 
 async def inspect_program(
-    program: Program, options: DryRunOptions | None, worker: Executor, most_seconds: float = MAX_SECONDS
+    program: Program,
+    options: DryRunOptions | None,
+    worker: Executor,
+    most_seconds: float = MAX_SECONDS,
 ) -> AsyncIterator[Progress | Inspection]:
     """Build the rule graph of a scenario.
 
@@ -141,7 +147,7 @@ async def inspect_program(
     if options is None:
         yield Inspection(name, graph, None, {})
         return
-    runs = SimulationRunner(program, options, worker, most_seconds).playing(0, options.max_runs, watch={})
+    runs = SimulationRunner(program, options, worker, most_seconds).stream(0, options.max_runs, watch={})
     async with closing(runs) as reports:
         async for report in reports:
             message = f"{report.runs} of {options.max_runs} runs are played"
@@ -179,7 +185,7 @@ class Inspector:
         validate_document_size(document)
         if options is not None:
             validate_options(options)
-        return await self._inspected(await self._workers.run(engine.compile, document), options)
+        return await self._inspect(await self._workers.run(engine.compile, document), options)
 
     async def inspect_stored(self, scenario_id: str, options: DryRunOptions | None) -> Inspection:
         """Inspect the latest version of a stored scenario; see `inspect`.
@@ -189,11 +195,11 @@ class Inspector:
         """
         if options is not None:
             validate_options(options)
-        scenario = await self._registry.compiled(scenario_id)
-        program = await self._programs.of(scenario.spec_hash, scenario.document)
-        return await self._inspected(program, options)
+        scenario = await self._registry.get_scenario(scenario_id)
+        program = await self._programs.load(scenario.spec_hash, scenario.document)
+        return await self._inspect(program, options)
 
-    async def _inspected(self, program: Program, options: DryRunOptions | None) -> Inspection:
+    async def _inspect(self, program: Program, options: DryRunOptions | None) -> Inspection:
         async with closing(inspect_program(program, options, self._workers)) as events:
             async for event in events:
                 if isinstance(event, Inspection):

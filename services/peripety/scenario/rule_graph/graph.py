@@ -101,13 +101,13 @@ class Inspection:
         name: the name of the scenario.
         graph: the rule graph.
         report: the runs, with their details; None without runs.
-        heat: the activity of each node in them, by its id; empty without runs.
+        activity: the activity of each node in them, by its id; empty without runs.
     """
 
     name: str
     graph: RuleGraph
     report: DryRunReport | None
-    heat: Mapping[str, int]
+    activity: Mapping[str, int]
 
 
 Path = tuple[str | int, ...]
@@ -134,7 +134,8 @@ def find_read_paths(logic: Any) -> Iterator[Path]:
 
 
 def find_written_paths(
-    effect: Mapping[str, Any], signs: Mapping[str, int]
+    effect: Mapping[str, Any],
+    signs: Mapping[str, int],
 ) -> Iterator[tuple[Path, EdgeKind]]:
     """Yield the paths that an effect writes, with the kind of the write; none for logs and schedules.
 
@@ -184,11 +185,11 @@ def build_graph(spec: Mapping[str, Any]) -> RuleGraph:
         ResourceExhaustedError: `GRAPH_TOO_LARGE`.
     """
     rules = [rule for section in _rules_by_section(spec) for rule in section]
-    quantities = _QuantityIndex(spec["state"], (path for rule in rules for path, _ in rule.touched))
+    quantities = _QuantityIndex(spec["state"], (path for rule in rules for path, _ in rule.accesses))
     edges: dict[GraphEdge, None] = {}
     for rule in rules:
         edges.update(dict.fromkeys(rule.schedules))
-        for path, kind in rule.touched:
+        for path, kind in rule.accesses:
             found = quantities.at(path)
             edges.update((GraphEdge(rule.node.node_id, quantity, kind), None) for quantity in found)
             if len(edges) > _MAX_EDGES:
@@ -209,7 +210,7 @@ class _RuleNode:
     """Node with its reads, writes and scheduled effects."""
 
     node: GraphNode
-    touched: list[tuple[Path, EdgeKind]] = field(default_factory=list)
+    accesses: list[tuple[Path, EdgeKind]] = field(default_factory=list)
     schedules: list[GraphEdge] = field(default_factory=list)
 
 
@@ -222,7 +223,10 @@ def _rules_by_section(spec: Mapping[str, Any]) -> Iterator[Iterator[_RuleNode]]:
 
 
 def _rules_with_effects(
-    rules: Iterable[Mapping[str, Any]], section: str, kind: NodeKind, condition: str
+    rules: Iterable[Mapping[str, Any]],
+    section: str,
+    kind: NodeKind,
+    condition: str,
 ) -> Iterator[_RuleNode]:
     """Yield actions or events, each with its scheduled effects."""
     for index, rule in enumerate(rules):
@@ -231,12 +235,14 @@ def _rules_with_effects(
         made = _RuleNode(GraphNode(place, kind, rule["id"], rule.get("name", rule["id"]), told))
         derives = rule.get("derives", {})
         read = find_read_paths([rule[condition], *derives.values()])
-        made.touched.extend((path, EdgeKind.READS) for path in read)
+        made.accesses.extend((path, EdgeKind.READS) for path in read)
         yield from _with_effects(made, rule["effects"], find_signs(rule))
 
 
 def _with_effects(
-    rule: _RuleNode, effects: Iterable[Mapping[str, Any]], known: Mapping[str, int]
+    rule: _RuleNode,
+    effects: Iterable[Mapping[str, Any]],
+    known: Mapping[str, int],
 ) -> Iterator[_RuleNode]:
     """Yield a rule with the accesses of its effects, followed by its scheduled effects."""
     later = []
@@ -247,14 +253,16 @@ def _with_effects(
             rule.schedules.append(GraphEdge(rule.node.node_id, place, EdgeKind.SCHEDULES))
             later.append((scheduled, effect["effects"]))
         else:
-            rule.touched.extend(find_written_paths(effect, known))
+            rule.accesses.extend(find_written_paths(effect, known))
     yield rule
     for scheduled, inner in later:
         yield from _with_effects(scheduled, inner, known)
 
 
 def _ending_rules(
-    conditions: Iterable[Mapping[str, Any]], section: str, kind: NodeKind
+    conditions: Iterable[Mapping[str, Any]],
+    section: str,
+    kind: NodeKind,
 ) -> Iterator[_RuleNode]:
     for index, condition in enumerate(conditions):
         name, told = condition["id"], rule_text.describe_condition(condition["when"])
@@ -275,7 +283,7 @@ class _QuantityIndex:
 
     def __init__(self, state: Any, touched: Iterable[Path]) -> None:
         self._state = state
-        paths = {self._whole(path) for path in touched}
+        paths = {self._quantity_path(path) for path in touched}
         holding = {path[:end] for path in paths for end in range(1, len(path))}
         self._paths = sorted(paths - holding)
         self._within: dict[Path, list[str]] = {}
@@ -291,9 +299,9 @@ class _QuantityIndex:
 
     def at(self, path: Path) -> list[str]:
         """Return the ids of the quantities at a path."""
-        return self._within[self._whole(path)]
+        return self._within[self._quantity_path(path)]
 
-    def _whole(self, path: Path) -> Path:
+    def _quantity_path(self, path: Path) -> Path:
         """Return the part of a path that leads into objects; an element of an array counts as the array."""
         value = self._state
         for end, segment in enumerate(path[1:], start=1):

@@ -146,7 +146,9 @@ def _exchange_blocks(columns: Columns, neighbours: _Neighbours) -> Columns:
 
 
 def _exchange_in_sections(
-    sections: _Sections, sides: Sequence[Mapping[str, int]], neighbours: _Neighbours
+    sections: _Sections,
+    sides: Sequence[Mapping[str, int]],
+    neighbours: _Neighbours,
 ) -> _Sections:
     """Return sections with adjacent blocks exchanged where that reduces crossings; one pass."""
     ends = {
@@ -157,7 +159,8 @@ def _exchange_in_sections(
 
 
 def _exchange_if_better(
-    blocks: Sequence[NodeBlock], ends: Mapping[str, list[list[int]]]
+    blocks: Sequence[NodeBlock],
+    ends: Mapping[str, list[list[int]]],
 ) -> tuple[NodeBlock, ...]:
     order = list(blocks)
     for at in range(len(order) - 1):
@@ -208,25 +211,27 @@ class GraphLayout:
 
 
 def layout_nodes(
-    columns: Columns, links: Sequence[EdgeBundle], notes: Mapping[str, Sequence[str]]
+    columns: Columns,
+    bundles: Sequence[EdgeBundle],
+    notes: Mapping[str, Sequence[str]],
 ) -> GraphLayout:
     """Compute the layout.
 
     Args:
         columns: the nodes, in order.
-        links: the edge bundles.
+        bundles: the edge bundles.
         notes: the lines below the label of each node, by its id.
     """
-    gap = min(_MAX_GAP, _MIN_GAP + 3 * len(links))
+    gap = min(_MAX_GAP, _MIN_GAP + 3 * len(bundles))
     lefts = [MARGIN + index * (BOX_WIDTH + gap) for index in range(3)]
-    ends = neighbors_by_side(columns, links)
+    ends = neighbors_by_side(columns, bundles)
     stacks = [
         _ColumnStack(sections, left, ends, notes, mirrored=sections is columns.right)
         for sections, left in zip((columns.left, columns.middle, columns.right), lefts, strict=True)
     ]
     height = max(stack.height for stack in stacks)
     for stack in stacks:
-        stack.loosen(height)
+        stack.spread(height)
         stack.center(height)
     boxes = {name: box for stack in stacks for name, box in stack.boxes.items()}
     linked: dict[str, list[Box]] = {}
@@ -235,7 +240,7 @@ def layout_nodes(
     left, middle, right = stacks
     for _ in range(_ROUNDS):
         for stack in (middle, left, right):
-            stack.approach(linked, height)
+            stack.move_toward(linked, height)
     set_ports(boxes, ends)
     headings = [heading for stack in stacks for heading in stack.headings()]
     return GraphLayout(boxes, headings, lefts[-1] + BOX_WIDTH + MARGIN, height)
@@ -281,7 +286,7 @@ class _ColumnStack:
             return _BETWEEN_BLOCKS
         return _HEADING + (_BETWEEN_SECTIONS if self._blocks else 0.0)
 
-    def loosen(self, height: float) -> None:
+    def spread(self, height: float) -> None:
         """Use excess height for more space between the blocks."""
         more = min(_MAX_SLACK, (height - self.height) / 2 / len(self._blocks)) if self._blocks else 0.0
         self._before = [before + more for before in self._before]
@@ -291,10 +296,10 @@ class _ColumnStack:
         """Pack the blocks without gaps, in the middle of a height."""
         self._move([(height - self.height) / 2] * len(self._blocks))
 
-    def approach(self, linked: Mapping[str, Sequence[Box]], height: float) -> None:
+    def move_toward(self, linked: Mapping[str, Sequence[Box]], height: float) -> None:
         """Move the blocks as close to their neighbours as order and height allow."""
         wanted = []
-        for boxes, packed in zip(self._blocks, self._packed(), strict=True):
+        for boxes, packed in zip(self._blocks, self._packed_positions(), strict=True):
             others = [other.middle for box in boxes for other in linked.get(box.node.node_id, ())]
             middle = fmean(others) if others else fmean(box.middle for box in boxes)
             wanted.append(middle - _total_height(boxes) / 2 - packed)
@@ -308,7 +313,7 @@ class _ColumnStack:
             if text
         ]
 
-    def _packed(self) -> list[float]:
+    def _packed_positions(self) -> list[float]:
         """Return the top positions of the blocks with minimum spacing."""
         tops, at = [], 0.0
         for before, height in zip(self._before, self._heights, strict=True):
@@ -317,7 +322,7 @@ class _ColumnStack:
         return tops
 
     def _move(self, shifts: Sequence[float]) -> None:
-        for boxes, packed, shift in zip(self._blocks, self._packed(), shifts, strict=True):
+        for boxes, packed, shift in zip(self._blocks, self._packed_positions(), shifts, strict=True):
             at = packed + shift
             for box in boxes:
                 box.y = at

@@ -142,7 +142,8 @@ def assign_columns(graph: RuleGraph) -> Columns:
     def sections(headings: Mapping[NodeKind, str]) -> tuple[ColumnSection, ...]:
         made = (
             ColumnSection(
-                heading, tuple(NodeBlock(tuple(block(node))) for node in graph.nodes if node.kind is kind)
+                heading,
+                tuple(NodeBlock(tuple(block(node))) for node in graph.nodes if node.kind is kind),
             )
             for kind, heading in headings.items()
         )
@@ -161,24 +162,24 @@ def count_cells(text: str) -> int:
     return sum(_character_width(character) for character in text)
 
 
-def wrap_label(text: str, most_cells: int, most_lines: int) -> list[str]:
+def wrap_label(text: str, max_cells: int, max_lines: int) -> list[str]:
     """Wrap a text into lines, between words where possible; excess text is truncated with an ellipsis.
 
     Args:
         text: the text.
-        most_cells: the maximum width of a line.
-        most_lines: the maximum number of lines.
+        max_cells: the maximum width of a line.
+        max_lines: the maximum number of lines.
     """
     lines = [""]
-    for word in _split_words(" ".join(text.split()), most_cells):
-        if count_cells((lines[-1] + word).rstrip()) <= most_cells:
+    for word in _split_words(" ".join(text.split()), max_cells):
+        if count_cells((lines[-1] + word).rstrip()) <= max_cells:
             lines[-1] += word
         else:
             lines.append(word)
     told = [line.strip() for line in lines]
-    if len(told) <= most_lines:
+    if len(told) <= max_lines:
         return told
-    return [*told[: most_lines - 1], _truncate(" ".join(told[most_lines - 1 :]), most_cells - 1) + "…"]
+    return [*told[: max_lines - 1], _truncate(" ".join(told[max_lines - 1 :]), max_cells - 1) + "…"]
 
 
 def _split_words(text: str, most_cells: int) -> list[str]:

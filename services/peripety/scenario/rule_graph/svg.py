@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from importlib import resources
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element
 
 from peripety.scenario.rendering.markup import build_element, format_length, frame, render_xml, with_style
 from peripety.scenario.rule_graph.activity import LEVELS, activity_levels, describe_activity
@@ -22,6 +21,7 @@ from peripety.scenario.rule_graph.shapes import PADDING, assign_columns, bundle_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
 
     from peripety.scenario.rule_graph.graph import Inspection
     from peripety.scenario.rule_graph.layout import GraphLayout
@@ -40,11 +40,11 @@ _GLYPHS = {
 }
 
 
-def draw_edge(link: EdgeBundle, rule: Box, quantity: Box, style: str) -> Element:
+def draw_edge(bundle: EdgeBundle, rule: Box, quantity: Box, style: str) -> Element:
     """Return an edge from a rule to a quantity, with a marker for a write and an arrow for a read.
 
     Args:
-        link: the edge bundle.
+        bundle: the edge bundle.
         rule: the box of the rule.
         quantity: the box of the quantity.
         style: additional CSS classes.
@@ -52,15 +52,15 @@ def draw_edge(link: EdgeBundle, rule: Box, quantity: Box, style: str) -> Element
     way = 1 if rule.x < quantity.x else -1
     start = rule.x + rule.width if way > 0 else rule.x
     end = quantity.x if way > 0 else quantity.x + quantity.width
-    y1, y2 = rule.ports[link.quantity], quantity.ports[link.rule]
+    y1, y2 = rule.ports[bundle.quantity], quantity.ports[bundle.rule]
     parts = []
     begin = start
-    if link.reads:
+    if bundle.reads:
         parts.append(draw_arrowhead(start, y1, -way))
         begin += way * (_TIP - 1)
     stop = end
-    if link.effect is not None:
-        parts.append(draw_marker(link.effect, end - way * MARKER_RADIUS, y2))
+    if bundle.effect is not None:
+        parts.append(draw_marker(bundle.effect, end - way * MARKER_RADIUS, y2))
         stop -= way * 2 * MARKER_RADIUS
     bend = (stop - begin) * _BEND
     path = (
@@ -69,17 +69,17 @@ def draw_edge(link: EdgeBundle, rule: Box, quantity: Box, style: str) -> Element
     )
     return build_element(
         "g",
-        build_element("title", _describe_edge(link, rule, quantity)),
+        build_element("title", _describe_edge(bundle, rule, quantity)),
         build_element("path", class_="line", d=path),
         *parts,
-        class_=f"link {link.kind.value}{style}",
+        class_=f"link {bundle.kind.value}{style}",
     )
 
 
-def _describe_edge(link: EdgeBundle, rule: Box, quantity: Box) -> str:
+def _describe_edge(bundle: EdgeBundle, rule: Box, quantity: Box) -> str:
     """Return the title of an edge, in words."""
-    verbs = [EdgeKind.READS] if link.reads else []
-    verbs += [link.effect] if link.effect else []
+    verbs = [EdgeKind.READS] if bundle.reads else []
+    verbs += [bundle.effect] if bundle.effect else []
     return f"{rule.node.label} {' and '.join(VERBS[verb] for verb in verbs)} {quantity.node.label}"
 
 
@@ -146,7 +146,10 @@ def _draw_line_samples(y: float) -> Iterator[Element]:
         path = f"M{format_length(x)} {format_length(y)}H{format_length(end - MARKER_RADIUS)}"
         mark = draw_arrowhead(end, y, 1) if kind is EdgeKind.READS else draw_marker(kind, end, y)
         yield build_element(
-            "g", build_element("path", class_="line", d=path), mark, class_=f"link {kind.value}"
+            "g",
+            build_element("path", class_="line", d=path),
+            mark,
+            class_=f"link {kind.value}",
         )
         yield _draw_note(told, end + 12, y)
 
@@ -157,7 +160,12 @@ def _draw_activity_samples(y: float) -> Iterator[Element]:
     for level in range(LEVELS + 1):
         corner = {"x": format_length(start + level * (_SWATCH + 4)), "y": format_length(y - 7)}
         swatch = build_element(
-            "rect", class_="box", width=format_length(_SWATCH), height="14", rx="3", **corner
+            "rect",
+            class_="box",
+            width=format_length(_SWATCH),
+            height="14",
+            rx="3",
+            **corner,
         )
         yield build_element("g", swatch, class_=f"h{level}" if level else "never")
     end = start + (LEVELS + 1) * (_SWATCH + 4) + 6
@@ -179,7 +187,9 @@ def render_svg(inspection: Inspection) -> bytes:
     """Render the drawing in UTF-8; equal inspections result in equal bytes."""
     lines = bundle_edges(inspection.graph)
     places = layout_nodes(
-        reduce_crossings(assign_columns(inspection.graph), lines), lines, _node_notes(inspection)
+        reduce_crossings(assign_columns(inspection.graph), lines),
+        lines,
+        _node_notes(inspection),
     )
     bottom = _TOP + places.height + MARGIN
     size = (places.width, bottom + LEGEND_HEIGHT)
@@ -225,7 +235,11 @@ def _node_notes(inspection: Inspection) -> dict[str, list[str]]:
 def _draw_headings(places: GraphLayout) -> Iterator[Element]:
     for heading in places.headings:
         yield build_element(
-            "text", heading.text, class_="heading", x=format_length(heading.x), y=format_length(heading.y)
+            "text",
+            heading.text,
+            class_="heading",
+            x=format_length(heading.x),
+            y=format_length(heading.y),
         )
 
 

@@ -83,15 +83,15 @@ class _RuleFrequencies:
     rules: tuple[tuple[RuleDraft, float], ...]
 
     @classmethod
-    def of(cls, actions: Sequence[RuleDraft], events: Sequence[RuleDraft]) -> _RuleFrequencies:
-        together = sum(rule.likely for rule in actions)
-        chosen = ((rule, rule.likely / together) for rule in actions)
+    def estimate(cls, actions: Sequence[RuleDraft], events: Sequence[RuleDraft]) -> _RuleFrequencies:
+        together = sum(rule.estimate_probability for rule in actions)
+        chosen = ((rule, rule.estimate_probability / together) for rule in actions)
         return cls((*chosen, *((event, _onset_frequency(event)) for event in events)))
 
-    def of_rule(self, wanted: RuleDraft) -> float:
+    def frequency_of(self, wanted: RuleDraft) -> float:
         return next(rate for rule, rate in self.rules if rule is wanted)
 
-    def walk(self, gauge: GaugeVar) -> tuple[float, float]:
+    def random_walk_moments(self, gauge: GaugeVar) -> tuple[float, float]:
         """Return mean and variance of a gauge's steps per turn away from a loss, without its drain."""
         moves = [(rate, rule.turns * mean) for rule, rate in self.rules for mean in _mean_moves(rule, gauge)]
         mean = sum(rate * steps for rate, steps in moves)
@@ -117,13 +117,13 @@ def calibrate(
     Returns:
         The minimum fail rate of the budget.
     """
-    rates = _RuleFrequencies.of(actions, events)
-    eagerness = source.pick(_GOAL_TIMES)
+    rates = _RuleFrequencies.estimate(actions, events)
+    eagerness = source.draw_option(_GOAL_TIMES)
     turns = frame.horizon * min(1, eagerness) if frame.winnable else frame.horizon
-    spare, least_fail_rate = source.pick(_SPARE)
-    for number, gauge in enumerate(source.shuffled(world.gauges)):
-        mean, variance = rates.walk(gauge)
-        gauge.drain = max(0, round((mean + source.pick(_PULL)) / _DRAIN_STEP) * _DRAIN_STEP)
+    spare, least_fail_rate = source.draw_option(_SPARE)
+    for number, gauge in enumerate(source.draw_order(world.gauges)):
+        mean, variance = rates.random_walk_moments(gauge)
+        gauge.drain = max(0, round((mean + source.draw_option(_PULL)) / _DRAIN_STEP) * _DRAIN_STEP)
         gauge.worst = gauge.drain + _max_harm(gauge, actions) + _max_harm(gauge, events)
         mine = spare if number == 0 else min(spare + _OTHERS_SPARE, _MAX_SPARE)
         wanted = (gauge.drain - mean) * turns + mine * sqrt(max(variance, _MIN_VARIANCE) * turns)
@@ -133,7 +133,12 @@ def calibrate(
     if world.goal is not None:
         serving = actions[-1]
         _set_target(
-            source, world.goal, _affordable_turns(world, serving), frame, rates.of_rule(serving), eagerness
+            source,
+            world.goal,
+            _affordable_turns(world, serving),
+            frame,
+            rates.frequency_of(serving),
+            eagerness,
         )
     return least_fail_rate
 
@@ -141,27 +146,33 @@ def calibrate(
 def _start_value(source: DrawStream, gauge: GaugeVar) -> float:
     """Return the start value; a gauge that loses by being low mostly has its limit at 0."""
     if gauge.sense < 0:
-        return gauge.steps(source.below(20))
-    edge = 0 if source.chance(60) else source.between(1, 20)
-    return gauge.steps(edge + gauge.distance)
+        return gauge.to_amount(source.draw_below(20))
+    edge = 0 if source.draw_chance(60) else source.draw_between(1, 20)
+    return gauge.to_amount(edge + gauge.distance)
 
 
 def _affordable_turns(world: StateVars, serving: RuleDraft) -> int:
     """Return the number of consecutive turns in which every gauge tolerates the action for the goal."""
     harms = ((gauge, gauge.drain + _max_harm(gauge, [serving])) for gauge in world.gauges)
     return min(
-        (int((1 - RESERVED_SHARE) * gauge.distance / harm) for gauge, harm in harms if harm > 0), default=_ANY
+        (int((1 - RESERVED_SHARE) * gauge.distance / harm) for gauge, harm in harms if harm > 0),
+        default=_ANY,
     )
 
 
 def _set_target(
-    source: DrawStream, goal: GoalVar, affordable: int, frame: SpecSkeleton, rate: float, eagerness: float
+    source: DrawStream,
+    goal: GoalVar,
+    affordable: int,
+    frame: SpecSkeleton,
+    rate: float,
+    eagerness: float,
 ) -> None:
     """Set a target that random play reaches after a number of horizons, if every gauge tolerates that."""
     wanted = round(rate * frame.horizon * eagerness)
     count = max(1, min(wanted, affordable, int(_MAX_GOAL_SHARE * frame.horizon)))
     goal.target = round_to_thousandths(count * goal.step)
-    if eagerness <= _LATEST_EAGERNESS_FOR_DEADLINE and source.chance(40):
+    if eagerness <= _LATEST_EAGERNESS_FOR_DEADLINE and source.draw_chance(40):
         goal.deadline = max(count + 1, round(_MAX_GOAL_SHARE * frame.horizon))
 
 
@@ -171,7 +182,7 @@ def _mean_moves(rule: RuleDraft, gauge: GaugeVar) -> Iterator[float]:
 
 def _onset_frequency(event: RuleDraft) -> float:
     """Return the frequency of onsets of an event per turn; an active event is not drawn."""
-    rate = event.weight / 100 * event.likely
+    rate = event.weight / 100 * event.estimate_probability
     return rate / (1 + rate * (event.turns - 1))
 
 
@@ -187,8 +198,8 @@ Json = dict[str, Any]
 def assemble_spec(seed: int, index: int) -> Json:
     """Return the specification of a seed and an index."""
     source = DrawStream(seed, index)
-    frame = SpecSkeleton.chosen(source)
-    world = StateVars.laid_out(source, frame)
+    frame = SpecSkeleton.draw(source)
+    world = StateVars.draw(source, frame)
     actions = write_actions(source, world, frame)
     events = write_events(source, world, frame)
     least_fail_rate = calibrate(source, world, frame, actions, events)
@@ -196,8 +207,8 @@ def assemble_spec(seed: int, index: int) -> Json:
         "spec_version": "1.0",
         "id": f"random_{seed}_{index}",
         "name": f"Random {seed}/{index}",
-        "seed": source.bits() >> 11,
-        "state": world.state(),
+        "seed": source.draw_bits() >> 11,
+        "state": world.build_state(),
         "actions": [_write_action(rule, number) for number, rule in enumerate(actions, 1)],
         "random_events": [_write_event(rule, number, source, frame) for number, rule in enumerate(events, 1)],
         "loss_conditions": write_losses(source, world, frame),
@@ -209,13 +220,13 @@ def assemble_spec(seed: int, index: int) -> Json:
 
 
 def _write_action(rule: RuleDraft, number: int) -> Json:
-    named = {"id": f"act_{number}", "params": rule.params, "preconditions": rule.condition()}
+    named = {"id": f"act_{number}", "params": rule.params, "preconditions": rule.combine_conditions()}
     return {**named, **_write_effects(rule)}
 
 
 def _write_event(rule: RuleDraft, number: int, source: DrawStream, frame: SpecSkeleton) -> Json:
-    named = {"id": f"event_{number}", "weight": rule.weight / 100, "when": rule.condition()}
-    lasting = {"duration": frame.span(source, rule.turns)} if rule.turns > 1 else {}
+    named = {"id": f"event_{number}", "weight": rule.weight / 100, "when": rule.combine_conditions()}
+    lasting = {"duration": frame.format_duration(source, rule.turns)} if rule.turns > 1 else {}
     return {**named, **lasting, **_write_effects(rule)}
 
 
@@ -224,7 +235,9 @@ def _write_effects(rule: RuleDraft) -> Json:
 
 
 def _write_budget(world: StateVars, least_fail_rate: float) -> Json:
-    decay = {gauge.path: gauge.sense * gauge.steps(gauge.drain) for gauge in world.gauges if gauge.drain > 0}
+    decay = {
+        gauge.path: gauge.sense * gauge.to_amount(gauge.drain) for gauge in world.gauges if gauge.drain > 0
+    }
     return {"min_fail_rate": least_fail_rate, "decay_per_turn": decay}
 
 

@@ -46,57 +46,57 @@ class SpecSkeleton:
     winnable: bool
 
     @classmethod
-    def chosen(cls, source: DrawStream) -> SpecSkeleton:
+    def draw(cls, source: DrawStream) -> SpecSkeleton:
         """Draw a skeleton."""
-        size = min(source.below(_SIZES), source.below(_SIZES))
-        clock, hours = source.pick(_CLOCKS) if source.chance(60) else (None, 1)
-        return cls(size, source.pick(_HORIZONS), clock, hours, source.chance(50))
+        size = min(source.draw_below(_SIZES), source.draw_below(_SIZES))
+        clock, hours = source.draw_option(_CLOCKS) if source.draw_chance(60) else (None, 1)
+        return cls(size, source.draw_option(_HORIZONS), clock, hours, source.draw_chance(50))
 
-    def span(self, source: DrawStream, turns: int) -> str:
+    def format_duration(self, source: DrawStream, turns: int) -> str:
         """Return a number of turns as a duration."""
         hours = turns * self.hours
         if hours % _DAY == 0:
-            return f"{hours // _DAY}d" if source.chance(50) else f"P{hours // _DAY}D"
-        return f"{hours}h" if source.chance(50) else f"PT{hours}H"
+            return f"{hours // _DAY}d" if source.draw_chance(50) else f"P{hours // _DAY}D"
+        return f"{hours}h" if source.draw_chance(50) else f"PT{hours}H"
 
-    def delay(self, source: DrawStream, turns: int) -> int | str:
+    def draw_delay(self, source: DrawStream, turns: int) -> int | str:
         """Return a number of turns, as a number or as a duration."""
-        return turns if source.chance(50) else self.span(source, turns)
+        return turns if source.draw_chance(50) else self.format_duration(source, turns)
 
 
 def write_surroundings(source: DrawStream, world: StateVars, frame: SpecSkeleton) -> Json:
     """Return entities, clock, horizon and permissions; each of them is sometimes omitted."""
     written: Json = {}
-    private = any(".private." in path for path in world.paths())
-    if private or source.chance(60):
+    private = any(".private." in path for path in world.all_paths())
+    if private or source.draw_chance(60):
         written["entities"] = _write_entities(source)
     if frame.clock is not None:
         written["clock"] = {"turn": frame.clock}
-    if frame.horizon != _DEFAULT_HORIZON or source.chance(50):
+    if frame.horizon != _DEFAULT_HORIZON or source.draw_chance(50):
         written["horizon"] = frame.horizon
-    if "entities" in written and source.chance(40):
+    if "entities" in written and source.draw_chance(40):
         written["visibility"] = _write_visibility(source, world)
-    if source.chance(40):
+    if source.draw_chance(40):
         written["narrator_scope"] = _write_narrator_scope(source, world)
     return written
 
 
 def _write_entities(source: DrawStream) -> list[Json]:
-    others = range(2, source.between(2, 4))
+    others = range(2, source.draw_between(2, 4))
     return [
         {"id": "entity_1", "name": "Entity 1", "playable": True},
-        *({"id": f"entity_{number}", "kind": f"kind_{source.between(1, 3)}"} for number in others),
+        *({"id": f"entity_{number}", "kind": f"kind_{source.draw_between(1, 3)}"} for number in others),
     ]
 
 
 def _write_visibility(source: DrawStream, world: StateVars) -> list[Json]:
-    audience = source.pick(("public", "hidden", ["entity_1"]))
-    return [{"path": source.pick(world.gauges).path, "to": audience}]
+    audience = source.draw_option(("public", "hidden", ["entity_1"]))
+    return [{"path": source.draw_option(world.gauges).path, "to": audience}]
 
 
 def _write_narrator_scope(source: DrawStream, world: StateVars) -> list[Json]:
-    gauge = source.pick(world.gauges)
-    written: list[Json] = [{"path": gauge.path, "ops": ["inc", "dec"], "max_magnitude": gauge.steps(1)}]
+    gauge = source.draw_option(world.gauges)
+    written: list[Json] = [{"path": gauge.path, "ops": ["inc", "dec"], "max_magnitude": gauge.to_amount(1)}]
     return written + [{"path": flag.path, "ops": ["set"]} for flag in world.flags[:1]]
 
 
@@ -119,34 +119,34 @@ class DrawStream:
     def __init__(self, seed: int, index: int) -> None:
         self._seed = seed
         self._index = index
-        self._drawn = 0
+        self._count = 0
 
-    def bits(self) -> int:
+    def draw_bits(self) -> int:
         """Draw 64 bits."""
-        value = engine.draw(self._seed, _STREAM, self._index, self._drawn)
-        self._drawn += 1
+        value = engine.draw(self._seed, _STREAM, self._index, self._count)
+        self._count += 1
         return value
 
-    def below(self, count: int) -> int:
+    def draw_below(self, count: int) -> int:
         """Draw an integer from 0 to count - 1."""
-        return ((self.bits() >> 32) * count) >> 32
+        return ((self.draw_bits() >> 32) * count) >> 32
 
-    def between(self, least: int, most: int) -> int:
+    def draw_between(self, least: int, most: int) -> int:
         """Draw an integer from a range, both ends included."""
-        return least + self.below(most - least + 1)
+        return least + self.draw_below(most - least + 1)
 
-    def chance(self, percent: int) -> bool:
+    def draw_chance(self, percent: int) -> bool:
         """Return True with a probability in per cent."""
-        return self.below(100) < percent
+        return self.draw_below(100) < percent
 
-    def pick(self, options: Sequence[T]) -> T:
+    def draw_option(self, options: Sequence[T]) -> T:
         """Draw one of the options."""
-        return options[self.below(len(options))]
+        return options[self.draw_below(len(options))]
 
-    def shuffled(self, options: Sequence[T]) -> list[T]:
+    def draw_order(self, options: Sequence[T]) -> list[T]:
         """Return the options in random order."""
         left = list(options)
-        return [left.pop(self.below(len(left))) for _ in range(len(left))]
+        return [left.pop(self.draw_below(len(left))) for _ in range(len(left))]
 
 
 _PARENT_PATHS = (
@@ -179,15 +179,18 @@ class StateCondition:
 
     Attributes:
         logic: returns the expression; called when all numbers are final.
-        likely: the estimated probability that it holds.
+        probability: the estimated probability that it holds.
     """
 
     logic: Callable[[], Json]
-    likely: float
+    probability: float
 
     def or_else(self, other: StateCondition) -> StateCondition:
         """Return the disjunction with another condition."""
-        return StateCondition(lambda: {"or": [self.logic(), other.logic()]}, max(self.likely, other.likely))
+        return StateCondition(
+            lambda: {"or": [self.logic(), other.logic()]},
+            max(self.probability, other.probability),
+        )
 
 
 @dataclass(slots=True)
@@ -214,23 +217,23 @@ class GaugeVar:
     distance: int = 0
     start: float = 0
 
-    def steps(self, count: float) -> float:
+    def to_amount(self, count: float) -> float:
         """Return a number of steps as an amount."""
         return round_to_thousandths(count * self.unit)
 
-    def level(self, share: float) -> float:
+    def value_at(self, share: float) -> float:
         """Return the value at a remaining share of the distance; above 1 is beyond the start."""
-        return round_to_thousandths(self.start - self.sense * self.steps((1 - share) * self.distance))
+        return round_to_thousandths(self.start - self.sense * self.to_amount((1 - share) * self.distance))
 
-    def within(self, share: float, likely: float) -> StateCondition:
+    def at_most_share(self, share: float, likely: float) -> StateCondition:
         """Return the condition that at most a share of the distance remains."""
         operator = "<=" if self.sense > 0 else ">="
-        return StateCondition(lambda: {operator: [read_path(self.path), self.level(share)]}, likely)
+        return StateCondition(lambda: {operator: [read_path(self.path), self.value_at(share)]}, likely)
 
-    def beyond(self, share: float, likely: float) -> StateCondition:
+    def more_than_share(self, share: float, likely: float) -> StateCondition:
         """Return the condition that more than a share of the distance remains."""
         operator = ">" if self.sense > 0 else "<"
-        return StateCondition(lambda: {operator: [read_path(self.path), self.level(share)]}, likely)
+        return StateCondition(lambda: {operator: [read_path(self.path), self.value_at(share)]}, likely)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,7 @@ class CounterVar:
     path: str
     start: int
 
-    def affords(self, amount: Any, likely: float = 0.7) -> StateCondition:
+    def at_least(self, amount: Any, likely: float = 0.7) -> StateCondition:
         """Return the condition that it is at least an amount."""
         return StateCondition(lambda: {">=": [read_path(self.path), amount]}, likely)
 
@@ -256,11 +259,11 @@ class FlagVar:
     path: str
     by_events: bool
 
-    def on(self) -> StateCondition:
+    def is_set(self) -> StateCondition:
         """Return the condition that it is set."""
         return StateCondition(lambda: read_path(self.path), 0.4)
 
-    def off(self) -> StateCondition:
+    def is_clear(self) -> StateCondition:
         """Return the condition that it is not set."""
         return StateCondition(lambda: {"!": [read_path(self.path)]}, 0.6)
 
@@ -282,7 +285,7 @@ class ModeVar:
         return StateCondition(lambda: {"!=": [read_path(self.path), option]}, likely)
 
     @property
-    def record(self) -> str:
+    def record_path(self) -> str:
         """Return the path of the object of a patched one."""
         return self.path.rpartition(".")[0]
 
@@ -294,25 +297,25 @@ class ListVar:
     path: str
     of_texts: bool
     count: int
-    room: int
+    capacity: int
 
-    def filled(self) -> StateCondition:
+    def not_empty(self) -> StateCondition:
         """Return the condition that it is not empty."""
         return StateCondition(lambda: {"!!": [read_path(self.path)]}, 0.8)
 
-    def open(self) -> StateCondition:
+    def not_full(self) -> StateCondition:
         """Return the condition that it is not full."""
-        return StateCondition(lambda: {"<": [self.length(), self.room]}, 0.8)
+        return StateCondition(lambda: {"<": [self.length_expression(), self.capacity]}, 0.8)
 
-    def reaching(self, count: int) -> StateCondition:
+    def at_least(self, count: int) -> StateCondition:
         """Return the condition that it has at least a number of items."""
-        return StateCondition(lambda: {">=": [self.length(), count]}, 0.7)
+        return StateCondition(lambda: {">=": [self.length_expression(), count]}, 0.7)
 
-    def item(self, number: int) -> Any:
+    def draw_item(self, number: int) -> Any:
         """Return an item of its type."""
         return f"item_{number}" if self.of_texts else number
 
-    def length(self) -> Json:
+    def length_expression(self) -> Json:
         """Return the expression for its length."""
         return {"reduce": [read_path(self.path), {"+": [read_path("accumulator"), 1]}, 0]}
 
@@ -342,11 +345,11 @@ class StateVars:
     stocks: list[CounterVar]
     flags: list[FlagVar]
     modes: list[ModeVar]
-    rows: list[ListVar]
+    lists: list[ListVar]
     goal: GoalVar | None
 
     @classmethod
-    def laid_out(cls, source: DrawStream, frame: SpecSkeleton) -> StateVars:
+    def draw(cls, source: DrawStream, frame: SpecSkeleton) -> StateVars:
         """Draw the state variables.
 
         Args:
@@ -355,26 +358,30 @@ class StateVars:
         """
         places = _PathGenerator(source)
         gauges = [
-            GaugeVar(places.of("quantity"), source.pick((1, 1, -1)), source.pick(_UNITS))
-            for _ in range(2 + source.below(2 + frame.size // 2))
+            GaugeVar(places.new_path("quantity"), source.draw_option((1, 1, -1)), source.draw_option(_UNITS))
+            for _ in range(2 + source.draw_below(2 + frame.size // 2))
         ]
         stocks = [
-            CounterVar(places.of("stock"), source.between(4, 20))
-            for _ in range(1 + source.below(1 + frame.size // 3))
+            CounterVar(places.new_path("stock"), source.draw_between(4, 20))
+            for _ in range(1 + source.draw_below(1 + frame.size // 3))
         ]
         flags = [
-            FlagVar(places.of("flag"), source.chance(50)) for _ in range(source.below(2 + frame.size // 4))
+            FlagVar(places.new_path("flag"), source.draw_chance(50))
+            for _ in range(source.draw_below(2 + frame.size // 4))
         ]
-        modes = [_draw_mode(source, places) for _ in range(source.below(2 + frame.size // 5))]
-        rows = [_draw_list(source, places) for _ in range(source.below(2 + frame.size // 5))]
+        modes = [_draw_mode(source, places) for _ in range(source.draw_below(2 + frame.size // 5))]
+        rows = [_draw_list(source, places) for _ in range(source.draw_below(2 + frame.size // 5))]
         goal = (
-            GoalVar(places.of("progress"), round_to_thousandths(source.between(1, 5) * source.pick(_UNITS)))
+            GoalVar(
+                places.new_path("progress"),
+                round_to_thousandths(source.draw_between(1, 5) * source.draw_option(_UNITS)),
+            )
             if frame.winnable
             else None
         )
         return cls(gauges, stocks, flags, modes, rows, goal)
 
-    def state(self) -> Json:
+    def build_state(self) -> Json:
         """Return the initial state; called when all numbers are final."""
         tree: Json = {}
         for path, value in self._values():
@@ -385,7 +392,7 @@ class StateVars:
             holder[key] = value
         return tree
 
-    def paths(self) -> list[str]:
+    def all_paths(self) -> list[str]:
         """Return the paths of all variables."""
         return [path for path, _ in self._values()]
 
@@ -393,9 +400,11 @@ class StateVars:
         yield from ((gauge.path, gauge.start) for gauge in self.gauges)
         yield from ((stock.path, stock.start) for stock in self.stocks)
         yield from ((flag.path, False) for flag in self.flags)
-        yield from ((row.path, [row.item(number) for number in range(1, row.count + 1)]) for row in self.rows)
+        yield from (
+            (row.path, [row.draw_item(number) for number in range(1, row.count + 1)]) for row in self.lists
+        )
         yield from ((mode.path, mode.options[0]) for mode in self.modes)
-        yield from ((f"{mode.record}.mark", 0) for mode in self.modes if mode.patched)
+        yield from ((f"{mode.record_path}.mark", 0) for mode in self.modes if mode.patched)
         if self.goal is not None:
             yield self.goal.path, 0
 
@@ -407,22 +416,27 @@ class _PathGenerator:
         self._source = source
         self._counts: dict[str, int] = {}
 
-    def of(self, kind: str) -> str:
+    def new_path(self, kind: str) -> str:
         """Return a new path for a kind."""
-        return f"{self._source.pick(_PARENT_PATHS)}.{self.name(kind)}"
+        return f"{self._source.draw_option(_PARENT_PATHS)}.{self.new_name(kind)}"
 
-    def name(self, kind: str) -> str:
+    def new_name(self, kind: str) -> str:
         """Return a new name for a kind."""
         self._counts[kind] = self._counts.get(kind, 0) + 1
         return f"{kind}_{self._counts[kind]}"
 
 
 def _draw_mode(source: DrawStream, places: _PathGenerator) -> ModeVar:
-    options = tuple(f"level_{number}" for number in range(1, source.between(2, 4) + 1))
-    if source.chance(40):
-        return ModeVar(f"{places.of('record')}.level", options, patched=True)
-    return ModeVar(places.of("mode"), options, patched=False)
+    options = tuple(f"level_{number}" for number in range(1, source.draw_between(2, 4) + 1))
+    if source.draw_chance(40):
+        return ModeVar(f"{places.new_path('record')}.level", options, patched=True)
+    return ModeVar(places.new_path("mode"), options, patched=False)
 
 
 def _draw_list(source: DrawStream, places: _PathGenerator) -> ListVar:
-    return ListVar(places.of("row"), source.chance(50), count=source.below(4), room=source.between(4, 8))
+    return ListVar(
+        places.new_path("row"),
+        source.draw_chance(50),
+        count=source.draw_below(4),
+        capacity=source.draw_between(4, 8),
+    )

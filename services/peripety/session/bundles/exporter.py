@@ -54,7 +54,10 @@ class SessionExporter:
         self._scenarios = scenarios
 
     async def replay(
-        self, session_id: str, first_turn: int = 0, last_turn: int = 0
+        self,
+        session_id: str,
+        first_turn: int = 0,
+        last_turn: int = 0,
     ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
         """Replay a session from its start and compare each turn with its record.
 
@@ -76,8 +79,8 @@ class SessionExporter:
         until = _resolve_last_turn(session, last_turn)
         if not 0 <= first_turn <= max(until, 1):
             raise field_error(".first_turn", f"must be from 0 to {until}")
-        end = await self._end(session, until)
-        ruleset = await self._rulesets.of(session.spec_hash)
+        end = await self._last_turn(session, until)
+        ruleset = await self._rulesets.get(session.spec_hash)
         replay = await asyncio.to_thread(SessionReplay, ruleset.program, session.first_seed)
         compared = mismatches = 0
         async for page in self._pages(session, until):
@@ -104,28 +107,28 @@ class SessionExporter:
         """
         session = await self._session(session_id)
         until = _resolve_last_turn(session, last_turn)
-        end = await self._end(session, until)
+        end = await self._last_turn(session, until)
         then = session if until == session.turn else await self._state_at(session_id, until)
-        certificate = await self._scenarios.certificate_of(session.scenario_id, session.spec_hash)
+        certificate = await self._scenarios.get_certificate_document(session.scenario_id, session.spec_hash)
         writer, pieces = BundleWriter(), _ChunkBuffer()
         pieces.add(writer.header(_header(then, certificate)))
-        pieces.add(writer.document(await self._store.document(session.spec_hash)))
+        pieces.add(writer.document(await self._store.get_document(session.spec_hash)))
         if certificate is not None:
             pieces.add(writer.document(certificate))
         memories: tuple[NarratorMemory, ...] = ()
         async for page in self._pages(session, until):
             lines, memories = await asyncio.to_thread(_encode_turns, writer, page, memories)
             pieces.add(lines)
-            for piece in pieces.full():
+            for piece in pieces.complete_chunks():
                 yield piece
         await self._require_unchanged(session, end)
         pieces.add(writer.end())
-        for piece in pieces.rest():
+        for piece in pieces.remaining_chunks():
             yield piece
 
     async def _session(self, session_id: str) -> Session:
         check_session_id(session_id)
-        return await self._store.session(session_id)
+        return await self._store.get_session(session_id)
 
     async def _state_at(self, session_id: str, turn: int) -> Session:
         return await state_at(self._store, self._rulesets, session_id, turn)
@@ -133,15 +136,15 @@ class SessionExporter:
     async def _pages(self, session: Session, until: int) -> AsyncIterator[list[CommittedTurn]]:
         turn = 0
         while turn < until:
-            page = await self._store.turns(session.session_id, turn, min(_TURNS_PER_PAGE, until - turn))
+            page = await self._store.list_turns(session.session_id, turn, min(_TURNS_PER_PAGE, until - turn))
             if not page:
                 raise _rewound_error()
             turn = page[-1].turn
             yield page
 
-    async def _end(self, session: Session, until: int) -> CommittedTurn | None:
+    async def _last_turn(self, session: Session, until: int) -> CommittedTurn | None:
         """Return the last of the requested turns."""
-        return await self._store.turn(session.session_id, until) if until else None
+        return await self._store.find_turn(session.session_id, until) if until else None
 
     async def _require_unchanged(self, session: Session, end: CommittedTurn | None) -> None:
         """Raise an error if turns were rewound since the last one was read.
@@ -151,7 +154,7 @@ class SessionExporter:
         """
         if end is None:
             return
-        now = await self._store.turn(session.session_id, end.turn)
+        now = await self._store.find_turn(session.session_id, end.turn)
         if now is None or now.last_sequence != end.last_sequence:
             raise _rewound_error()
 
@@ -160,28 +163,28 @@ class _ChunkBuffer:
     """Buffer that splits lines into chunks of equal size."""
 
     def __init__(self) -> None:
-        self._waiting = bytearray()
+        self._buffer = bytearray()
 
     def add(self, lines: bytes) -> None:
-        self._waiting += lines
+        self._buffer += lines
 
-    def full(self) -> Iterator[bytes]:
+    def complete_chunks(self) -> Iterator[bytes]:
         """Yield the complete chunks."""
-        while len(self._waiting) >= _CHUNK_BYTES:
-            yield bytes(self._waiting[:_CHUNK_BYTES])
-            del self._waiting[:_CHUNK_BYTES]
+        while len(self._buffer) >= _CHUNK_BYTES:
+            yield bytes(self._buffer[:_CHUNK_BYTES])
+            del self._buffer[:_CHUNK_BYTES]
 
-    def rest(self) -> Iterator[bytes]:
+    def remaining_chunks(self) -> Iterator[bytes]:
         """Yield the remaining bytes."""
-        yield from self.full()
-        if self._waiting:
-            yield bytes(self._waiting)
+        yield from self.complete_chunks()
+        if self._buffer:
+            yield bytes(self._buffer)
 
 
-def _resolve_last_turn(session: Session, asked: int) -> int:
-    if not 0 <= asked <= session.turn:
+def _resolve_last_turn(session: Session, requested: int) -> int:
+    if not 0 <= requested <= session.turn:
         raise field_error(".last_turn", f"must be from 0 to {session.turn}, the session's turn")
-    return asked or session.turn
+    return requested or session.turn
 
 
 def _rewound_error() -> ConflictError:
@@ -203,7 +206,9 @@ def _header(session: Session, certificate: bytes | None) -> BundleHeader:
 
 
 def _encode_turns(
-    writer: BundleWriter, turns: Sequence[CommittedTurn], memories: tuple[NarratorMemory, ...]
+    writer: BundleWriter,
+    turns: Sequence[CommittedTurn],
+    memories: tuple[NarratorMemory, ...],
 ) -> tuple[bytes, tuple[NarratorMemory, ...]]:
     """Return the lines of turns, and the memories after them."""
     lines = bytearray()
@@ -216,14 +221,14 @@ def _encode_turns(
                 pov=turn.pov,
                 events=turn.events,
                 memories=None if remembering == memories else remembering,
-            )
+            ),
         )
         memories = remembering
     return bytes(lines), memories
 
 
 def _replay_page(replay: SessionReplay, turns: Sequence[CommittedTurn]) -> list[ReplayedTurn]:
-    return [replay.play(_parse_record(turn), turn.events) for turn in turns]
+    return [replay.replay_next(_parse_record(turn), turn.events) for turn in turns]
 
 
 def _parse_record(turn: CommittedTurn) -> dict[str, object] | None:

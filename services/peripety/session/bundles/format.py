@@ -55,11 +55,12 @@ class BundleIssue:
     finding: Finding
 
     @property
-    def violation(self) -> FieldViolation:
+    def to_violation(self) -> FieldViolation:
         """The defect as a field violation, for a call that fails because of the bundle."""
         violation = self.finding.violation
         return replace(
-            violation, field=f"line {self.line}{'' if violation.field == '/' else violation.field}"
+            violation,
+            field=f"line {self.line}{'' if violation.field == '/' else violation.field}",
         )
 
 
@@ -68,12 +69,12 @@ class BundleError(InvalidArgumentError):
 
     default_code = "BUNDLE_INVALID"
 
-    def __init__(self, defects: Iterable[BundleIssue]) -> None:
-        self.defects = tuple(defects)
-        first = self.defects[0]
+    def __init__(self, issues: Iterable[BundleIssue]) -> None:
+        self.issues = tuple(issues)
+        first = self.issues[0]
         super().__init__(
             f"bundle is invalid: line {first.line}: {first.finding.message}",
-            violations=[defect.violation for defect in self.defects],
+            violations=[defect.to_violation for defect in self.issues],
         )
 
 
@@ -144,12 +145,12 @@ class BundleSeal:
         self._hash = hashlib.sha256()
         self._lines = 0
 
-    def over(self, line: bytes) -> None:
+    def update(self, line: bytes) -> None:
         """Add the next line, including its line feed."""
         self._hash.update(line)
         self._lines += 1
 
-    def line(self) -> bytes:
+    def to_line(self) -> bytes:
         """Return the seal over all lines added so far."""
         seal = {"kind": f"{KIND}.end", "lines": self._lines, "sha256": self._hash.hexdigest()}
         return engine.canonicalize(seal) + b"\n"
@@ -218,134 +219,138 @@ class BundleReader:
     def header(self) -> BundleHeader:
         """Read the header."""
         try:
-            value = self._value(self._next())
+            value = self._parse_line(self._next_line())
         except BundleError as error:
-            raise BundleError([*error.defects, *self._not_ours()]) from None
+            raise BundleError([*error.issues, *self._not_a_bundle()]) from None
         if not isinstance(value, dict) or value.get("kind") != KIND:
-            raise BundleError(self._not_ours())
+            raise BundleError(self._not_a_bundle())
         ours = {"version": VERSION, "engine_version": ENGINE_VERSION, "rng_version": engine.RNG_VERSION}
         for name, known in ours.items():
             if name in value and value[name] != known:
                 message = f"{name} is {value[name]}; this program supports {known}"
-                raise self._refused("OTHER_VERSION", message, format_pointer([name]))
-        self._hold_to("header", value)
+                raise self._error("OTHER_VERSION", message, format_pointer([name]))
+        self._validate("header", value)
         return header_from_json(value)
 
-    def program(self, header: BundleHeader, compiled: Callable[[bytes], Program]) -> Program:
+    def program(self, header: BundleHeader, compile_spec: Callable[[bytes], Program]) -> Program:
         """Read and compile the specification.
 
         Args:
             header: the header.
-            compiled: compiles a canonical document or raises SpecError.
+            compile_spec: compiles a canonical document or raises SpecError.
         """
-        line = self._next()
+        line = self._next_line()
         try:
-            program = compiled(line)
+            program = compile_spec(line)
         except SpecError as error:
             raise BundleError(BundleIssue(self.line, finding) for finding in error.findings) from None
-        self._same_hash("spec_hash", header.spec_hash, program.spec_hash)
+        self._check_hash("spec_hash", header.spec_hash, program.spec_hash)
         return program
 
     def certificate(self, header: BundleHeader) -> Certificate | None:
         """Read the certificate, if any. It must match the specification; its contents are not recomputed."""
         if header.certificate_hash is None:
             return None
-        line = self._next()
+        line = self._next_line()
         try:
             certificate = certificates.decode(line)
         except InvalidArgumentError as error:
-            raise self._refused("CERTIFICATE_INVALID", error.message) from None
-        self._same_hash("certificate_hash", header.certificate_hash, certificates.certificate_hash(line))
-        self._same_hash("spec_hash", header.spec_hash, certificate.spec_hash)
+            raise self._error("CERTIFICATE_INVALID", error.message) from None
+        self._check_hash("certificate_hash", header.certificate_hash, certificates.certificate_hash(line))
+        self._check_hash("spec_hash", header.spec_hash, certificate.spec_hash)
         return certificate
 
     def turns(self, header: BundleHeader) -> Iterator[BundledTurn]:
         """Yield the turns, oldest first."""
         requests: set[str] = set()
         for turn in range(1, header.turns + 1):
-            value = self._value(self._next())
+            value = self._parse_line(self._next_line())
             if isinstance(value, dict) and value.get("kind") == f"{KIND}.end":
                 message = f"the bundle ends after {turn - 1} turns, but its header declares {header.turns}"
-                raise self._refused("BUNDLE_TRUNCATED", message)
-            self._hold_to("turn", value)
+                raise self._error("BUNDLE_TRUNCATED", message)
+            self._validate("turn", value)
             if value["request_id"] in requests:
-                raise self._refused("TURN_INVALID", "another turn has the same request_id", "/request_id")
+                raise self._error("TURN_INVALID", "another turn has the same request_id", "/request_id")
             requests.add(value["request_id"])
             yield self._turn(value)
 
     def end(self) -> None:
         """Read the seal, and check that nothing is missing, changed or appended."""
-        expected = self._seal.line()
+        expected = self._seal.to_line()
         self.line += 1
         found = read_bounded_line(self._file, len(expected) + 1)
         if not found:
-            raise self._truncated()
+            raise self._truncated_error()
         if found != expected:
             message = f"the seal does not match the previous bytes; expected {expected.decode().strip()}"
-            raise self._refused("BUNDLE_CHANGED", message)
+            raise self._error("BUNDLE_CHANGED", message)
         if read_bounded_line(self._file, 1):
             self.line += 1
-            raise self._refused("BUNDLE_CHANGED", "the bundle has data after its seal")
+            raise self._error("BUNDLE_CHANGED", "the bundle has data after its seal")
 
     def _turn(self, value: Mapping[str, Any]) -> BundledTurn:
         for index, event in enumerate(value["events"]):
-            self._hold_to(f"event.{event['kind']}", event, format_pointer(["events", index]))
+            self._validate(f"event.{event['kind']}", event, format_pointer(["events", index]))
         try:
             turn = turn_from_json(value)
         except (TypeError, KeyError, ValueError, AttributeError):
-            raise self._refused(
-                "TURN_INVALID", "an event has keys that its kind does not define", "/events"
+            raise self._error(
+                "TURN_INVALID",
+                "an event has keys that its kind does not define",
+                "/events",
             ) from None
         kinds = [type(event) for event in turn.events]
         if kinds[0] is not Accepted or kinds[-1] is not Committed:
             message = "the first event of a turn must be accepted, and the last one committed"
-            raise self._refused("TURN_INVALID", message, "/events")
+            raise self._error("TURN_INVALID", message, "/events")
         if kinds.count(Accepted) != 1 or kinds.count(Committed) != 1:
-            raise self._refused(
-                "TURN_INVALID", "a turn must have exactly one accepted and one committed event", "/events"
+            raise self._error(
+                "TURN_INVALID",
+                "a turn must have exactly one accepted and one committed event",
+                "/events",
             )
         return turn
 
-    def _next(self) -> bytes:
+    def _next_line(self) -> bytes:
         """Read the next line without its line feed."""
         self.line += 1
         line = read_bounded_line(self._file, MAX_LINE_BYTES + 1)
         if len(line) > MAX_LINE_BYTES:
             message = f"the line has more than {MAX_LINE_BYTES} bytes"
-            raise self._refused("LINE_TOO_LONG", message)
+            raise self._error("LINE_TOO_LONG", message)
         if not line.endswith(b"\n"):
-            raise self._truncated()
-        self._seal.over(line)
+            raise self._truncated_error()
+        self._seal.update(line)
         return line[:-1]
 
-    def _value(self, line: bytes) -> Any:
+    def _parse_line(self, line: bytes) -> Any:
         try:
             return engine.parse_canonical(line)
         except SpecError as error:
             raise BundleError(BundleIssue(self.line, finding) for finding in error.findings) from None
 
-    def _hold_to(self, part: str, value: Any, place: str = "") -> None:
+    def _validate(self, part: str, value: Any, prefix: str = "") -> None:
         """Validate a part against its schema."""
         findings = validate_against_schema(schema_of(part), value)
         if findings:
             raise BundleError(
-                BundleIssue(self.line, Finding(f.code, f"{place}{f.path}", f.message)) for f in findings
+                BundleIssue(self.line, Finding(f.code, f"{prefix}{f.path}", f.message)) for f in findings
             )
 
-    def _same_hash(self, name: str, told: str, computed: str) -> None:
-        if told != computed:
-            message = f"the header declares {name} {told}, but the document has {computed}"
-            raise self._refused("OTHER_DOCUMENT", message)
+    def _check_hash(self, name: str, declared: str, computed: str) -> None:
+        if declared != computed:
+            message = f"the header declares {name} {declared}, but the document has {computed}"
+            raise self._error("OTHER_DOCUMENT", message)
 
-    def _refused(self, code: str, message: str, path: str = "") -> BundleError:
+    def _error(self, code: str, message: str, path: str = "") -> BundleError:
         return BundleError([BundleIssue(self.line, Finding(code, path, message))])
 
-    def _not_ours(self) -> list[BundleIssue]:
+    def _not_a_bundle(self) -> list[BundleIssue]:
         message = f"the first line is not a header of kind {KIND}"
         return [BundleIssue(self.line, Finding("NOT_A_BUNDLE", "", message))]
 
-    def _truncated(self) -> BundleError:
-        return self._refused("BUNDLE_TRUNCATED", "the file ends before the bundle does")
+    def _truncated_error(self) -> BundleError:
+        return self._error("BUNDLE_TRUNCATED", "the file ends before the bundle does")
 
 
 class BundleWriter:
@@ -368,9 +373,9 @@ class BundleWriter:
 
     def end(self) -> bytes:
         """Return the last line."""
-        return self._seal.line()
+        return self._seal.to_line()
 
     def _line(self, text: bytes) -> bytes:
         line = text + b"\n"
-        self._seal.over(line)
+        self._seal.update(line)
         return line

@@ -50,17 +50,22 @@ class SessionImporter:
 
     Args:
         store: stores the sessions.
-        room: size limit of a turn.
-        most_bytes: size limit of a bundle.
+        message_limit: size limit of a turn.
+        max_bytes: size limit of a bundle.
     """
 
-    def __init__(self, store: SessionStore, room: MessageLimit, most_bytes: int = MAX_BUNDLE_BYTES) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        message_limit: MessageLimit,
+        max_bytes: int = MAX_BUNDLE_BYTES,
+    ) -> None:
         self._store = store
-        self._room = room
-        self._most_bytes = most_bytes
-        self._verifying = asyncio.Semaphore(_MAX_CONCURRENT_IMPORTS)
+        self._message_limit = message_limit
+        self._max_bytes = max_bytes
+        self._verification_slots = asyncio.Semaphore(_MAX_CONCURRENT_IMPORTS)
 
-    async def take_in(self, request_id: str, pieces: AsyncIterator[bytes]) -> Session:
+    async def import_bundle(self, request_id: str, chunks: AsyncIterator[bytes]) -> Session:
         """Store the session of a bundle; idempotent by request id.
 
         Args:
@@ -77,26 +82,26 @@ class SessionImporter:
             tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as bundle,
             tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as states,
         ):
-            request = SessionRequestKey(request_id, await self._keep(pieces, bundle))
-            made = await self._store.made_by(request)
+            request = SessionRequestKey(request_id, await self._spool(chunks, bundle))
+            made = await self._store.find_by_request_id(request)
             if made is not None:
                 return made
-            draft = _ImportDraft(bundle, states, self._room)
-            async with self._verifying:
-                while await shield_until_done(asyncio.to_thread(draft.verify_some)):
+            draft = _ImportDraft(bundle, states, self._message_limit)
+            async with self._verification_slots:
+                while await shield_until_done(asyncio.to_thread(draft.verify_batch)):
                     pass
             session, document = draft.session()
             return await self._store.add(session, document, request, draft.turns(), draft.snapshots(session))
 
-    async def _keep(self, pieces: AsyncIterator[bytes], bundle: IO[bytes]) -> str:
+    async def _spool(self, chunks: AsyncIterator[bytes], bundle: IO[bytes]) -> str:
         """Write a bundle to a file and return its hash."""
         digest = hashlib.sha256()
         size = 0
-        async for piece in pieces:
+        async for piece in chunks:
             size += len(piece)
-            if size > self._most_bytes:
+            if size > self._max_bytes:
                 raise ResourceExhaustedError(
-                    f".chunk: bundle is larger than the limit of {self._most_bytes} bytes;"
+                    f".chunk: bundle is larger than the limit of {self._max_bytes} bytes;"
                     " export fewer turns of it (last_turn)",
                     code="BUNDLE_TOO_LARGE",
                 )
@@ -111,22 +116,22 @@ class _ImportDraft:
     Args:
         bundle: the bundle.
         states: an empty file for snapshots at regular turns.
-        room: size limit of a turn.
+        message_limit: size limit of a turn.
     """
 
-    def __init__(self, bundle: IO[bytes], states: IO[bytes], room: MessageLimit) -> None:
+    def __init__(self, bundle: IO[bytes], states: IO[bytes], message_limit: MessageLimit) -> None:
         bundle.seek(0)
         self._bundle = bundle
         self._states = states
-        self._kept: list[tuple[int, int, tuple[NarratorMemory, ...]]] = []
-        self._room = room
+        self._snapshot_index: list[tuple[int, int, tuple[NarratorMemory, ...]]] = []
+        self._message_limit = message_limit
         self._verification = BundleVerification(bundle)
         self._verified = _to_committed_turns(turn for turn, _ in self._verification.turns())
         self._memories: tuple[NarratorMemory, ...] = ()
         self._usage = UsageTotal()
         self._last_sequence = 0
 
-    def verify_some(self) -> bool:
+    def verify_batch(self) -> bool:
         """Verify the next turns; return True if there may be more.
 
         Raises:
@@ -134,22 +139,22 @@ class _ImportDraft:
         """
         count = 0
         for turn in islice(self._verified, _TURNS_PER_BATCH):
-            self._require_right()
-            self._take(turn)
+            self._require_valid()
+            self._add_turn(turn)
             count += 1
-        self._require_right()
+        self._require_valid()
         if not count:
             self._check_settings()
         return count > 0
 
-    def _require_right(self) -> None:
-        verdict = self._verification.verdict
-        if not verdict.right:
-            raise BundleError(verdict.defects)
+    def _require_valid(self) -> None:
+        verdict = self._verification.result
+        if not verdict.is_valid:
+            raise BundleError(verdict.issues)
 
-    def _take(self, turn: CommittedTurn) -> None:
-        _, replay = self._read()
-        if not self._room.holds(_unfiltered_view(turn, replay.program)):
+    def _add_turn(self, turn: CommittedTurn) -> None:
+        _, replay = self._verified_parts()
+        if not self._message_limit.fits(_unfiltered_view(turn, replay.program)):
             message = (
                 "the turn does not fit into a message of this server; increase PERIPETY_MAX_MESSAGE_BYTES"
             )
@@ -158,26 +163,29 @@ class _ImportDraft:
         self._usage += _committed_event(turn).usage
         self._last_sequence = turn.last_sequence
         if turn.turn % SNAPSHOT_TURNS == 0:
-            self._kept.append((turn.turn, len(replay.snapshot), self._memories))
+            self._snapshot_index.append((turn.turn, len(replay.snapshot), self._memories))
             self._states.write(replay.snapshot)
 
     def _check_settings(self) -> None:
         """Raise an error if the seats or narrator options of the header are invalid."""
-        header, replay = self._read()
+        header, replay = self._verified_parts()
         viewers = Projector(replay.program.spec)
         seats = () if header.table is None else header.table.seats
         try:
             check_new_session(
                 NewSession(
-                    str(uuid.uuid4()), header.scenario_id, table=header.table, narrator=header.narrator
-                )
+                    str(uuid.uuid4()),
+                    header.scenario_id,
+                    table=header.table,
+                    narrator=header.narrator,
+                ),
             )
             for seat in seats:
-                viewers.view(seat.entity_id)
+                viewers.for_viewer(seat.entity_id)
         except PeripetyError as error:
             raise BundleError([BundleIssue(1, Finding("HEADER_INVALID", "", error.message))]) from None
 
-    def _read(self) -> tuple[BundleHeader, SessionReplay]:
+    def _verified_parts(self) -> tuple[BundleHeader, SessionReplay]:
         header, replay = self._verification.header, self._verification.replay
         if header is None or replay is None:
             raise InternalError("a valid bundle has no header")
@@ -185,7 +193,7 @@ class _ImportDraft:
 
     def session(self) -> tuple[Session, bytes]:
         """Return the session at its last turn and its specification, after the whole bundle was verified."""
-        header, replay = self._read()
+        header, replay = self._verified_parts()
         seed, snapshot = replay.seed, replay.snapshot
         if header.next_seed is not None:
             seed, snapshot = header.next_seed, with_seed(snapshot, header.next_seed)
@@ -211,11 +219,11 @@ class _ImportDraft:
             narrator=header.narrator,
             table=header.table,
         )
-        return replace(session, due=session.next_due(now)), replay.program.document
+        return replace(session, due=session.next_deadline(now)), replay.program.document
 
     def turns(self) -> Iterator[CommittedTurn]:
         """Yield all turns without validation: they are verified, and a transaction waits for them."""
-        header, _ = self._read()
+        header, _ = self._verified_parts()
         self._bundle.seek(0)
         for _ in range(2 if header.certificate_hash is None else 3):
             self._bundle.readline()
@@ -225,7 +233,7 @@ class _ImportDraft:
     def snapshots(self, session: Session) -> Iterator[Session]:
         """Yield the session at each snapshot turn."""
         self._states.seek(0)
-        for turn, size, memories in self._kept:
+        for turn, size, memories in self._snapshot_index:
             yield replace(session, turn=turn, snapshot=self._states.read(size), memories=memories)
 
 
@@ -253,7 +261,8 @@ def _unfiltered_view(turn: CommittedTurn, program: Program) -> TurnView:
     """Return the unfiltered view of a turn."""
     events = enumerate(turn.events, turn.first_sequence)
     return TurnView(
-        turn, tuple(TurnEventView("", turn.turn, sequence, event, program.spec) for sequence, event in events)
+        turn,
+        tuple(TurnEventView("", turn.turn, sequence, event, program.spec) for sequence, event in events),
     )
 
 

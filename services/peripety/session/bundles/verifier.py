@@ -93,7 +93,7 @@ class SessionReplay:
         self.state_hash = state.hash()
         self.chain_hash = engine.start_hash_chain(first_seed, program.spec_hash)
 
-    def play(self, record: Mapping[str, Any] | None, events: Sequence[Event]) -> ReplayedTurn:
+    def replay_next(self, record: Mapping[str, Any] | None, events: Sequence[Event]) -> ReplayedTurn:
         """Replay the next turn.
 
         Args:
@@ -104,7 +104,7 @@ class SessionReplay:
         recorded = events[-1]
         if not isinstance(recorded, Committed):
             raise TypeError("the last event of a turn must be Committed")
-        found = tuple(self._play(record, events, recorded))
+        found = tuple(self._replay_next(record, events, recorded))
         return ReplayedTurn(
             turn=self.turn,
             recorded_state_hash=recorded.state_hash,
@@ -114,8 +114,11 @@ class SessionReplay:
             differences=found,
         )
 
-    def _play(
-        self, record: Mapping[str, Any] | None, events: Sequence[Event], recorded: Committed
+    def _replay_next(
+        self,
+        record: Mapping[str, Any] | None,
+        events: Sequence[Event],
+        recorded: Committed,
     ) -> Iterator[Finding]:
         if self._failed or record is None:
             reason = (
@@ -137,9 +140,9 @@ class SessionReplay:
         yield from _diff_record(record, played)
         yield from _diff_events(events, played, _ACTION_EVENTS)
         yield from _diff_events(events, played, (Rolled,))
-        yield from self._end_differences(recorded, played, format_pointer(["events", len(events) - 1]))
+        yield from self._diff_end(recorded, played, format_pointer(["events", len(events) - 1]))
 
-    def _end_differences(self, recorded: Committed, played: TurnResult, place: str) -> Iterator[Finding]:
+    def _diff_end(self, recorded: Committed, played: TurnResult, place: str) -> Iterator[Finding]:
         computed = replace(
             recorded,
             state_hash=self.state_hash,
@@ -192,18 +195,18 @@ class VerificationResult:
         header: the header; None if it could not be read.
         turns: number of replayed turns.
         mismatches: number of turns that differ from their records.
-        defects: the defects; of the mismatching turns, only the first one is explained.
+        issues: the defects; of the mismatching turns, only the first one is explained.
     """
 
     header: BundleHeader | None
     turns: int
     mismatches: int
-    defects: tuple[BundleIssue, ...]
+    issues: tuple[BundleIssue, ...]
 
     @property
-    def right(self) -> bool:
+    def is_valid(self) -> bool:
         """True if the bundle has no defects."""
-        return not self.defects
+        return not self.issues
 
 
 class BundleVerification:
@@ -211,7 +214,7 @@ class BundleVerification:
 
     Args:
         file: the bundle, at its beginning.
-        compiled: compiles the specification; by default for the engine core of this process.
+        compile_spec: compiles the specification; by default for the engine core of this process.
 
     Attributes:
         header: the header; None before it was read.
@@ -219,12 +222,14 @@ class BundleVerification:
     """
 
     def __init__(
-        self, file: IO[bytes], compiled: Callable[[bytes], Program] = engine.compile_canonical
+        self,
+        file: IO[bytes],
+        compile_spec: Callable[[bytes], Program] = engine.compile_canonical,
     ) -> None:
         self._reader = BundleReader(file)
-        self._compiled = compiled
+        self._compile_spec = compile_spec
         self._mismatches = 0
-        self._defects: list[BundleIssue] = []
+        self._issues: list[BundleIssue] = []
         self.header: BundleHeader | None = None
         self.replay: SessionReplay | None = None
 
@@ -233,25 +238,25 @@ class BundleVerification:
         reader = self._reader
         try:
             header = self.header = reader.header()
-            replay = SessionReplay(reader.program(header, self._compiled), header.first_seed)
+            replay = SessionReplay(reader.program(header, self._compile_spec), header.first_seed)
             reader.certificate(header)
             self.replay = replay
             for turn in reader.turns(header):
-                replayed = replay.play(turn.record, turn.events)
-                self._note(replayed)
+                replayed = replay.replay_next(turn.record, turn.events)
+                self._record(replayed)
                 yield turn, replayed
             if header.chain_hash != replay.chain_hash and not self._mismatches:
                 message = f"the header declares {header.chain_hash}, but the turns have {replay.chain_hash}"
-                self._defects.append(BundleIssue(1, Finding("TURN_DIFFERS", "/chain_hash", message)))
+                self._issues.append(BundleIssue(1, Finding("TURN_DIFFERS", "/chain_hash", message)))
             reader.end()
         except BundleError as error:
-            self._defects += error.defects
+            self._issues += error.issues
 
-    def _note(self, replayed: ReplayedTurn) -> None:
+    def _record(self, replayed: ReplayedTurn) -> None:
         if not replayed.matches:
             self._mismatches += 1
             if self._mismatches == 1:
-                self._defects += [BundleIssue(self._reader.line, finding) for finding in replayed.differences]
+                self._issues += [BundleIssue(self._reader.line, finding) for finding in replayed.differences]
 
     @property
     def line(self) -> int:
@@ -259,7 +264,7 @@ class BundleVerification:
         return self._reader.line
 
     @property
-    def verdict(self) -> VerificationResult:
+    def result(self) -> VerificationResult:
         """The result so far."""
         turns = 0 if self.replay is None else self.replay.turn
-        return VerificationResult(self.header, turns, self._mismatches, tuple(self._defects))
+        return VerificationResult(self.header, turns, self._mismatches, tuple(self._issues))

@@ -54,7 +54,7 @@ class NarrationBudget:
     """Budget and usage of one narration.
 
     Args:
-        seconds: time limit; never more than the caller has left.
+        seconds_left: time limit; never more than the caller has left.
         options: budgets of the turn and of the session.
         before: usage of the session before the turn.
     """
@@ -63,35 +63,35 @@ class NarrationBudget:
         left = call_context.remaining()
         if left is not None:
             seconds = min(seconds, left - min(_RESERVE_SECONDS, left / 4))
-        self._began = time.monotonic()
-        self._until = self._began + seconds
+        self._started = time.monotonic()
+        self._deadline = self._started + seconds
         self._options = options
-        self._before = before
-        self._used = UsageTotal()
-        self._under_way = UsageTotal()
+        self._usage_before = before
+        self._completed_usage = UsageTotal()
+        self._current_usage = UsageTotal()
 
     @property
-    def used(self) -> UsageTotal:
+    def usage(self) -> UsageTotal:
         """Known usage of all calls so far."""
-        return self._used + self._under_way
+        return self._completed_usage + self._current_usage
 
     @property
-    def seconds(self) -> float:
+    def seconds_left(self) -> float:
         """Remaining seconds, never negative."""
-        return max(0.0, self._until - time.monotonic())
+        return max(0.0, self._deadline - time.monotonic())
 
-    def note(self, spent: UsageTotal, *, ended: bool = True) -> None:
+    def record_usage(self, spent: UsageTotal, *, ended: bool = True) -> None:
         """Record the usage of a model call.
 
         Args:
             spent: total usage of the call so far.
             ended: True if that is final.
         """
-        self._under_way = spent
+        self._current_usage = spent
         if ended:
-            self._used, self._under_way = self.used, UsageTotal()
+            self._completed_usage, self._current_usage = self.usage, UsageTotal()
 
-    def budget(self) -> Budget | None:
+    def remaining_budget(self) -> Budget | None:
         """Return the budget of the next call: the remainder of both budgets, or None for no limit.
 
         Raises:
@@ -100,9 +100,9 @@ class NarrationBudget:
         turn, session = self._options.turn_budget, self._options.session_budget
         left = []
         if turn is not None:
-            left.append(remaining_budget(turn, _to_amount(self.used), time.monotonic() - self._began))
+            left.append(remaining_budget(turn, _to_amount(self.usage), time.monotonic() - self._started))
         if session is not None:
-            left.append(remaining_budget(session, _to_amount(self._before + self.used), 0.0))
+            left.append(remaining_budget(session, _to_amount(self._usage_before + self.usage), 0.0))
         return _intersect(left) if left else None
 
 
@@ -118,7 +118,8 @@ def _intersect(budgets: list[Budget]) -> Budget:
         max_tokens=_min_limit(budget.max_tokens for budget in budgets),
         max_cost=_min_limit(budget.max_cost for budget in budgets),
         max_seconds=min(
-            (budget.max_seconds for budget in budgets if budget.max_seconds is not None), default=None
+            (budget.max_seconds for budget in budgets if budget.max_seconds is not None),
+            default=None,
         ),
     )
 
@@ -154,7 +155,7 @@ class Narrator:
 
     Args:
         gateway: access to models.
-        configured: provider of sessions without a model of their own.
+        default_provider: provider of sessions without a model of their own.
         seconds: time limit of a narration; never more than the caller has left.
     """
 
@@ -162,28 +163,31 @@ class Narrator:
         self,
         gateway: ModelGateway,
         *,
-        configured: ProviderName = ProviderName.GENERIC,
+        default_provider: ProviderName = ProviderName.GENERIC,
         seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
     ) -> None:
         self._gateway = gateway
-        self._configured = configured
+        self._default_provider = default_provider
         self._seconds = seconds
 
-    async def tell(self, scene: NarrationContext) -> AsyncGenerator[NarrationEvent | NarrationResult, None]:
+    async def narrate(
+        self,
+        scene: NarrationContext,
+    ) -> AsyncGenerator[NarrationEvent | NarrationResult, None]:
         """Narrate a turn: yield its events as they occur, then the result. Model errors are not raised."""
         telling = TurnNarration(scene)
-        for happened in telling.opening:
+        for happened in telling.opening_events:
             yield happened
         allowance = NarrationBudget(self._seconds, scene.session.narrator, scene.session.usage)
         told: NarrationResult | None = None
         problem: Exception = invalid_answer_error("the answer has no final event")
         try:
-            tools = self._tools(scene, telling)
+            tools = self._supported_tools(scene, telling)
             questions = await run_in_thread_if_large(
                 lambda: _NarrationLoop(scene, telling, allowance, self._gateway, tools),
                 len(scene.session.snapshot),
             )
-            async with closing(questions.ask()) as happening:
+            async with closing(questions.run()) as happening:
                 async for item in happening:
                     if isinstance(item, NarrationResult):
                         told = item
@@ -194,20 +198,21 @@ class Narrator:
         if told is None:
             reason = _degraded_reason(problem)
             _log.warning(
-                "narrator gave up", extra={"reason": reason, **logging_setup.describe_error(problem)}
+                "narrator gave up",
+                extra={"reason": reason, **logging_setup.describe_error(problem)},
             )
-            for item in telling.give_up(reason, _DEGRADED_MESSAGES[reason], _rejected_paths(problem)):
+            for item in telling.fall_back(reason, _DEGRADED_MESSAGES[reason], _rejected_paths(problem)):
                 if isinstance(item, NarrationResult):
                     told = item
                 else:
                     yield item
         assert told is not None  # noqa: S101 - the fallback ends with Told
-        yield replace(told, usage=allowance.used)
+        yield replace(told, usage=allowance.usage)
 
-    def _tools(self, scene: NarrationContext, telling: TurnNarration) -> tuple[Tool, ...]:
+    def _supported_tools(self, scene: NarrationContext, telling: TurnNarration) -> tuple[Tool, ...]:
         """Return the tools of the scenario, or none if the provider is known not to support them."""
-        provider, _ = choose_provider(scene.session.narrator.model, self._configured)
-        tools = telling.hands.tools
+        provider, _ = choose_provider(scene.session.narrator.model, self._default_provider)
+        tools = telling.tool_executor.tools
         return () if provider is None or any(unsupported_tools(tools, provider)) else tools
 
 
@@ -223,18 +228,20 @@ class _NarrationLoop:
         tools: tuple[Tool, ...],
     ) -> None:
         self._scene = scene
-        self._telling = telling
-        self._allowance = allowance
+        self._narration = telling
+        self._budget = allowance
         self._gateway = gateway
         self._tools = tools
         beside = static_size(tools)
-        self._question = ChatMessage.user(build_user_message(scene, telling.known, beside=beside))
-        self._said: tuple[ChatMessage, ...] = ()
-        self._may_call = True
+        self._user_message = ChatMessage.user(
+            build_user_message(scene, telling.known_result, static_bytes=beside),
+        )
+        self._tool_exchanges: tuple[ChatMessage, ...] = ()
+        self._tools_allowed = True
         self._repaired = False
         self._completion: Completion | None = None
 
-    async def ask(self) -> AsyncGenerator[NarrationEvent | NarrationResult, None]:
+    async def run(self) -> AsyncGenerator[NarrationEvent | NarrationResult, None]:
         """Call the model, execute its tool calls, and repeat; the last item is the result.
 
         Raises:
@@ -242,11 +249,11 @@ class _NarrationLoop:
         """
         while True:
             try:
-                async with closing(self._follow()) as happening:
+                async with closing(self._stream_answer()) as happening:
                     async for happened in happening:
                         yield happened
             except PeripetyError as error:
-                if self._said or not self._tools or not _is_request_rejected(error):
+                if self._tool_exchanges or not self._tools or not _is_request_rejected(error):
                     raise
                 # Some models do not support tools, or have no context left for them.
                 self._tools = ()
@@ -255,77 +262,88 @@ class _NarrationLoop:
             if completion is None:
                 raise invalid_answer_error("the answer has no final event")
             if not (self._tools and completion.stop_reason is StopReason.TOOL_USE):
-                for item in self._telling.finish(completion, repaired=self._repaired):
+                for item in self._narration.finish(completion, repaired=self._repaired):
                     yield item
                 return
-            async with closing(self._answer(completion)) as answered:
+            async with closing(self._execute_calls(completion)) as answered:
                 async for happened in answered:
                     yield happened
 
-    async def _follow(self) -> AsyncGenerator[NarrationEvent, None]:
+    async def _stream_answer(self) -> AsyncGenerator[NarrationEvent, None]:
         """Stream the answer to one model call to its end."""
-        request = self._request()
-        self._telling.expect()
+        request = self._build_request()
+        self._narration.begin_answer()
         self._completion = None
         try:
             async with closing(self._gateway.stream(request)) as answer:
-                while (event := await self._next(answer)) is not None:
+                while (event := await self._next_event(answer)) is not None:
                     if isinstance(event, Completed):
-                        self._end(event.completion)
+                        self._finish_call(event.completion)
                     elif isinstance(event, Repairing):
-                        self._allowance.note(UsageTotal(event.calls, event.usage, None, None), ended=False)
-                    async with closing(self._telling.take(event)) as happening:
+                        self._budget.record_usage(
+                            UsageTotal(event.calls, event.usage, None, None),
+                            ended=False,
+                        )
+                    async with closing(self._narration.handle_event(event)) as happening:
                         async for happened in happening:
                             yield happened
         except PeripetyError as error:
             if self._completion is None:
-                self._allowance.note(usage_of_error(error))
+                self._budget.record_usage(usage_of_error(error))
             raise
         completion = self._completion
         if completion is not None and self._repaired_before and completion.findings:
             raise invalid_answer_error("the answer is not valid after its one repair", completion.findings)
 
-    async def _next(self, answer: AsyncIterator[GatewayEvent]) -> GatewayEvent | None:
+    async def _next_event(self, answer: AsyncIterator[GatewayEvent]) -> GatewayEvent | None:
         """Return the next event; the time limit applies to the wait only, not to the consumer."""
-        async with call_context.timeout_at_deadline(self._allowance.seconds):
+        async with call_context.timeout_at_deadline(self._budget.seconds_left):
             return await anext(answer, None)
 
-    def _end(self, completion: Completion) -> None:
+    def _finish_call(self, completion: Completion) -> None:
         self._completion = completion
         self._repaired_before, self._repaired = self._repaired, self._repaired or completion.repaired
-        self._allowance.note(UsageTotal.on(completion))
+        self._budget.record_usage(UsageTotal.from_completion(completion))
 
-    async def _answer(self, completion: Completion) -> AsyncGenerator[NarrationEvent, None]:
+    async def _execute_calls(self, completion: Completion) -> AsyncGenerator[NarrationEvent, None]:
         """Execute the tool calls of a model."""
-        hands, calls = self._telling.hands, completion.tool_calls
-        if not self._may_call:
-            hands.refuse(calls)
+        hands, calls = self._narration.tool_executor, completion.tool_calls
+        if not self._tools_allowed:
+            hands.reject(calls)
             raise invalid_answer_error("the narrator called tools although it must narrate")
-        if not hands.takes(calls, [call.call_id for message in self._said for call in message.tool_calls]):
-            self._may_call = False
+        if not hands.can_execute(
+            calls,
+            [call.call_id for message in self._tool_exchanges for call in message.tool_calls],
+        ):
+            self._tools_allowed = False
             return
         results, events = await run_in_thread_if_large(
-            lambda: hands.carry_out(calls), len(self._scene.session.snapshot)
+            lambda: hands.execute(calls),
+            len(self._scene.session.snapshot),
         )
         for event in events:
             yield event
-        self._said = (*self._said, completion.message, ChatMessage(ChatRole.USER, results))
-        self._may_call = hands.conduct.tool_rounds < _MAX_TOOL_ROUNDS
+        self._tool_exchanges = (
+            *self._tool_exchanges,
+            completion.message,
+            ChatMessage(ChatRole.USER, results),
+        )
+        self._tools_allowed = hands.stats.tool_rounds < _MAX_TOOL_ROUNDS
 
-    def _request(self) -> GenerateRequest:
+    def _build_request(self) -> GenerateRequest:
         options = self._scene.session.narrator
-        choice = None if self._may_call or not self._tools else ToolChoice(ToolChoiceMode.NONE)
+        choice = None if self._tools_allowed or not self._tools else ToolChoice(ToolChoiceMode.NONE)
         return GenerateRequest(
             system=render_system_text(self._scene),
-            messages=(self._question, *self._said),
+            messages=(self._user_message, *self._tool_exchanges),
             # One repair per turn, even across tool rounds.
-            schema=self._telling.outcomes.schema(advisory=self._repaired),
+            schema=self._narration.validator.schema(advisory=self._repaired),
             model=options.model,
             max_output_tokens=_MAX_OUTPUT_TOKENS,
             tools=self._tools,
             tool_choice=choice,
             cache=cache_plan(self._scene),
-            budget=self._allowance.budget(),
+            budget=self._budget.remaining_budget(),
         )
 
 

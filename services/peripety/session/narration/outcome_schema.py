@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["NARRATIVE_CHARACTERS", "Outcomes", "clean", "dice_of", "looks_like_code"]
 
 NARRATIVE_CHARACTERS = 1_500
 """Maximum length of a narrative."""
@@ -77,7 +76,7 @@ class OutcomeValidator:
     def __init__(self, scene: NarrationContext) -> None:
         self._scene = scene
         self._document = _build_schema(scene.rules)
-        self._tripwire: tuple[int, LeakFilter] | None = None
+        self._cached_filter: tuple[int, LeakFilter] | None = None
         self.withheld_secrets = 0
         """Number of Outcomes that would have revealed restricted information."""
 
@@ -85,14 +84,14 @@ class OutcomeValidator:
         """Return the response schema; advisory if the one repair has been used."""
         return ResponseSchema(OUTCOME, self._document, self._findings, advisory)
 
-    async def tripwire(self) -> LeakFilter:
+    async def leak_filter(self) -> LeakFilter:
         """Return a leak filter for what the audience may not know in the current state of the turn."""
-        known = len(self._scene.stage.board.events)
-        if self._tripwire is None or self._tripwire[0] != known:
-            self._tripwire = known, await self._aside(lambda: LeakFilter(self._scene))
-        return self._tripwire[1].anew()
+        known = len(self._scene.speculation.transaction.events)
+        if self._cached_filter is None or self._cached_filter[0] != known:
+            self._cached_filter = known, await self._run_in_thread(lambda: LeakFilter(self._scene))
+        return self._cached_filter[1].fresh_copy()
 
-    async def mechanics_in(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    async def parse_mechanics(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the changes and dice at the beginning of an Outcome, or None if they are invalid."""
         mechanics = {name: beginning[name] for name in _MECHANICS_FIELDS if beginning.get(name)}
         if not mechanics:
@@ -105,45 +104,47 @@ class OutcomeValidator:
             if not validate_against_schema(schema, mechanics)
             else drop_invalid_nulls(schema, mechanics)
         )
-        if validate_against_schema(schema, mechanics) or await self._objections(mechanics):
+        if validate_against_schema(schema, mechanics) or await self._check_mechanics(mechanics):
             return None
         return mechanics
 
     async def _findings(self, outcome: Any) -> list[Finding]:
         """Return the findings of the checks that a schema cannot express."""
         findings = [*_check_prose(outcome), *_check_dialogue(outcome)]
-        secrets = await self._secrets_in(outcome)
+        secrets = await self._check_secrets(outcome)
         self.withheld_secrets += bool(secrets)
-        objections = await self._objections(outcome)
+        objections = await self._check_mechanics(outcome)
         return [*findings, *secrets, *objections]
 
-    async def _secrets_in(self, outcome: Mapping[str, Any]) -> list[Finding]:
+    async def _check_secrets(self, outcome: Mapping[str, Any]) -> list[Finding]:
         spoken = [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
-        leaks = (await self.tripwire()).leaks(normalize_text(outcome["narrative"]), *spoken)
+        leaks = (await self.leak_filter()).contains_secret(normalize_text(outcome["narrative"]), *spoken)
         return [Finding("SECRET_TOLD", "/narrative", _REVEALS_SECRET)] if leaks else []
 
-    async def _aside(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
         return await run_in_thread_if_large(work, len(self._scene.session.snapshot))
 
-    async def _objections(self, outcome: Mapping[str, Any]) -> list[Finding]:
+    async def _check_mechanics(self, outcome: Mapping[str, Any]) -> list[Finding]:
         changes, dice = outcome.get("state_changes") or (), extract_rolls(outcome)
         if not changes and not dice:
             return []
-        return await self._aside(lambda: [*self._on_changes(changes), *self._on_dice(dice)])
+        return await self._run_in_thread(lambda: [*self._check_changes(changes), *self._check_rolls(dice)])
 
-    def _on_changes(self, changes: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    def _check_changes(self, changes: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         try:
-            reasons = self._scene.stage.objections(changes)
+            reasons = self._scene.speculation.check_changes(changes)
         except PeripetyError as error:
             yield Finding(
-                error.code, "/state_changes", "the changes exceed the size limit of the state; leave some out"
+                error.code,
+                "/state_changes",
+                "the changes exceed the size limit of the state; leave some out",
             )
             return
         if reasons:
-            yield from (self._told(reason, changes) for reason in reasons)
+            yield from (self._to_finding(reason, changes) for reason in reasons)
             return
         visibility, own = Visibility(self._scene.spec), frozenset({self._scene.view.viewer})
-        is_own = [visibility.audience(parse_path(change["path"])) == own for change in changes]
+        is_own = [visibility.find_audience(parse_path(change["path"])) == own for change in changes]
         seen = [
             None if of_its_own else change.get("value")
             for of_its_own, change in zip(is_own, changes, strict=True)
@@ -151,18 +152,18 @@ class OutcomeValidator:
         for index in find_leaks(self._scene, seen):
             yield Finding("SECRET_TOLD", f"/state_changes/{index}/value", _REVEALS_TO_OTHERS)
 
-    def _told(self, reason: RuleError, changes: Sequence[Mapping[str, Any]]) -> Finding:
+    def _to_finding(self, reason: RuleError, changes: Sequence[Mapping[str, Any]]) -> Finding:
         """Convert a rejection to a finding without information that the point of view may not see."""
         view, place = self._scene.view, reason.rule.removeprefix("/state_changes/").partition("/")[0]
         path = changes[int(place)]["path"] if place.isdecimal() else None
-        if path is not None and reason.code not in _PATH_ERROR_CODES and not view.sees(path):
+        if path is not None and reason.code not in _PATH_ERROR_CODES and not view.can_see(path):
             return Finding("OUT_OF_SCOPE", reason.rule, "the narrator may not change this; leave it out")
         if reason.code not in _SAFE_ERROR_CODES:
-            (reason,) = view.failures([reason])
+            (reason,) = view.project_failures([reason])
         return Finding(reason.code, reason.rule, reason.message)
 
-    def _on_dice(self, dice: Sequence[DieRollRequest]) -> Iterator[Finding]:
-        board = self._scene.stage.board.fork()
+    def _check_rolls(self, dice: Sequence[DieRollRequest]) -> Iterator[Finding]:
+        board = self._scene.speculation.transaction.fork()
         for index, die in enumerate(dice):
             try:
                 board.roll(die)

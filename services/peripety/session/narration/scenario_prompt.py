@@ -55,9 +55,9 @@ def render_scenario(spec: Mapping[str, Any], view: ViewerProjection, language: s
         "wins": [_describe_ending(rule, public) for rule in spec.get("win_conditions", ())[:_MAX_RULES]],
         "each_turn": list(_describe_decay(spec, public))[:_MAX_RULES],
         "you_may_change": dict(
-            _take_fitting(_permitted_changes(spec, PublicScenario(spec, view.viewer)), _SCOPE_BYTES)
+            _take_fitting(_permitted_changes(spec, PublicScenario(spec, view.viewer)), _SCOPE_BYTES),
         ),
-        "start": truncate_json(view.state(spec["state"]), _STATE_BYTES),
+        "start": truncate_json(view.project_state(spec["state"]), _STATE_BYTES),
     }
     return {key: value for key, value in told.items() if value or key in {"language", "point_of_view"}}
 
@@ -74,18 +74,18 @@ def _describe_named(rule: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _describe_event(rule: Mapping[str, Any], public: PublicScenario) -> dict[str, Any]:
-    part = public.part_of({**rule, "preconditions": rule["when"]})
+    part = public.filter_action({**rule, "preconditions": rule["when"]})
     told = {
         "when": _short_phrase(describe_condition(part.preconditions)),
         "does": _short_phrase(
-            "; ".join(describe_effects({"effects": part.effects, "derives": part.derives}))
+            "; ".join(describe_effects({"effects": part.effects, "derives": part.derives})),
         ),
     }
     return _describe_named(rule, "name") | {key: value for key, value in told.items() if value}
 
 
 def _describe_ending(rule: Mapping[str, Any], public: PublicScenario) -> dict[str, Any]:
-    part = public.part_of({"preconditions": rule["when"], "effects": ()})
+    part = public.filter_action({"preconditions": rule["when"], "effects": ()})
     told = {
         "when": _short_phrase(describe_condition(part.preconditions)),
         "message": _short_phrase(rule.get("message") or ""),
@@ -96,7 +96,7 @@ def _describe_ending(rule: Mapping[str, Any], public: PublicScenario) -> dict[st
 def _describe_decay(spec: Mapping[str, Any], public: PublicScenario) -> Iterator[str]:
     for path, amount in (spec["negativity_budget"].get("decay_per_turn") or {}).items():
         yield from describe_effects(
-            {"effects": public.effects([{"op": "dec", "path": path, "value": amount}])}
+            {"effects": public.filter_effects([{"op": "dec", "path": path, "value": amount}])},
         )
 
 
@@ -108,7 +108,7 @@ def _permitted_changes(spec: Mapping[str, Any], public: PublicScenario) -> Itera
         values = [json.loads(value) for value in allowance.values or ()]
         done = [{"op": allowance.operation, "path": path, "value": value} for value in values or [None]]
         # An operation whose effect is not visible is left out, as the narrator could not use it knowingly.
-        seen = [effect["value"] for effect in public.effects(done)]
+        seen = [effect["value"] for effect in public.filter_effects(done)]
         if seen:
             ways.setdefault(path, []).append(_describe_operation(allowance, seen))
     return ((path, "; ".join(told)) for path, told in ways.items())
@@ -116,7 +116,7 @@ def _permitted_changes(spec: Mapping[str, Any], public: PublicScenario) -> Itera
 
 def _describe_operation(allowance: engine.NarratorPermission, values: list[Any]) -> str:
     """Describe one operation, such as `inc by at most 3`."""
-    below = " (also of what is in it)" if allowance.below else ""
+    below = " (also of what is in it)" if allowance.includes_children else ""
     if allowance.operation == "pop":
         return f"pop{below}"
     if allowance.values is None:

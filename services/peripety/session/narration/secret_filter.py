@@ -108,11 +108,11 @@ def _split_pieces(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _restricted_texts(scene: NarrationContext) -> Iterator[str]:
-    view, played = scene.view, scene.stage.foresee()
-    for tree in (scene.stage.board.state.tree(), played.tree):
-        yield from _unseen_leaves(tree, view.state(tree))
+    view, played = scene.view, scene.speculation.preview()
+    for tree in (scene.speculation.transaction.state.tree(), played.tree):
+        yield from _unseen_leaves(tree, view.project_state(tree))
     for change in played.changes:
-        (seen,) = view.changes([change]) or (None,)
+        (seen,) = view.project_changes([change]) or (None,)
         yield from _unseen_leaves(change.before, ABSENT if seen is None else seen.before)
         yield from _unseen_leaves(change.after, ABSENT if seen is None else seen.after)
     readable = set(memories_for(scene.session.memories, view.viewer))
@@ -146,16 +146,16 @@ def _leaf_text(leaf: Any) -> Iterator[str]:
 
 
 def _known_texts(scene: NarrationContext) -> Iterator[str]:
-    view, played = scene.view, scene.stage.foresee()
+    view, played = scene.view, scene.speculation.preview()
     yield scene.input
-    for tree in (scene.stage.board.state.tree(), played.tree):
-        yield from iter_texts(view.state(tree))
+    for tree in (scene.speculation.transaction.state.tree(), played.tree):
+        yield from iter_texts(view.project_state(tree))
     for act in played.actions:
         yield from iter_texts(act.params)
-    for change in view.changes(played.changes):
+    for change in view.project_changes(played.changes):
         yield from iter_texts([change.before, change.after])
-    for turn in scene.past:
-        if view.hears(turn.pov):
+    for turn in scene.previous_turns:
+        if view.can_read_narration(turn.pov):
             said = (event for event in turn.events if isinstance(event, Accepted | Committed))
             yield from (event.input if isinstance(event, Accepted) else event.narrative for event in said)
 
@@ -178,7 +178,7 @@ def _iter_rule_texts(spec: Mapping[str, Any]) -> Iterator[str]:
         *spec.get("win_conditions", ()),
     ):
         condition = rule["preconditions"] if "preconditions" in rule else rule["when"]
-        part = public.part_of({"effects": (), **rule, "preconditions": condition})
+        part = public.filter_action({"effects": (), **rule, "preconditions": condition})
         told = ("id", "name", "description", "message", "params")
         yield from iter_texts([part.preconditions, part.effects, part.derives])
         yield from iter_texts({key: rule[key] for key in told if key in rule})
@@ -220,68 +220,68 @@ class LeakFilter:
 
     def __init__(self, scene: NarrationContext) -> None:
         self._patterns = _build_patterns(collect_secrets(scene))
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        self._leaked = False
-        self._held = ""
-        self._last = ""
+    def _reset(self) -> None:
+        self._has_leaked = False
+        self._held_back = ""
+        self._last_released = ""
         # The longest suffix that is a prefix of a pattern, and the source positions of its characters.
-        self._end = ""
-        self._places: deque[int] = deque()
+        self._suffix = ""
+        self._positions: deque[int] = deque()
 
-    def anew(self) -> LeakFilter:
+    def fresh_copy(self) -> LeakFilter:
         """Return a fresh filter with the same patterns."""
         other = copy(self)
-        other._begin()  # noqa: SLF001 - same class
+        other._reset()  # noqa: SLF001 - same class
         return other
 
     @property
-    def leaked(self) -> bool:
+    def has_leaked(self) -> bool:
         """True if the text contained a secret; nothing more is released."""
-        return self._leaked
+        return self._has_leaked
 
     def feed(self, text: str) -> str:
         """Feed the next piece of the text; return the text that can be released now."""
         for character in text:
-            self._held += character
+            self._held_back += character
             for folded in _normalize_character(character):
-                self._follow(folded)
-            if self._leaked:
+                self._advance(folded)
+            if self._has_leaked:
                 return ""
-        return self._release(self._places[0] if self._places else len(self._held))
+        return self._release(self._positions[0] if self._positions else len(self._held_back))
 
     def finish(self) -> str:
         """End the text; return the rest that was held back."""
-        return "" if self._leaked else self._release(len(self._held))
+        return "" if self._has_leaked else self._release(len(self._held_back))
 
-    def leaks(self, *texts: str) -> bool:
+    def contains_secret(self, *texts: str) -> bool:
         """Return True if other texts contain a secret, individually or joined."""
-        other = self.anew()
+        other = self.fresh_copy()
         other.feed("\n".join(texts))
-        return other.leaked
+        return other.has_leaked
 
     def _release(self, length: int) -> str:
-        released, self._held = self._held[:length], self._held[length:]
-        self._last = released[-1:] or self._last
-        self._places = deque(place - length for place in self._places if place >= length)
+        released, self._held_back = self._held_back[:length], self._held_back[length:]
+        self._last_released = released[-1:] or self._last_released
+        self._positions = deque(place - length for place in self._positions if place >= length)
         return released
 
-    def _follow(self, folded: str) -> None:
-        self._end += folded
-        self._places.append(len(self._held) - 1)
-        while self._end and not self._patterns.begin_with(self._end):
-            self._end = self._end[1:]
-            self._places.popleft()
-        if any(map(self._counts, self._patterns.at_end_of(self._end))):
-            self._leaked = True
+    def _advance(self, folded: str) -> None:
+        self._suffix += folded
+        self._positions.append(len(self._held_back) - 1)
+        while self._suffix and not self._patterns.has_prefix(self._suffix):
+            self._suffix = self._suffix[1:]
+            self._positions.popleft()
+        if any(map(self._is_significant, self._patterns.find_at_end(self._suffix))):
+            self._has_leaked = True
 
-    def _counts(self, pattern: str) -> bool:
+    def _is_significant(self, pattern: str) -> bool:
         """Return True if a match is not just a part of a longer word or number."""
         if len(pattern) >= _SHORT_PATTERN_CHARACTERS or not (pattern.isalpha() or pattern.isdecimal()):
             return True
-        place = self._places[-len(pattern)]
-        before = self._held[place - 1] if place else self._last
+        place = self._positions[-len(pattern)]
+        before = self._held_back[place - 1] if place else self._last_released
         return not before.isdecimal() if pattern.isdecimal() else not before.isalnum()
 
 
@@ -294,8 +294,8 @@ def find_leaks(scene: NarrationContext, values: Sequence[Any]) -> list[int]:
     written = [[text for text in iter_texts(value) if len(text) >= MIN_SECRET_CHARACTERS] for value in values]
     if not any(written):
         return []
-    tripwire = LeakFilter(replace(scene, view=Projector(scene.spec).view(None)))
-    return [place for place, texts in enumerate(written) if texts and tripwire.leaks(*texts)]
+    tripwire = LeakFilter(replace(scene, view=Projector(scene.spec).for_viewer(None)))
+    return [place for place, texts in enumerate(written) if texts and tripwire.contains_secret(*texts)]
 
 
 class _PatternIndex:
@@ -308,12 +308,12 @@ class _PatternIndex:
             end = pattern[-MIN_SECRET_CHARACTERS:]
             self._by_end[end] = (*self._by_end.get(end, ()), pattern)
 
-    def begin_with(self, text: str) -> bool:
+    def has_prefix(self, text: str) -> bool:
         """Return True if a pattern begins with a text."""
         place = bisect_left(self._sorted, text)
         return place < len(self._sorted) and self._sorted[place].startswith(text)
 
-    def at_end_of(self, text: str) -> Iterator[str]:
+    def find_at_end(self, text: str) -> Iterator[str]:
         """Yield the patterns that a text ends with."""
         return filter(text.endswith, self._by_end.get(text[-MIN_SECRET_CHARACTERS:], ()))
 

@@ -61,9 +61,9 @@ class NarratorToolExecutor:
     def __init__(self, scene: NarrationContext, played: TurnResult | None) -> None:
         self._scene = scene
         self._tools = _tools_by_name(scene.rules)
-        self._known = played
-        self._foreseen: TurnResult | None = None
-        self.conduct = NarratorStats()
+        self._known_result = played
+        self._pending_result: TurnResult | None = None
+        self.stats = NarratorStats()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -71,11 +71,11 @@ class NarratorToolExecutor:
         return tuple(one.tool for one in self._tools.values())
 
     @property
-    def knows_the_world(self) -> bool:
+    def has_seen_outcome(self) -> bool:
         """True if the narrator has seen the result of the turn."""
-        return self._known is not None
+        return self._known_result is not None
 
-    def takes(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
+    def can_execute(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
         """Return True if the calls of an answer can get results: not too many, and with unique ids.
 
         Args:
@@ -85,14 +85,14 @@ class NarratorToolExecutor:
         ids = {call.call_id for call in calls}
         taken = len(calls) <= _MAX_ANSWERED_CALLS and len(ids) == len(calls) and ids.isdisjoint(answered)
         if not taken:
-            self.refuse(calls)
+            self.reject(calls)
         return taken
 
-    def refuse(self, calls: Sequence[ToolCall]) -> None:
+    def reject(self, calls: Sequence[ToolCall]) -> None:
         """Count calls that get no result."""
         self._count(tool_calls=len(calls), refused_calls=len(calls))
 
-    def carry_out(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
+    def execute(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
         """Execute the calls of one answer, in order.
 
         Returns:
@@ -103,37 +103,35 @@ class NarratorToolExecutor:
         events: list[Event] = []
         for place, call in enumerate(calls):
             try:
-                answer, happened = self._carry_out(call, place)
+                answer, happened = self._execute_call(call, place)
                 results.append((call, answer, not answer.get("accepted", True)))
                 events += happened
             except _ToolCallRejectedError as refusal:
                 self._count(refused_calls=1)
                 results.append((call, {"error": str(refusal)}, True))
-        if self._foreseen is not None:
-            self._tell_the_world(results, self._foreseen)
+        if self._pending_result is not None:
+            self._add_outcome(results, self._pending_result)
         told = tuple(
             ToolResult(call.call_id, _encode_result(answer), failed) for call, answer, failed in results
         )
         return told, tuple(events)
 
-    def _tell_the_world(
-        self, results: list[tuple[ToolCall, dict[str, Any], bool]], played: TurnResult
-    ) -> None:
+    def _add_outcome(self, results: list[tuple[ToolCall, dict[str, Any], bool]], played: TurnResult) -> None:
         """Add the result of the turn to the result of the round's last action."""
-        self._known, self._foreseen = played, None
-        self._scene.stage.promise(played.world)
+        self._known_result, self._pending_result = played, None
+        self._scene.speculation.pin_outcome(played.world)
         last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
         event = played.world.event_id
         last["world"] = {
             "event": {"id": event, "name": self._scene.event_names[event]} if event else None,
-            **self._effects(played.world.changes, played.world.log),
+            **self._visible_effects(played.world.changes, played.world.log),
             "status": encode_value(played.world.status),
         }
 
-    def _carry_out(self, call: ToolCall, place: int) -> tuple[dict[str, Any], tuple[Event, ...]]:
+    def _execute_call(self, call: ToolCall, place: int) -> tuple[dict[str, Any], tuple[Event, ...]]:
         if place >= _MAX_EXECUTED_CALLS:
             raise _ToolCallRejectedError(
-                f"at most {_MAX_EXECUTED_CALLS} calls of one answer are executed; narrate the turn now"
+                f"at most {_MAX_EXECUTED_CALLS} calls of one answer are executed; narrate the turn now",
             )
         offered = self._tools.get(call.name)
         if offered is None:
@@ -141,25 +139,29 @@ class NarratorToolExecutor:
             raise _ToolCallRejectedError(f"unknown tool '{call.name[:_NAME_CHARACTERS]}'; use one of {names}")
         given = _parse_arguments(call)
         if offered.action_id is not None:
-            return self._act(offered.action_id, given)
+            return self._execute_action(offered.action_id, given)
         findings = validate_against_schema(offered.tool.input_schema, given)
         if findings:
             raise _ToolCallRejectedError(
-                f"the arguments do not fit: {findings[0].path} {findings[0].message}".strip()
+                f"the arguments do not fit: {findings[0].path} {findings[0].message}".strip(),
             )
         if offered.tool.name == ROLL:
-            return self._roll(given)
-        return self._query(given["path"]), ()
+            return self._execute_roll(given)
+        return self._execute_query(given["path"]), ()
 
-    def _act(self, action_id: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
-        board = self._scene.stage.board
+    def _execute_action(
+        self,
+        action_id: str,
+        given: Mapping[str, Any],
+    ) -> tuple[dict[str, Any], tuple[Event, ...]]:
+        board = self._scene.speculation.transaction
         if not self._scene.input.strip():
             raise _ToolCallRejectedError("the player has chosen the actions of this turn; narrate it")
-        if self._known is not None:
+        if self._known_result is not None:
             raise _ToolCallRejectedError(
-                "the actions of this turn are complete, as they must come in one answer; narrate it"
+                "the actions of this turn are complete, as they must come in one answer; narrate it",
             )
-        if len(board.acts) >= _MAX_ACTIONS:
+        if len(board.action_results) >= _MAX_ACTIONS:
             raise _ToolCallRejectedError(f"a turn may have at most {_MAX_ACTIONS} actions; narrate it")
         call = PlayerAction(action_id, given)
         try:
@@ -167,53 +169,57 @@ class NarratorToolExecutor:
             # applied.
             trial = board.fork()
             resolved: ActionResolved = trial.act(call)[0]  # type: ignore[assignment]
-            played = trial.close() if resolved.accepted else None
+            played = trial.finish() if resolved.accepted else None
         except PeripetyError as error:
             raise _ToolCallRejectedError(
-                f"the action exceeds a limit of the turn ({error.code}); do less"
+                f"the action exceeds a limit of the turn ({error.code}); do less",
             ) from error
         if played is None:
             self._count(rejected_actions=1)
-            reasons = [reason.message for reason in self._scene.view.failures(resolved.reasons)]
+            reasons = [reason.message for reason in self._scene.view.project_failures(resolved.reasons)]
             return {"accepted": False, "reasons": reasons}, ()
         if len(played.record) > _RECORD_BYTES:
             raise _ToolCallRejectedError("the turn has reached its size limit; narrate it")
         if find_leaks(self._scene, [given]):
             raise _ToolCallRejectedError(
-                "these parameters are public but contain restricted information; use others"
+                "these parameters are public but contain restricted information; use others",
             )
-        self._foreseen = played
-        events = self._scene.stage.act(call)
-        return {"accepted": True, **self._effects(resolved.changes, resolved.log)}, events
+        self._pending_result = played
+        events = self._scene.speculation.act(call)
+        return {"accepted": True, **self._visible_effects(resolved.changes, resolved.log)}, events
 
-    def _roll(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
+    def _execute_roll(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Event, ...]]:
         die = DieRollRequest(given["kind"], int(given["difficulty"]), given.get("target"))
         try:
-            rolled = self._scene.stage.roll(die)
+            rolled = self._scene.speculation.roll(die)
         except PeripetyError as error:
             raise _ToolCallRejectedError(error.message) from error
         return {"roll": rolled.roll.roll, "success": rolled.roll.success}, (rolled,)
 
-    def _query(self, text: str) -> dict[str, Any]:
-        tree = self._scene.stage.board.state.tree() if self._known is None else self._known.tree
-        value: Any = self._scene.view.state(tree)
+    def _execute_query(self, text: str) -> dict[str, Any]:
+        tree = (
+            self._scene.speculation.transaction.state.tree()
+            if self._known_result is None
+            else self._known_result.tree
+        )
+        value: Any = self._scene.view.project_state(tree)
         try:
             root, *steps = engine.parse_path(text)
             for key in steps if root == "state" else (None,):
                 value = value[key]
         except (PeripetyError, LookupError, TypeError):
             raise _ToolCallRejectedError(
-                "path not found or not visible; query `state` for everything visible"
+                "path not found or not visible; query `state` for everything visible",
             ) from None
         return {"value": truncate_json(value, _RESULT_CHARACTERS)}
 
-    def _effects(self, changes: tuple[Change, ...], log: tuple[LogLine, ...]) -> dict[str, Any]:
-        seen = encode_value(self._scene.view.changes(changes))
+    def _visible_effects(self, changes: tuple[Change, ...], log: tuple[LogLine, ...]) -> dict[str, Any]:
+        seen = encode_value(self._scene.view.project_changes(changes))
         return {"changes": seen, "log": [line.message for line in log]}
 
     def _count(self, **more: int) -> None:
-        counts = {name: getattr(self.conduct, name) + count for name, count in more.items()}
-        self.conduct = replace(self.conduct, **counts)
+        counts = {name: getattr(self.stats, name) + count for name, count in more.items()}
+        self.stats = replace(self.stats, **counts)
 
 
 @lru_cache(maxsize=_CACHED_VERSIONS)
@@ -229,7 +235,7 @@ def _parse_arguments(call: ToolCall) -> dict[str, Any]:
         given = engine.parse(call.arguments.strip() or "{}")
     except PeripetyError as error:
         raise _ToolCallRejectedError(
-            f"the arguments are not JSON ({error.message[:200]}); give one object"
+            f"the arguments are not JSON ({error.message[:200]}); give one object",
         ) from error
     if not isinstance(given, dict):
         raise _ToolCallRejectedError("the arguments are not a JSON object; give one object")

@@ -63,11 +63,11 @@ def truncate_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}{_ELLIPSIS}"
 
 
-def truncate_json(value: Any, room: int) -> Any:
-    """Truncate long strings and containers to fit a value into `room` bytes; return None if impossible."""
+def truncate_json(value: Any, max_bytes: int) -> Any:
+    """Truncate long strings and containers to fit a value into `max_bytes` bytes; return None if impossible."""
     for items, characters in _DETAIL_LEVELS:
         shown = _limit_items(value, items, characters)
-        if json_size(shown) <= room:
+        if json_size(shown) <= max_bytes:
             return shown
     return None
 
@@ -108,8 +108,8 @@ class NarrationContext:
         turn: number of the turn.
         input: the player's input.
         session: the session before the turn.
-        stage: the mechanics of the turn, which the narrator closes.
-        past: the complete previous turns, oldest first.
+        speculation: the mechanics of the turn, which the narrator closes.
+        previous_turns: the complete previous turns, oldest first.
     """
 
     spec: Mapping[str, Any]
@@ -117,8 +117,8 @@ class NarrationContext:
     turn: int
     input: str
     session: Session
-    stage: SpeculativeTurn
-    past: tuple[CommittedTurn, ...]
+    speculation: SpeculativeTurn
+    previous_turns: tuple[CommittedTurn, ...]
 
     @property
     def rules(self) -> ScenarioRules:
@@ -153,7 +153,8 @@ def summarize_turns(scene: NarrationContext) -> list[dict[str, Any]]:
     """Return summaries of the previous turns, oldest first, limited to what the audience may know."""
     matters, actions, events = _decisive_paths(scene.rules), scene.action_names, scene.event_names
     return [
-        _summarize_turn(turn, scene.view, matters, actions, events) for turn in scene.past[-HISTORY_TURNS:]
+        _summarize_turn(turn, scene.view, matters, actions, events)
+        for turn in scene.previous_turns[-HISTORY_TURNS:]
     ]
 
 
@@ -168,7 +169,11 @@ def shorten_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def list_narrations(scene: NarrationContext) -> list[str]:
     """Return the truncated narrations of previous turns that the audience has seen, oldest first."""
-    told = [_key_events(turn)[2] for turn in scene.past[-HISTORY_TURNS:] if scene.view.hears(turn.pov)]
+    told = [
+        _key_events(turn)[2]
+        for turn in scene.previous_turns[-HISTORY_TURNS:]
+        if scene.view.can_read_narration(turn.pov)
+    ]
     return [truncate_text(committed.narrative, _NARRATION_CHARACTERS) for committed in told]
 
 
@@ -177,7 +182,7 @@ def list_last_rolls(scene: NarrationContext) -> list[dict[str, Any]]:
 
     Its narrator may have requested them without seeing the result.
     """
-    last = [turn for turn in scene.past[-1:] if scene.view.hears(turn.pov)]
+    last = [turn for turn in scene.previous_turns[-1:] if scene.view.can_read_narration(turn.pov)]
     return [format_roll(event.roll) for turn in last for event in turn.events if isinstance(event, Rolled)]
 
 
@@ -195,13 +200,13 @@ def _summarize_turn(
     events: Mapping[str, str],
 ) -> dict[str, Any]:
     accepted, world, committed = _key_events(turn)
-    hears = view.hears(turn.pov)
+    hears = view.can_read_narration(turn.pov)
     acts = [event for event in turn.events if isinstance(event, ActionResolved) and event.accepted]
     told = {
         "did": [truncate_text(actions[act.action_id], _INPUT_CHARACTERS) for act in acts],
         "said": truncate_text(accepted.input, _INPUT_CHARACTERS) if hears else "",
         "event": truncate_text(events[world.event_id], _INPUT_CHARACTERS) if world.event_id else "",
-        "changed": dict(_net_changes(view.changes(committed.changes), matters)),
+        "changed": dict(_net_changes(view.project_changes(committed.changes), matters)),
         "told": truncate_text(committed.narrative, _NARRATION_CHARACTERS) if hears else "",
     }
     return {"turn": turn.turn} | {key: value for key, value in told.items() if value}
@@ -236,5 +241,7 @@ def _decisive_paths(rules: ScenarioRules) -> frozenset[Path]:
     """Return the paths that the public part of the end conditions depends on."""
     public = PublicScenario(rules.spec)
     ends = (*rules.spec["loss_conditions"], *rules.spec.get("win_conditions", ()))
-    conditions = (public.part_of({"preconditions": end["when"], "effects": ()}).preconditions for end in ends)
+    conditions = (
+        public.filter_action({"preconditions": end["when"], "effects": ()}).preconditions for end in ends
+    )
     return frozenset(path for condition in conditions for path in find_read_paths(condition))

@@ -50,48 +50,48 @@ class ProseStream:
 
     def __init__(self) -> None:
         self._released = 0
-        self.restart()
+        self.begin_answer()
 
-    def restart(self) -> None:
+    def begin_answer(self) -> None:
         """Start with another answer; the prose of the previous one was retracted."""
         self._reader = StringFieldReader("narrative")
-        self._before: list[str] = []
+        self._text_before_prose: list[str] = []
         self._narrative = ""
-        self._followed = 0
-        self._tripwire: LeakFilter | None = None
+        self._filtered = 0
+        self._leak_filter: LeakFilter | None = None
         self._decided = False
 
     def feed(self, text: str) -> None:
         """Add the next piece of the answer."""
-        if not self._reader.begun:
-            self._before.append(text)
+        if not self._reader.has_started:
+            self._text_before_prose.append(text)
         self._narrative += normalize_text(self._reader.feed(text))
 
     @property
-    def waits(self) -> bool:
+    def is_pending(self) -> bool:
         """True if there is prose and its release is undecided."""
         return not self._decided and bool(self._narrative.strip()) and not is_code_like(self._narrative)
 
-    def whole_members(self) -> Mapping[str, Any]:
+    def complete_members(self) -> Mapping[str, Any]:
         """Return the members of the answer that were complete when its prose began."""
-        return json_repair.complete_members("".join(self._before), ()) or {}
+        return json_repair.complete_members("".join(self._text_before_prose), ()) or {}
 
-    def open(self, tripwire: LeakFilter) -> None:
+    def allow_release(self, leak_filter: LeakFilter) -> None:
         """Allow the release of this answer's prose while it is written, filtered for secrets."""
-        self._decided, self._tripwire = True, tripwire
+        self._decided, self._leak_filter = True, leak_filter
 
-    def hold(self) -> None:
+    def hold_back(self) -> None:
         """Hold back the prose of this answer until it is complete."""
-        self._decided, self._tripwire = True, None
+        self._decided, self._leak_filter = True, None
 
     def release(self) -> Iterator[NarrativeChunk]:
         """Release the prose that is safe and not released yet."""
-        if self._tripwire is not None:
-            text = self._narrative[self._followed : NARRATIVE_CHARACTERS]
-            self._followed += len(text)
-            piece = self._tripwire.feed(text)
-            if self._tripwire.leaked:
-                self.hold()
+        if self._leak_filter is not None:
+            text = self._narrative[self._filtered : NARRATIVE_CHARACTERS]
+            self._filtered += len(text)
+            piece = self._leak_filter.feed(text)
+            if self._leak_filter.has_leaked:
+                self.hold_back()
             self._released += len(piece)
             if piece:
                 yield NarrativeChunk(piece)
@@ -111,7 +111,7 @@ class ProseStream:
             self._released = 0
             yield NarrativeRetracted(reason)
 
-    def void(self) -> None:
+    def reset_released(self) -> None:
         """Reset after a restart of the turn, which voids the released prose."""
         self._released = 0
 
@@ -138,7 +138,7 @@ class NarrationResult:
         usage: usage of language models.
         model: the narrator's model as `provider/model`; empty for the fallback narration.
         memories: memories after the turn.
-        conduct: statistics of the narrator.
+        stats: statistics of the narrator.
     """
 
     narrative: str
@@ -146,7 +146,7 @@ class NarrationResult:
     usage: UsageTotal
     model: str
     memories: tuple[NarratorMemory, ...] = ()
-    conduct: NarratorStats = field(default_factory=NarratorStats)
+    stats: NarratorStats = field(default_factory=NarratorStats)
 
 
 def invalid_answer_error(problem: str, findings: Iterable[Finding] = ()) -> FailedPreconditionError:
@@ -167,37 +167,37 @@ class TurnNarration:
 
     def __init__(self, scene: NarrationContext) -> None:
         self._scene = scene
-        self._draft = ProseStream()
+        self._prose = ProseStream()
         self._length = 0
-        self._refused_answers = 0
-        self._refused_changes = 0
-        self.outcomes = OutcomeValidator(scene)
-        self.opening: tuple[NarrationEvent, ...] = ()
+        self._rejected_answers = 0
+        self._rejected_changes = 0
+        self.validator = OutcomeValidator(scene)
+        self.opening_events: tuple[NarrationEvent, ...] = ()
         """Events to send before the model is called: all mechanics, unless the narrator may still act."""
-        self.known: TurnResult | None = None
+        self.known_result: TurnResult | None = None
         """Result of the turn if the narrator may know it before it writes."""
         if not scene.input.strip():
-            self.opening = tuple(self._close())
-            self.known = self._played
-            scene.stage.promise(self.known.world)
-        self.hands = NarratorToolExecutor(scene, self.known)
+            self.opening_events = tuple(self._finish_mechanics())
+            self.known_result = self._result
+            scene.speculation.pin_outcome(self.known_result.world)
+        self.tool_executor = NarratorToolExecutor(scene, self.known_result)
 
     @property
-    def conduct(self) -> NarratorStats:
+    def stats(self) -> NarratorStats:
         """Statistics of the narrator."""
         return replace(
-            self.hands.conduct,
-            refused_changes=self._refused_changes,
-            refused_answers=self._refused_answers,
-            withheld_secrets=self.outcomes.withheld_secrets,
+            self.tool_executor.stats,
+            refused_changes=self._rejected_changes,
+            refused_answers=self._rejected_answers,
+            withheld_secrets=self.validator.withheld_secrets,
         )
 
-    def expect(self) -> None:
+    def begin_answer(self) -> None:
         """Prepare for the answer to another model call."""
-        self._draft.restart()
+        self._prose.begin_answer()
         self._length = 0
 
-    async def take(self, event: GatewayEvent) -> AsyncGenerator[NarrationEvent, None]:
+    async def handle_event(self, event: GatewayEvent) -> AsyncGenerator[NarrationEvent, None]:
         """Process the next event of an answer and yield the resulting events.
 
         Raises:
@@ -205,46 +205,49 @@ class TurnNarration:
         """
         match event:
             case TextDelta():
-                self._grow(event.text)
-                self._draft.feed(event.text)
-                if self._draft.waits:
-                    for happened in await self._decide():
+                self._count_characters(event.text)
+                self._prose.feed(event.text)
+                if self._prose.is_pending:
+                    for happened in await self._release_if_valid():
                         yield happened
-                for chunk in self._draft.release():
+                for chunk in self._prose.release():
                     yield chunk
             case ToolCallDelta():
-                self._grow(event.arguments_text)
+                self._count_characters(event.arguments_text)
                 # Text beside tool calls is not a narration.
-                self._draft.hold()
-                for retracted in self._draft.retract("the narrator continues with tool calls"):
+                self._prose.hold_back()
+                for retracted in self._prose.retract("the narrator continues with tool calls"):
                     yield retracted
             case Repairing():
-                self._refuse(finding.path for finding in event.findings)
-                for retracted in self._draft.retract("the narrator's answer is being repaired"):
+                self._count_rejection(finding.path for finding in event.findings)
+                for retracted in self._prose.retract("the narrator's answer is being repaired"):
                     yield retracted
-                self.expect()
+                self.begin_answer()
 
     def finish(self, completion: Completion, *, repaired: bool) -> Iterator[NarrationEvent | NarrationResult]:
         """Finish a turn whose Outcome is accepted; the last item is the result."""
         outcome: Mapping[str, Any] = completion.value or {}
         narrative = normalize_text(outcome["narrative"])
-        yield from self._close(outcome.get("state_changes") or (), extract_rolls(outcome))
-        if not self.hands.knows_the_world:
-            more = late_facts(self._scene, self._played)
+        yield from self._finish_mechanics(outcome.get("state_changes") or (), extract_rolls(outcome))
+        if not self.tool_executor.has_seen_outcome:
+            more = late_facts(self._scene, self._result)
             narrative = f"{narrative}\n\n{more}" if more else narrative
-        yield from self._draft.finish(narrative)
+        yield from self._prose.finish(narrative)
         yield from iter_dialogue(outcome)
         yield NarrationResult(
             narrative=narrative,
             resolution=Resolution.REPAIRED if repaired else Resolution.NARRATED,
-            usage=UsageTotal.on(completion),
+            usage=UsageTotal.from_completion(completion),
             model=f"{completion.provider}/{completion.model}",
-            memories=self._remembered(outcome.get("hidden_memory_updates") or ()),
-            conduct=self.conduct,
+            memories=self._updated_memories(outcome.get("hidden_memory_updates") or ()),
+            stats=self.stats,
         )
 
-    def give_up(
-        self, reason: str, problem: str, refused: Sequence[str] | None
+    def fall_back(
+        self,
+        reason: str,
+        problem: str,
+        rejected_paths: Sequence[str] | None,
     ) -> Iterator[NarrationEvent | NarrationResult]:
         """Finish the turn with the fallback narration; the last item is the result.
 
@@ -253,55 +256,57 @@ class TurnNarration:
             problem: reason for people.
             refused: paths of the errors in the last answer, if it was rejected.
         """
-        if refused is not None:
-            self._refuse(refused)
-        yield from self._close()
-        yield from self._draft.retract(problem)
+        if rejected_paths is not None:
+            self._count_rejection(rejected_paths)
+        yield from self._finish_mechanics()
+        yield from self._prose.retract(problem)
         yield Degraded(reason, f"{problem}; the fallback narration is used")
-        narrative = fallback_narration(self._scene, self._played)
-        yield from self._draft.finish(narrative)
+        narrative = fallback_narration(self._scene, self._result)
+        yield from self._prose.finish(narrative)
         memories = self._scene.session.memories
-        yield NarrationResult(narrative, Resolution.SERVER_RESOLVED, UsageTotal(), "", memories, self.conduct)
+        yield NarrationResult(narrative, Resolution.SERVER_RESOLVED, UsageTotal(), "", memories, self.stats)
 
-    def _refuse(self, places: Iterable[str]) -> None:
+    def _count_rejection(self, places: Iterable[str]) -> None:
         changes = (place.split("/")[2] for place in places if place.startswith("/state_changes/"))
-        self._refused_answers += 1
-        self._refused_changes += len(set(changes))
+        self._rejected_answers += 1
+        self._rejected_changes += len(set(changes))
 
-    def _remembered(self, updates: Sequence[Mapping[str, Any]]) -> tuple[NarratorMemory, ...]:
+    def _updated_memories(self, updates: Sequence[Mapping[str, Any]]) -> tuple[NarratorMemory, ...]:
         scene = self._scene
         cast = [entity["id"] for entity in scene.spec.get("entities", ())]
         return add_memories(scene.session.memories, updates, scene.turn, cast, scene.view.viewer)
 
-    def _grow(self, text: str) -> None:
+    def _count_characters(self, text: str) -> None:
         self._length += len(text)
         if self._length > _MAX_ANSWER_CHARACTERS:
             raise invalid_answer_error("the answer is too long")
 
-    async def _decide(self) -> Sequence[NarrationEvent]:
+    async def _release_if_valid(self) -> Sequence[NarrationEvent]:
         """Close the stage with the mechanics before the prose if they are valid; else hold the prose back."""
-        said = await self.outcomes.mechanics_in(self._draft.whole_members())
+        said = await self.validator.parse_mechanics(self._prose.complete_members())
         if said is None:
-            self._draft.hold()
+            self._prose.hold_back()
             return ()
-        mechanics = tuple(self._close(said.get("state_changes") or (), extract_rolls(said)))
-        self._draft.open(await self.outcomes.tripwire())
+        mechanics = tuple(self._finish_mechanics(said.get("state_changes") or (), extract_rolls(said)))
+        self._prose.allow_release(await self.validator.leak_filter())
         return mechanics
 
-    def _close(
-        self, changes: Sequence[Mapping[str, Any]] = (), dice: Sequence[DieRollRequest] = ()
+    def _finish_mechanics(
+        self,
+        changes: Sequence[Mapping[str, Any]] = (),
+        dice: Sequence[DieRollRequest] = (),
     ) -> Iterator[NarrationEvent]:
-        happened = self._scene.stage.close(changes, dice)
+        happened = self._scene.speculation.finish(changes, dice)
         if isinstance(happened, TurnRestarted):
-            self._draft.void()
+            self._prose.reset_released()
             yield happened
         else:
             yield from happened
 
     @property
-    def _played(self) -> TurnResult:
+    def _result(self) -> TurnResult:
         """The turn as last closed."""
-        played = self._scene.stage.played
+        played = self._scene.speculation.result
         if played is None:
             raise InternalError("a turn is narrated before it was closed")
         return played

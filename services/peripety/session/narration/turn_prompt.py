@@ -63,16 +63,16 @@ def render_system_text(scene: NarrationContext) -> str:
     return _cached_system_text(_SystemTextKey(session.spec_hash, view.viewer, language, scene.spec, view))
 
 
-def build_user_message(scene: NarrationContext, played: TurnResult | None, *, beside: int = 0) -> str:
+def build_user_message(scene: NarrationContext, played: TurnResult | None, *, static_bytes: int = 0) -> str:
     """Return the user message: one JSON object, with the most stable parts first.
 
     Args:
         scene: the turn.
         played: the result of the turn if the narrator may know it; None while it may still act.
-        beside: size of further constant parts of the prompt, such as tools.
+        static_bytes: size of further constant parts of the prompt, such as tools.
     """
-    room = max(_MIN_BYTES, int((len(render_system_text(scene).encode()) + beside) * _SHARE_OF_STATIC))
-    tree = scene.stage.board.state.tree() if played is None else played.tree
+    room = max(_MIN_BYTES, int((len(render_system_text(scene).encode()) + static_bytes) * _SHARE_OF_STATIC))
+    tree = scene.speculation.transaction.state.tree() if played is None else played.tree
     parts: dict[str, Callable[[int], Any]] = {
         "facts": lambda most: _truncated_facts(scene, played, most),
         "view": lambda most: truncate_json(_state_patch(scene, tree), most),
@@ -146,12 +146,16 @@ def _truncated_facts(scene: NarrationContext, played: TurnResult | None, room: i
 
 
 def _facts(
-    scene: NarrationContext, played: TurnResult | None, changes: int, lines: int, value_bytes: int
+    scene: NarrationContext,
+    played: TurnResult | None,
+    changes: int,
+    lines: int,
+    value_bytes: int,
 ) -> dict[str, Any]:
-    events = scene.stage.board.events if played is None else played.events
+    events = scene.speculation.transaction.events if played is None else played.events
     acts = [event for event in events if isinstance(event, ActionResolved)]
     parts: list[ActionResolved | WorldResolved] = [*acts, *([] if played is None else [played.world])]
-    moved = scene.view.changes(change for part in parts for change in part.changes)
+    moved = scene.view.project_changes(change for part in parts for change in part.changes)
     names = scene.action_names
     told = {
         "turn": scene.turn,
@@ -175,9 +179,13 @@ def _describe_accepted(act: ActionResolved, names: Mapping[str, str], value_byte
 
 
 def _describe_rejected(
-    act: ActionResolved, names: Mapping[str, str], view: ViewerProjection
+    act: ActionResolved,
+    names: Mapping[str, str],
+    view: ViewerProjection,
 ) -> dict[str, Any]:
-    reasons = [truncate_text(reason.message, _REASON_CHARACTERS) for reason in view.failures(act.reasons)]
+    reasons = [
+        truncate_text(reason.message, _REASON_CHARACTERS) for reason in view.project_failures(act.reasons)
+    ]
     return {"name": _short_name(names[act.action_id]), "reasons": reasons}
 
 
@@ -190,7 +198,7 @@ def _describe_change(change: Mapping[str, Any], value_bytes: int) -> dict[str, A
 
 def _describe_legal_actions(scene: NarrationContext, room: int) -> list[dict[str, Any]]:
     """Return the legal actions that fit."""
-    legal = set(scene.stage.board.legal_actions)
+    legal = set(scene.speculation.transaction.legal_actions)
     actions = [_describe_action(action) for action in scene.spec["actions"] if action["id"] in legal]
     return list(_take_fitting(actions[:_MAX_LEGAL_ACTIONS], room))
 
@@ -217,7 +225,7 @@ def _readable_memories(scene: NarrationContext) -> list[dict[str, Any]]:
 
 def _state_patch(scene: NarrationContext, tree: Any) -> Any:
     """Return the difference of the state to the start state in the system text, as a JSON merge patch."""
-    return _merge_patch(scene.view.state(scene.spec["state"]), scene.view.state(tree))
+    return _merge_patch(scene.view.project_state(scene.spec["state"]), scene.view.project_state(tree))
 
 
 def _merge_patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

@@ -72,7 +72,8 @@ async def bundle_chunks_from_proto(
         while request is not None:
             if len(request.chunk) > _MAX_CHUNK_BYTES:
                 raise field_error(
-                    ".chunk", f"has {len(request.chunk)} bytes; the limit is {_MAX_CHUNK_BYTES}"
+                    ".chunk",
+                    f"has {len(request.chunk)} bytes; the limit is {_MAX_CHUNK_BYTES}",
                 )
             yield request.chunk
             request = await anext(requests, None)
@@ -84,7 +85,9 @@ def replay_event_to_proto(sequence: int, turn: ReplayedTurn | ReplayCompleted) -
     """Convert a replayed turn or the result of a replay to a message."""
     if isinstance(turn, ReplayCompleted):
         completed = pb.ReplaySessionResponse.Completed(
-            turns=turn.turns, mismatches=turn.mismatches, core=turn.core
+            turns=turn.turns,
+            mismatches=turn.mismatches,
+            core=turn.core,
         )
         return pb.ReplaySessionResponse(sequence=sequence, completed=completed)
     return pb.ReplaySessionResponse(
@@ -188,7 +191,7 @@ def forecast_to_proto(sequence: int, odds: OutcomeForecast) -> pb.ForecastOutcom
                 kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{end.kind.upper()}"),
                 rate=rate_to_proto(end.rate),
             )
-            for end in odds.ends
+            for end in odds.endings
         ],
         survived=rate_to_proto(odds.survived),
         final=odds.final,
@@ -230,7 +233,8 @@ def turn_to_proto(seen: TurnView) -> pb.Turn:
 def max_turn_message_size(seen: TurnView) -> int:
     """Return the size of the largest message that carries a turn or one of its events."""
     return max(
-        turn_to_proto(seen).ByteSize(), *(turn_event_to_proto(event).ByteSize() for event in seen.events)
+        turn_to_proto(seen).ByteSize(),
+        *(turn_event_to_proto(event).ByteSize() for event in seen.events),
     )
 
 
@@ -248,7 +252,7 @@ def _event_fields(event: happened.Event, spec: Mapping[str, Any]) -> dict[str, A
     converters = _CONVERTERS | {"legal_actions": partial(legal_actions_to_proto, spec)}
     return {
         _RENAMED.get(field.name, field.name): converters.get(field.name, _identity)(
-            getattr(event, field.name)
+            getattr(event, field.name),
         )
         for field in fields(event)
     }
@@ -286,7 +290,9 @@ def encode_watch_event(event: WatchEvent) -> bytes:
             return pb.WatchSessionResponse(heartbeat=beat).SerializeToString()
         case SeatActed():
             acted = pb.WatchSessionResponse.SeatActed(
-                turn=event.turn, seat_id=event.seat_id, waiting_seat_ids=event.waiting
+                turn=event.turn,
+                seat_id=event.seat_id,
+                waiting_seat_ids=event.waiting,
             )
             return pb.WatchSessionResponse(seat_acted=acted).SerializeToString()
         case SessionRewound():
@@ -295,7 +301,7 @@ def encode_watch_event(event: WatchEvent) -> bytes:
         case WatchClosed():
             closed = pb.WatchSessionResponse.Closed(reason=event.reason, last_sequence=event.last_sequence)
             return pb.WatchSessionResponse(closed=closed).SerializeToString()
-    return event.encoded(_encode_turn_event)
+    return event.encode_once(_encode_turn_event)
 
 
 def _encode_turn_event(seen: TurnEventView) -> bytes:

@@ -49,18 +49,22 @@ class RoundScheduler:
     Args:
         store: stores the sessions.
         rulesets: the programs of their scenarios.
-        turns: plays turns.
-        hub: notifies watchers.
+        turn_runner: plays turns.
+        broadcaster: notifies watchers.
     """
 
     def __init__(
-        self, store: SessionStore, rulesets: RulesetCache, turns: TurnRunner, hub: SessionBroadcaster
+        self,
+        store: SessionStore,
+        rulesets: RulesetCache,
+        turn_runner: TurnRunner,
+        broadcaster: SessionBroadcaster,
     ) -> None:
         self._store = store
-        self._seats = store.seats
+        self._seat_store = store.seats
         self._rulesets = rulesets
-        self._turns = turns
-        self._hub = hub
+        self._turn_runner = turn_runner
+        self._broadcaster = broadcaster
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, submission: SubmitActionsRequest) -> tuple[str, ...]:
@@ -77,28 +81,30 @@ class RoundScheduler:
             FailedPreconditionError: `SEATS_TAKE_TURNS`, `SEAT_HAS_ACTED`, `TIME_IS_UP`, or `RUN_ENDED`.
         """
         check_submission(submission)
-        session = await self._store.session(submission.session_id)
-        ruleset = await self._rulesets.of(session.spec_hash)
+        session = await self._store.get_session(submission.session_id)
+        ruleset = await self._rulesets.get(session.spec_hash)
         check_known_actions(submission.actions, ruleset.spec)
         if session.turn + 1 == submission.expected_turn:
             await asyncio.to_thread(_check_parameters, ruleset, session, submission.actions)
         # Shielded: if the last caller disconnects, the others must not wait for another process.
-        now = await shield_until_done(self._hand_in(submission))
-        return () if now.session.turn >= submission.expected_turn else now.waiting
+        now = await shield_until_done(self._store_submission(submission))
+        return () if now.session.turn >= submission.expected_turn else now.waiting_seats
 
-    async def _hand_in(self, submission: SubmitActionsRequest) -> SimultaneousTurn:
+    async def _store_submission(self, submission: SubmitActionsRequest) -> SimultaneousTurn:
         later = now_micros() + TURN_LEASE_MICROS
-        now, completed = await self._seats.submit(
-            submission, lambda before: _check_submission_allowed(submission, before), later
+        now, completed = await self._seat_store.submit(
+            submission,
+            lambda before: _check_submission_allowed(submission, before),
+            later,
         )
-        self._hub.acted(now.session, now.acted)
+        self._broadcaster.publish_seats(now.session, now.acted_seats)
         if completed:
-            self._start(self._play(replace(now.session, due=later)))
+            self._start_task(self._play(replace(now.session, due=later)))
         return now
 
-    def look_out(self) -> None:
+    def start_polling(self) -> None:
         """Start polling for turns that are due."""
-        self._start(self._look_out())
+        self._start_task(self._poll())
 
     async def aclose(self) -> None:
         """Stop playing; turns in progress become due for other processes at once."""
@@ -109,19 +115,19 @@ class RoundScheduler:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         # Outside the caller's context, which has a deadline.
         task = asyncio.create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _look_out(self) -> None:
+    async def _poll(self) -> None:
         while True:
             try:
-                for session in await self._seats.due(now_micros(), _MAX_CLAIMS_PER_POLL):
+                for session in await self._seat_store.list_due(now_micros(), _MAX_CLAIMS_PER_POLL):
                     later = now_micros() + TURN_LEASE_MICROS
-                    if await self._seats.take_over(session, later):
-                        self._start(self._play(replace(session, due=later)))
+                    if await self._seat_store.claim(session, later):
+                        self._start_task(self._play(replace(session, due=later)))
             except PeripetyError as error:
                 _log.warning("due turns cannot be played now", extra={"code": error.code})
             await asyncio.sleep(_POLL_SECONDS)
@@ -135,28 +141,31 @@ class RoundScheduler:
             if table.order is TurnOrder.SIMULTANEOUS:
                 await self._play_round(session, table)
             else:
-                await self._pass(session, table)
+                await self._play_timeout(session, table)
         except asyncio.CancelledError:
             with suppress(PeripetyError):
-                await self._seats.move(session, now_micros())
+                await self._seat_store.set_deadline(session, now_micros())
             raise
         except PeripetyError as error:
             _log.info("scheduled turn was not played", extra={"code": error.code})
 
     async def _play_round(self, session: Session, table: SeatConfig) -> None:
-        request = _joint_turn_request(await self._seats.round(session), table)
-        async with closing(self._turns.take_round(request)) as events:
+        request = _joint_turn_request(await self._seat_store.load_turn(session), table)
+        async with closing(self._turn_runner.run_simultaneous(request)) as events:
             last = [event async for event in events][-1].event
         if isinstance(last, RuleFailed) and last.turn_abandoned:
-            await self._seats.open_anew(session, session.next_due(now_micros()))
-            self._hub.acted(session, ())
+            await self._seat_store.reopen(session, session.next_deadline(now_micros()))
+            self._broadcaster.publish_seats(session, ())
 
-    async def _pass(self, session: Session, table: SeatConfig) -> None:
+    async def _play_timeout(self, session: Session, table: SeatConfig) -> None:
         seat = table.seats[session.turn % len(table.seats)]
         request = TurnRequest(
-            session.session_id, _derive_request_id(session), session.turn + 1, seat_id=seat.seat_id
+            session.session_id,
+            _derive_request_id(session),
+            session.turn + 1,
+            seat_id=seat.seat_id,
         )
-        async with closing(self._turns.take(request)) as events:
+        async with closing(self._turn_runner.run(request)) as events:
             async for _ in events:
                 pass
 
@@ -172,13 +181,13 @@ def _check_submission_allowed(submission: SubmitActionsRequest, before: Simultan
     seat = find_seat(submission.seat_id, table)
     check_next_turn(submission.expected_turn, session)
     check_ongoing(session)
-    if seat.seat_id in before.acted:
+    if seat.seat_id in before.acted_seats:
         raise FailedPreconditionError(
             f".seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
             code="SEAT_HAS_ACTED",
         )
     is_due = session.due is not None and session.due <= now_micros()
-    if is_due or seat.seat_id not in before.waiting:
+    if is_due or seat.seat_id not in before.waiting_seats:
         raise FailedPreconditionError(
             f".seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
             code="TIME_IS_UP",
@@ -194,7 +203,7 @@ def _check_parameters(ruleset: Ruleset, session: Session, actions: Sequence[Play
 
 def _joint_turn_request(now: SimultaneousTurn, table: SeatConfig) -> TurnRequest:
     """Return the request for the joint turn of all seats, in seat order."""
-    handed_in = {one.seat_id: one for one in now.handed_in}
+    handed_in = {one.seat_id: one for one in now.submissions}
     acting = [(seat, handed_in[seat.seat_id]) for seat in table.seats if seat.seat_id in handed_in]
     return TurnRequest(
         session_id=now.session.session_id,

@@ -46,7 +46,7 @@ class SubmitActionsRequest:
     actions: tuple[PlayerAction, ...] = ()
     input: str = ""
 
-    def digest(self) -> str:
+    def request_digest(self) -> str:
         """Return a digest that distinguishes the request from another one with the same id."""
         return request_digest_of(asdict(self))
 
@@ -59,13 +59,13 @@ class SeatSubmission:
         seat_id: the seat.
         actions: actions to try, in order.
         input: free text of the player.
-        in_time: True if the seat acted; False if it timed out.
+        has_acted: True if the seat acted; False if it timed out.
     """
 
     seat_id: str
     actions: tuple[PlayerAction, ...]
     input: str
-    in_time: bool
+    has_acted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +74,21 @@ class SimultaneousTurn:
 
     Attributes:
         session: the session before it.
-        handed_in: submissions so far, in order of arrival.
+        submissions: submissions so far, in order of arrival.
     """
 
     session: Session
-    handed_in: tuple[SeatSubmission, ...]
+    submissions: tuple[SeatSubmission, ...]
 
     @property
-    def acted(self) -> tuple[str, ...]:
+    def acted_seats(self) -> tuple[str, ...]:
         """The seats that have acted, in order of arrival."""
-        return tuple(one.seat_id for one in self.handed_in if one.in_time)
+        return tuple(one.seat_id for one in self.submissions if one.has_acted)
 
     @property
-    def waiting(self) -> tuple[str, ...]:
+    def waiting_seats(self) -> tuple[str, ...]:
         """The seats that the turn waits for, in playing order."""
-        there = {one.seat_id for one in self.handed_in}
+        there = {one.seat_id for one in self.submissions}
         seats = () if self.session.table is None else self.session.table.seats
         return tuple(seat.seat_id for seat in seats if seat.seat_id not in there)
 
@@ -130,7 +130,8 @@ def find_seat(seat_id: str, table: SeatConfig) -> Seat:
             return seat
     listed = ", ".join(seat.seat_id for seat in table.seats)
     raise NotFoundError(
-        f".seat_id: the session has no seat '{seat_id[:64]}'; use one of {listed}", code="UNKNOWN_SEAT"
+        f".seat_id: the session has no seat '{seat_id[:64]}'; use one of {listed}",
+        code="UNKNOWN_SEAT",
     )
 
 

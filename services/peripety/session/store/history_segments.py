@@ -26,7 +26,7 @@ class HistorySegment:
     after: int
     until: int
 
-    def holds(self, turn: int) -> bool:
+    def contains(self, turn: int) -> bool:
         """Return True if the turn is in the segment."""
         return self.after < turn <= self.until
 
@@ -51,7 +51,7 @@ def _ancestry_query() -> CTE:
             lines.c.parent_turn,
             own.c.parent_turn,
             own.c.depth + 1,
-        ).join(own, lines.c.line_id == own.c.parent_line)
+        ).join(own, lines.c.line_id == own.c.parent_line),
     )
 
 
@@ -69,11 +69,14 @@ async def load_ancestry(connection: AsyncConnection, session_id: str) -> list[Hi
 
 def find_segment(segments: list[HistorySegment], turn: int) -> HistorySegment | None:
     """Return the segment that contains a turn."""
-    return next((segment for segment in segments if segment.holds(turn)), None)
+    return next((segment for segment in segments if segment.contains(turn)), None)
 
 
 async def add_line(
-    connection: AsyncConnection, line_id: str, parent: HistorySegment | None, turn: int
+    connection: AsyncConnection,
+    line_id: str,
+    parent: HistorySegment | None,
+    turn: int,
 ) -> None:
     """Add a line after a turn.
 
@@ -90,7 +93,7 @@ async def add_line(
 async def last_forked_turn(connection: AsyncConnection, line_id: str) -> int | None:
     """Return the latest turn of a line at which another line begins, or None."""
     turn: int | None = await connection.scalar(
-        select(func.max(lines.c.parent_turn)).where(lines.c.parent_line == line_id)
+        select(func.max(lines.c.parent_turn)).where(lines.c.parent_line == line_id),
     )
     return turn
 
@@ -107,7 +110,7 @@ async def garbage_collect(connection: AsyncConnection, line_id: str) -> None:
             return
         parent, start = (
             await connection.execute(
-                select(lines.c.parent_line, lines.c.parent_turn).where(lines.c.line_id == line)
+                select(lines.c.parent_line, lines.c.parent_turn).where(lines.c.line_id == line),
             )
         ).one()
         await truncate(connection, line, start)

@@ -37,14 +37,17 @@ class SeatStore:
         self._database = database
 
     async def submit(
-        self, submission: SubmitActionsRequest, check: Callable[[SimultaneousTurn], None], later: int
+        self,
+        submission: SubmitActionsRequest,
+        check: Callable[[SimultaneousTurn], None],
+        new_deadline: int,
     ) -> tuple[SimultaneousTurn, bool]:
         """Store the submission of a seat; idempotent by request id.
 
         Args:
             submission: the submission.
             check: raises an error if the submission is not possible now.
-            later: new due time if the submission completes the turn, in microseconds since 1970; if the
+            new_deadline: new due time if the submission completes the turn, in microseconds since 1970; if the
                 process that plays the turn crashes, another one plays it then.
 
         Returns:
@@ -67,19 +70,19 @@ class SeatStore:
                 submission.actions,
                 submission.input,
                 request_id=submission.request_id,
-                request_digest=submission.digest(),
+                request_digest=submission.request_digest(),
             )
             now = await _load_turn(connection, before.session)
-            if not now.waiting:
-                await _set_deadline(connection, before.session, later)
-        return now, not now.waiting
+            if not now.waiting_seats:
+                await _set_deadline(connection, before.session, new_deadline)
+        return now, not now.waiting_seats
 
-    async def round(self, session: Session) -> SimultaneousTurn:
+    async def load_turn(self, session: Session) -> SimultaneousTurn:
         """Return the current state of the turn after a session."""
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await _load_turn(connection, session)
 
-    async def acted(self, session_ids: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
+    async def list_acted(self, session_ids: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
         """Return the seats that have acted in the next turns, by session id and preceding sequence."""
         query = (
             select(submissions.c.session_id, submissions.c.after, submissions.c.seat_id)
@@ -89,19 +92,19 @@ class SeatStore:
             .order_by(submissions.c.time, submissions.c.seat_id)
         )
         acted: dict[tuple[str, int], tuple[str, ...]] = {}
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             for session_id, after, seat_id in await connection.execute(query):
                 acted[session_id, after] = (*acted.get((session_id, after), ()), seat_id)
         return acted
 
-    async def due(self, now: int, limit: int) -> list[Session]:
+    async def list_due(self, now: int, limit: int) -> list[Session]:
         """Return sessions whose seat deadline has passed, the earliest deadline first."""
         query = select(sessions.c.session_id).where(sessions.c.due <= now).order_by(sessions.c.due)
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             found = (await connection.scalars(query.limit(limit))).all()
             return [await load_session(connection, session_id) for session_id in found]
 
-    async def take_over(self, session: Session, later: int) -> bool:
+    async def claim(self, session: Session, expiry: int) -> bool:
         """Take the lease on a due turn, whose waiting seats then time out.
 
         Args:
@@ -112,19 +115,19 @@ class SeatStore:
             False if another process has the lease.
         """
         async with self._database.write(f"session {session.session_id}") as connection:
-            if not await _set_deadline(connection, session, later):
+            if not await _set_deadline(connection, session, expiry):
                 return False
             if session.table is not None and session.table.order is TurnOrder.SIMULTANEOUS:
-                for seat_id in (await _load_turn(connection, session)).waiting:
+                for seat_id in (await _load_turn(connection, session)).waiting_seats:
                     await _add_submission(connection, session, seat_id, (), "")
         return True
 
-    async def move(self, session: Session, due: int | None) -> None:
+    async def set_deadline(self, session: Session, due: int | None) -> None:
         """Change the due time of a turn, unless the session or its due time has changed since."""
         async with self._database.write(f"session {session.session_id}") as connection:
             await _set_deadline(connection, session, due)
 
-    async def open_anew(self, session: Session, due: int | None) -> None:
+    async def reopen(self, session: Session, due: int | None) -> None:
         """Reopen a turn that could not be played with the submissions of its seats.
 
         Args:
@@ -151,10 +154,11 @@ async def _set_deadline(connection: AsyncConnection, session: Session, due: int 
 
 async def _is_recorded(connection: AsyncConnection, submission: SubmitActionsRequest) -> bool:
     query = select(submissions.c.request_digest).where(
-        submissions.c.session_id == submission.session_id, submissions.c.request_id == submission.request_id
+        submissions.c.session_id == submission.session_id,
+        submissions.c.request_id == submission.request_id,
     )
     digest = await connection.scalar(query)
-    if digest is not None and digest != submission.digest():
+    if digest is not None and digest != submission.request_digest():
         raise AlreadyExistsError(
             ".request_id was used for a different request; make a new one for each request",
             code="REQUEST_ID_REUSED",
@@ -179,7 +183,7 @@ async def _add_submission(
             input=text,
             time=now_micros(),
             **request,
-        )
+        ),
     )
 
 

@@ -67,7 +67,7 @@ class ReplayStart:
         start: the last turn up to there with a snapshot, 0 for the start.
         snapshot: that snapshot; None at the start.
         memories: memories at the snapshot.
-        played: records and memory diffs of the turns since then.
+        records: records and memory diffs of the turns since then.
         next_record: the record of the turn after the requested one, or None.
     """
 
@@ -77,7 +77,7 @@ class ReplayStart:
     start: int
     snapshot: bytes | None
     memories: tuple[NarratorMemory, ...]
-    played: tuple[tuple[bytes, tuple[UnchangedMemories | NarratorMemory, ...] | None], ...]
+    records: tuple[tuple[bytes, tuple[UnchangedMemories | NarratorMemory, ...] | None], ...]
     next_record: bytes | None
 
 
@@ -95,16 +95,16 @@ class SessionStore:
         self._database = database
         self.seats = SeatStore(database)
 
-    async def made_by(self, request: SessionRequestKey) -> Session | None:
+    async def find_by_request_id(self, request: SessionRequestKey) -> Session | None:
         """Return the session that a request has created, forked or imported already, or None.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await say.find_session_by_request(connection, request)
 
-    async def made_from(self, request: SessionRequestKey, session_id: str) -> tuple[Session, bool]:
+    async def find_fork_or_parent(self, request: SessionRequestKey, session_id: str) -> tuple[Session, bool]:
         """Return the session that a request has forked already, or else the parent session.
 
         Returns:
@@ -114,7 +114,7 @@ class SessionStore:
             NotFoundError: neither session exists.
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             made, other = await say.find_session_by_request_or_id(connection, request, session_id)
         found = made or other
         if found is None:
@@ -226,33 +226,36 @@ class SessionStore:
                 await history_segments.garbage_collect(connection, line)
         return then
 
-    async def rewound_by(self, session_id: str, request: SessionRequestKey) -> bool:
+    async def is_rewound_by_request(self, session_id: str, request: SessionRequestKey) -> bool:
         """Return True if a request has rewound a session already.
 
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await say.is_rewound_by_request(connection, session_id, request)
 
-    async def session(self, session_id: str) -> Session:
+    async def get_session(self, session_id: str) -> Session:
         """Return a session.
 
         Raises:
             NotFoundError: the session does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return await say.load_session(connection, session_id)
 
     async def last_sequences(self, session_ids: Collection[str]) -> dict[str, int]:
         """Return the last sequences of the sessions that exist."""
         query = select(tables.sessions.c.session_id, tables.sessions.c.last_sequence)
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             found = await connection.execute(query.where(tables.sessions.c.session_id.in_(session_ids)))
             return {row.session_id: row.last_sequence for row in found}
 
-    async def sessions(
-        self, scenario_id: str | None, before: tuple[Any, ...] | None, limit: int
+    async def list_sessions(
+        self,
+        scenario_id: str | None,
+        before: tuple[Any, ...] | None,
+        limit: int,
     ) -> list[SessionSummary]:
         """List session summaries, newest first.
 
@@ -267,14 +270,14 @@ class SessionStore:
             query = query.where(found.scenario_id == scenario_id)
         if before is not None:
             query = query.where(tuple_(found.created, found.session_id) < before)
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             return [summary_from_row(row) for row in await connection.execute(query.limit(limit))]
 
-    async def document(self, spec_hash: str) -> bytes:
+    async def get_document(self, spec_hash: str) -> bytes:
         """Return the specification of a version that a session plays."""
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             document: bytes | None = await connection.scalar(
-                select(tables.specs.c.document).where(tables.specs.c.spec_hash == spec_hash)
+                select(tables.specs.c.document).where(tables.specs.c.spec_hash == spec_hash),
             )
         if document is None:
             raise InternalError(f"the specification {spec_hash} of a session is not stored")
@@ -298,7 +301,7 @@ class SessionStore:
         if gone != request_id:
             raise session_not_found(session_id)
 
-    async def commit(self, session: Session, turn: CommittedTurn) -> None:
+    async def commit_turn(self, session: Session, turn: CommittedTurn) -> None:
         """Store a turn and update its session, in one transaction.
 
         Args:
@@ -312,32 +315,40 @@ class SessionStore:
         async with self._database.write(f"session {session.session_id}") as connection:
             if not await say.update_session(connection, session, **began):
                 raise stale_turn(
-                    session.session_id, f"turn {turn.turn} of the session was played by another request"
+                    session.session_id,
+                    f"turn {turn.turn} of the session was played by another request",
                 )
             await say.add_turn(connection, session.line_id, turn)
             if turn.turn % SNAPSHOT_TURNS == 0:
                 await say.add_snapshot(connection, session)
 
-    async def turn(self, session_id: str, which: int | str) -> CommittedTurn | None:
+    async def find_turn(self, session_id: str, which: int | str) -> CommittedTurn | None:
         """Return a committed turn by its number or by the id of the request that played it.
 
         Raises:
             FailedPreconditionError: `TURN_REWOUND`: the turn of the request was rewound.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             if isinstance(which, str):
                 return await say.find_turn_by_request(connection, session_id, which)
             return await say.find_turn(
-                connection, await history_segments.load_ancestry(connection, session_id), which
+                connection,
+                await history_segments.load_ancestry(connection, session_id),
+                which,
             )
 
-    async def turns(self, session_id: str, after: int, limit: int) -> list[CommittedTurn]:
+    async def list_turns(self, session_id: str, after: int, limit: int) -> list[CommittedTurn]:
         """Return committed turns after a number, oldest first."""
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
             return await say.load_turns(connection, segments, after, limit)
 
-    async def happened(self, session_id: str, after: int, limit: int) -> list[CommittedTurn | RecordedRewind]:
+    async def list_history(
+        self,
+        session_id: str,
+        after: int,
+        limit: int,
+    ) -> list[CommittedTurn | RecordedRewind]:
         """Return the turns and rewinds of a session after an event, in sequence order.
 
         The next page begins after the `last_sequence` of the last turn, or the `sequence` of the last rewind;
@@ -350,7 +361,7 @@ class SessionStore:
                 whole turn is returned first.
             limit: maximum number of turns and rewinds.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
             known = await say.find_known_turn(connection, segments, after)
             found: list[CommittedTurn | RecordedRewind] = [
@@ -360,13 +371,13 @@ class SessionStore:
         found.sort(key=lambda one: one.sequence if isinstance(one, RecordedRewind) else one.first_sequence)
         return found[:limit]
 
-    async def past(self, session_id: str, turn: int) -> ReplayStart | None:
+    async def load_replay_start(self, session_id: str, turn: int) -> ReplayStart | None:
         """Return the data to reconstruct the state after a turn, or None if the session has not reached it.
 
         Raises:
             NotFoundError: the session does not exist.
         """
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             session = await say.load_session(connection, session_id)
             if turn > session.turn:
                 return None
@@ -374,7 +385,8 @@ class SessionStore:
             kept = await say.find_snapshot(connection, segments, turn)
             start = 0 if kept is None else kept.turn
             rows = await say.load_records(
-                connection, history_segments.slice_segments(segments, start, turn + 1)
+                connection,
+                history_segments.slice_segments(segments, start, turn + 1),
             )
             return ReplayStart(
                 session=session,
@@ -383,7 +395,7 @@ class SessionStore:
                 start=start,
                 snapshot=None if kept is None else kept.snapshot,
                 memories=() if kept is None else decode_memories(kept.memories),
-                played=tuple(
+                records=tuple(
                     (row.record, decode_memory_diff(row.memories)) for row in rows if row.turn <= turn
                 ),
                 next_record=next((row.record for row in rows if row.turn > turn), None),
@@ -391,7 +403,7 @@ class SessionStore:
 
     async def common_turn(self, session_id: str, other_id: str) -> int:
         """Return the last common turn of two sessions of one version; 0 for none."""
-        async with self._database.read() as connection:
+        async with self._database.read_variable() as connection:
             one, other = [
                 await history_segments.load_ancestry(connection, name) for name in (session_id, other_id)
             ]

@@ -64,14 +64,17 @@ if TYPE_CHECKING:
 def session_not_found(session_id: str) -> NotFoundError:
     """Return the error for a session that does not exist."""
     return NotFoundError(
-        f".session_id: unknown session '{session_id[:64]}'; list the sessions", code="UNKNOWN_SESSION"
+        f".session_id: unknown session '{session_id[:64]}'; list the sessions",
+        code="UNKNOWN_SESSION",
     )
 
 
-def stale_turn(session_id: str, what: str) -> ConflictError:
+def stale_turn(session_id: str, problem: str) -> ConflictError:
     """Return the error for a session that was changed concurrently."""
     return ConflictError(
-        f"{what}; read it again and retry", code="STALE_TURN", details={"session_id": session_id}
+        f"{problem}; read it again and retry",
+        code="STALE_TURN",
+        details={"session_id": session_id},
     )
 
 
@@ -108,7 +111,7 @@ _ADD_SESSION = insert(sessions)
 _ADD_TURN = insert(turns)
 _SESSION_BY_ID = select(*SESSION_COLUMNS).where(sessions.c.session_id == bindparam("session_id"))
 _SESSION_BY_REQUEST_OR_ID = select(sessions.c.request_id, sessions.c.request_digest, *SESSION_COLUMNS).where(
-    or_(sessions.c.request_id == bindparam("request_id"), sessions.c.session_id == bindparam("session_id"))
+    or_(sessions.c.request_id == bindparam("request_id"), sessions.c.session_id == bindparam("session_id")),
 )
 _UPDATE_SESSION = update(sessions).where(
     sessions.c.session_id == bindparam("seen_id"),
@@ -170,7 +173,9 @@ async def find_session_by_request(connection: AsyncConnection, request: SessionR
 
 
 async def find_session_by_request_or_id(
-    connection: AsyncConnection, request: SessionRequestKey, session_id: str
+    connection: AsyncConnection,
+    request: SessionRequestKey,
+    session_id: str,
 ) -> tuple[Session | None, Session | None]:
     """Return the session that a request has created, and the session with an id.
 
@@ -189,7 +194,9 @@ async def find_session_by_request_or_id(
 
 
 async def is_rewound_by_request(
-    connection: AsyncConnection, session_id: str, request: SessionRequestKey
+    connection: AsyncConnection,
+    session_id: str,
+    request: SessionRequestKey,
 ) -> bool:
     """Return True if a request has rewound a session.
 
@@ -198,8 +205,9 @@ async def is_rewound_by_request(
     """
     digest = await connection.scalar(
         select(rewinds.c.request_digest).where(
-            rewinds.c.session_id == session_id, rewinds.c.request_id == request.request_id
-        )
+            rewinds.c.session_id == session_id,
+            rewinds.c.request_id == request.request_id,
+        ),
     )
     if digest is not None:
         check_same_digest(request, digest)
@@ -232,7 +240,11 @@ async def add_session(connection: AsyncConnection, session: Session, request: Se
 
 
 async def update_session(
-    connection: AsyncConnection, session: Session, *, turn: int, last_sequence: int
+    connection: AsyncConnection,
+    session: Session,
+    *,
+    turn: int,
+    last_sequence: int,
 ) -> bool:
     """Update a session if it is still at a turn and a sequence (compare and swap); return True if it was."""
     seen = {"seen_id": session.session_id, "seen_turn": turn, "seen_sequence": last_sequence}
@@ -252,7 +264,9 @@ async def add_snapshot(connection: AsyncConnection, session: Session) -> None:
 
 
 async def find_snapshot(
-    connection: AsyncConnection, segments: list[HistorySegment], turn: int
+    connection: AsyncConnection,
+    segments: list[HistorySegment],
+    turn: int,
 ) -> Row[Any] | None:
     """Return the latest snapshot up to a turn."""
     for segment in reversed(slice_segments(segments, 0, turn)):
@@ -280,7 +294,8 @@ _LAST_KNOWN_TURN = (
     .limit(1)
 )
 _TURN_END = select(turns.c.events, turns.c.last_sequence).where(
-    turns.c.line_id == bindparam("line_id"), turns.c.turn == bindparam("turn")
+    turns.c.line_id == bindparam("line_id"),
+    turns.c.turn == bindparam("turn"),
 )
 _MARK_REWOUND = insert(rewound_turns).from_select(
     ["session_id", "request_id", "turn"],
@@ -304,7 +319,10 @@ async def load_records(connection: AsyncConnection, segments: list[HistorySegmen
 
 
 async def load_turns(
-    connection: AsyncConnection, segments: list[HistorySegment], turn: int, limit: int
+    connection: AsyncConnection,
+    segments: list[HistorySegment],
+    turn: int,
+    limit: int,
 ) -> list[CommittedTurn]:
     """Return turns after a number, oldest first."""
     found: list[CommittedTurn] = []
@@ -317,7 +335,9 @@ async def load_turns(
 
 
 async def find_turn(
-    connection: AsyncConnection, segments: list[HistorySegment], turn: int
+    connection: AsyncConnection,
+    segments: list[HistorySegment],
+    turn: int,
 ) -> CommittedTurn | None:
     """Return a turn by its number."""
     segment = find_segment(segments, turn)
@@ -328,7 +348,10 @@ async def find_turn(
 
 
 async def find_cursor(
-    connection: AsyncConnection, session_id: str, turn: int, request: SessionRequestKey
+    connection: AsyncConnection,
+    session_id: str,
+    turn: int,
+    request: SessionRequestKey,
 ) -> TurnCursor | None:
     """Return the starting point of a new session that continues after a turn of another one.
 
@@ -346,7 +369,9 @@ async def find_cursor(
 
 
 async def find_turn_by_request(
-    connection: AsyncConnection, session_id: str, request_id: str
+    connection: AsyncConnection,
+    session_id: str,
+    request_id: str,
 ) -> CommittedTurn | None:
     """Return the turn of a session that a request has played.
 
@@ -379,7 +404,10 @@ async def find_known_turn(connection: AsyncConnection, segments: list[HistorySeg
 
 
 async def load_rewinds(
-    connection: AsyncConnection, session_id: str, sequence: int, limit: int
+    connection: AsyncConnection,
+    session_id: str,
+    sequence: int,
+    limit: int,
 ) -> list[RecordedRewind]:
     """Return the rewinds after an event, oldest first, without those superseded by a deeper one."""
     later = rewinds.alias()
@@ -389,7 +417,9 @@ async def load_rewinds(
         later.c.turn <= rewinds.c.turn,
     )
     query = select(rewinds.c.sequence, rewinds.c.turn, rewinds.c.time).where(
-        rewinds.c.session_id == session_id, rewinds.c.sequence > sequence, ~superseded
+        rewinds.c.session_id == session_id,
+        rewinds.c.sequence > sequence,
+        ~superseded,
     )
     rows = await connection.execute(query.order_by(rewinds.c.sequence).limit(limit))
     return [RecordedRewind(*row) for row in rows]
@@ -405,7 +435,7 @@ async def add_rewind(connection: AsyncConnection, then: Session, request: Sessio
             request_id=request.request_id,
             request_digest=request.digest,
             time=then.updated,
-        )
+        ),
     )
 
 
@@ -416,7 +446,9 @@ async def mark_rewound(connection: AsyncConnection, session_id: str, segments: l
 
 
 async def load_turn_end(
-    connection: AsyncConnection, segments: list[HistorySegment], turn: int
+    connection: AsyncConnection,
+    segments: list[HistorySegment],
+    turn: int,
 ) -> TurnEnd | None:
     """Return the end of a turn of segments, or None at the start."""
     segment = find_segment(segments, turn)
@@ -432,28 +464,28 @@ async def load_turn_end(
 _TURNS_PER_BATCH = 16
 
 
-async def add_turns(connection: AsyncConnection, line_id: str, made: Iterator[CommittedTurn]) -> None:
+async def add_turns(connection: AsyncConnection, line_id: str, turns: Iterator[CommittedTurn]) -> None:
     """Store turns on a line.
 
     Args:
         connection: in a transaction.
         line_id: the line.
-        made: the turns, produced lazily in a thread.
+        turns: the turns, produced lazily in a thread.
     """
 
     def rows() -> list[dict[str, Any]]:
-        return [turn_to_columns(line_id, turn) for turn in islice(made, _TURNS_PER_BATCH)]
+        return [turn_to_columns(line_id, turn) for turn in islice(turns, _TURNS_PER_BATCH)]
 
     while some := await shield_until_done(asyncio.to_thread(rows)):
         await connection.execute(insert(tables.turns), some)
 
 
-async def add_snapshots(connection: AsyncConnection, made: Iterator[Session]) -> None:
+async def add_snapshots(connection: AsyncConnection, snapshots: Iterator[Session]) -> None:
     """Store snapshots of a session.
 
     Args:
         connection: in a transaction.
-        made: the session at each snapshot turn, produced lazily in a thread.
+        snapshots: the session at each snapshot turn, produced lazily in a thread.
     """
-    while (session := await shield_until_done(asyncio.to_thread(next, made, None))) is not None:
+    while (session := await shield_until_done(asyncio.to_thread(next, snapshots, None))) is not None:
         await add_snapshot(connection, session)

@@ -36,36 +36,36 @@ class SessionBroadcaster:
 
     Args:
         store: stores the sessions.
-        followers: maximum number of concurrent watchers.
-        look_seconds: polling interval of the database.
+        max_watchers: maximum number of concurrent watchers.
+        poll_seconds: polling interval of the database.
     """
 
-    def __init__(self, store: SessionStore, *, followers: int = 128, look_seconds: float = 0.25) -> None:
+    def __init__(self, store: SessionStore, *, max_watchers: int = 128, poll_seconds: float = 0.25) -> None:
         self._store = store
-        self._limit = followers
-        self._look_seconds = look_seconds
-        self._channels: dict[str, SessionTopic] = {}
+        self._max_watchers = max_watchers
+        self._poll_seconds = poll_seconds
+        self._topics: dict[str, SessionTopic] = {}
         self._live: dict[str, LiveTurn] = {}
-        self._followers = 0
-        self._hurry = asyncio.Event()
-        self._lookout: asyncio.Task[None] | None = None
+        self._watchers = 0
+        self._poll_requested = asyncio.Event()
+        self._poll_task: asyncio.Task[None] | None = None
         self.stopping = False
 
     @contextmanager
-    def playing(self, live: LiveTurn) -> Iterator[None]:
+    def publish_attempt(self, live: LiveTurn) -> Iterator[None]:
         """Publish an attempt to play the next turn to watchers until the block ends."""
-        live.heard = partial(self._pulse, live.session_id)
+        live.on_event = partial(self._notify, live.session_id)
         self._live[live.session_id] = live
         try:
             yield
         finally:
             if self._live.get(live.session_id) is live:
                 del self._live[live.session_id]
-            channel = self._channels.get(live.session_id)
+            channel = self._topics.get(live.session_id)
             if channel is not None:
                 channel.last_attempt = live
 
-    def committed(self, session: Session, live: LiveTurn, last: Committed) -> None:
+    def publish_commit(self, session: Session, live: LiveTurn, last: Committed) -> None:
         """Publish the commit of an attempt.
 
         Args:
@@ -73,136 +73,136 @@ class SessionBroadcaster:
             live: the attempt.
             last: its last event.
         """
-        channel = self._channels.get(session.session_id)
+        channel = self._topics.get(session.session_id)
         if channel is None:
             return
         if channel.head.sequence == live.after:
-            recorded = LoggedTurn(live.turn, [*live.events, live.happened(last)])
-            channel.learn(LogHead.of(session), [recorded])
+            recorded = LoggedTurn(live.turn, [*live.events, live.make_event(last)])
+            channel.update(LogHead.from_session(session), [recorded])
         else:
-            self.look()
+            self.poll_now()
 
-    def deleted(self, session_id: str) -> None:
+    def publish_deletion(self, session_id: str) -> None:
         """Publish the deletion of a session."""
-        channel = self._channels.get(session_id)
+        channel = self._topics.get(session_id)
         if channel is not None:
-            channel.deleted = True
-            channel.pulse()
+            channel.is_deleted = True
+            channel.notify()
 
-    def acted(self, session: Session, seats: tuple[str, ...]) -> None:
+    def publish_seats(self, session: Session, seats: tuple[str, ...]) -> None:
         """Publish which seats have acted in the turn after a session."""
-        channel = self._channels.get(session.session_id)
+        channel = self._topics.get(session.session_id)
         if channel is not None:
-            channel.hear_of_seats(session.last_sequence, seats)
+            channel.set_seats(session.last_sequence, seats)
 
-    def look(self) -> None:
+    def poll_now(self) -> None:
         """Poll the database now."""
-        self._hurry.set()
+        self._poll_requested.set()
 
-    def live(self, channel: SessionTopic) -> LiveTurn | None:
+    def current_attempt(self, channel: SessionTopic) -> LiveTurn | None:
         """Return the current or last attempt of this process to play the next turn of a session."""
         return self._live.get(channel.session_id, channel.last_attempt)
 
     @asynccontextmanager
-    async def following(self, session: Session, spec: Mapping[str, Any]) -> AsyncIterator[SessionTopic]:
+    async def subscribe(self, session: Session, spec: Mapping[str, Any]) -> AsyncIterator[SessionTopic]:
         """Watch a session, as just read, until the block ends.
 
         Raises:
             ResourceExhaustedError: there are too many watchers.
         """
-        if self._followers >= self._limit:
+        if self._watchers >= self._max_watchers:
             raise ResourceExhaustedError(
-                f"too many watch streams: {self._followers}; use another server or retry later",
+                f"too many watch streams: {self._watchers}; use another server or retry later",
                 code="TOO_MANY_WATCHERS",
                 retry_after=1.0,
             )
-        channel = self._channels.get(session.session_id)
+        channel = self._topics.get(session.session_id)
         if channel is None:
-            channel = self._channels[session.session_id] = SessionTopic(session, spec)
-        channel.followers += 1
-        self._followers += 1
+            channel = self._topics[session.session_id] = SessionTopic(session, spec)
+        channel.watchers += 1
+        self._watchers += 1
         # Finds changes made since the session was read.
-        self.look()
-        if self._lookout is None or self._lookout.done():
+        self.poll_now()
+        if self._poll_task is None or self._poll_task.done():
             # Outside the caller's context, which has a deadline.
-            self._lookout = asyncio.create_task(self._look_out(), context=contextvars.Context())
+            self._poll_task = asyncio.create_task(self._poll(), context=contextvars.Context())
         try:
             if channel.head.sequence < session.last_sequence:
-                await self._catch_up(channel)
+                await self._refresh(channel)
             yield channel
         finally:
-            channel.followers -= 1
-            self._followers -= 1
-            if not channel.followers:
-                del self._channels[session.session_id]
-                self.look()
+            channel.watchers -= 1
+            self._watchers -= 1
+            if not channel.watchers:
+                del self._topics[session.session_id]
+                self.poll_now()
 
     async def next_entry(self, channel: SessionTopic, after: int) -> LogEntry | None:
         """Return the first log entry that ends after a sequence, or None if it does not exist yet."""
-        return await channel.after(after, partial(self._entries, channel))
+        return await channel.next_entry(after, partial(self._load_entries, channel))
 
     async def aclose(self) -> None:
         """End all watch streams."""
         self.stopping = True
-        for channel in self._channels.values():
-            channel.pulse()
-        if self._lookout is not None:
-            self._lookout.cancel()
-            await asyncio.wait([self._lookout])
+        for channel in self._topics.values():
+            channel.notify()
+        if self._poll_task is not None:
+            self._poll_task.cancel()
+            await asyncio.wait([self._poll_task])
 
-    def _pulse(self, session_id: str) -> None:
-        channel = self._channels.get(session_id)
+    def _notify(self, session_id: str) -> None:
+        channel = self._topics.get(session_id)
         if channel is not None:
-            channel.pulse()
+            channel.notify()
 
-    async def _look_out(self) -> None:
-        while self._channels:
-            self._hurry.clear()
+    async def _poll(self) -> None:
+        while self._topics:
+            self._poll_requested.clear()
             try:
-                await self._look_once()
+                await self._poll_once()
             except PeripetyError as error:
                 _log.warning("sessions cannot be polled now", extra={"code": error.code})
             try:
-                async with asyncio.timeout(self._look_seconds):
-                    await self._hurry.wait()
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._poll_requested.wait()
             except TimeoutError:
                 continue
 
-    async def _look_once(self) -> None:
-        ends = await self._store.last_sequences(list(self._channels))
-        for channel in list(self._channels.values()):
-            channel.tidy()
+    async def _poll_once(self) -> None:
+        ends = await self._store.last_sequences(list(self._topics))
+        for channel in list(self._topics.values()):
+            channel.compact()
             end = ends.get(channel.session_id)
             if end is None or end > channel.head.sequence:
-                await self._catch_up(channel)
-        together = [channel for channel in self._channels.values() if channel.seats]
+                await self._refresh(channel)
+        together = [channel for channel in self._topics.values() if channel.seats]
         if together:
-            acted = await self._store.seats.acted([channel.session_id for channel in together])
+            acted = await self._store.seats.list_acted([channel.session_id for channel in together])
             for channel in together:
                 after = channel.head.sequence
-                channel.hear_of_seats(after, acted.get((channel.session_id, after), ()))
+                channel.set_seats(after, acted.get((channel.session_id, after), ()))
 
-    async def _catch_up(self, channel: SessionTopic) -> None:
+    async def _refresh(self, channel: SessionTopic) -> None:
         """Read the changes of a session from the database."""
         try:
-            session = await self._store.session(channel.session_id)
+            session = await self._store.get_session(channel.session_id)
         except NotFoundError:
-            self.deleted(channel.session_id)
+            self.publish_deletion(channel.session_id)
             return
-        head, known = LogHead.of(session), channel.head.sequence
+        head, known = LogHead.from_session(session), channel.head.sequence
         found: list[LogEntry] = []
         while known < head.sequence:
-            page = await self._entries(channel, known)
+            page = await self._load_entries(channel, known)
             found += page
             # Turns rewound since the session was read are missing.
             known = last_sequence_of(page[-1]) if page else head.sequence
         # Later entries are left to the next poll.
-        channel.learn(head, [entry for entry in found if last_sequence_of(entry) <= head.sequence])
+        channel.update(head, [entry for entry in found if last_sequence_of(entry) <= head.sequence])
 
-    async def _entries(self, channel: SessionTopic, after: int) -> Sequence[LogEntry]:
+    async def _load_entries(self, channel: SessionTopic, after: int) -> Sequence[LogEntry]:
         return [
-            LoggedTurn.of(channel.session_id, channel.spec, happened)
+            LoggedTurn.from_committed(channel.session_id, channel.spec, happened)
             if isinstance(happened, CommittedTurn)
             else SessionRewound(happened.turn, happened.sequence)
-            for happened in await self._store.happened(channel.session_id, after, _PAGE_TURNS)
+            for happened in await self._store.list_history(channel.session_id, after, _PAGE_TURNS)
         ]

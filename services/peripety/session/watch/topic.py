@@ -90,19 +90,19 @@ class CachedEventView:
     """An event as seen from one point of view, with its encoding.
 
     Attributes:
-        seen: the projected event.
+        view: the projected event.
     """
 
-    __slots__ = ("_encoded", "seen")
+    __slots__ = ("_encoded", "view")
 
     def __init__(self, seen: TurnEventView) -> None:
-        self.seen = seen
+        self.view = seen
         self._encoded: bytes | None = None
 
-    def encoded(self, encode: Callable[[TurnEventView], bytes]) -> bytes:
+    def encode_once(self, encode: Callable[[TurnEventView], bytes]) -> bytes:
         """Return the encoded event, cached; `encode` must always be the same function."""
         if self._encoded is None:
-            self._encoded = encode(self.seen)
+            self._encoded = encode(self.view)
         return self._encoded
 
 
@@ -118,7 +118,7 @@ class SharedEvent:
         spec: the scenario.
     """
 
-    __slots__ = ("_audience", "_sights", "_spec", "event", "sequence", "session_id", "turn")
+    __slots__ = ("_audience", "_spec", "_views", "event", "sequence", "session_id", "turn")
 
     def __init__(
         self,
@@ -135,17 +135,17 @@ class SharedEvent:
         self.event = event
         self._audience = audience
         self._spec = spec
-        self._sights: dict[str | None, CachedEventView] = {}
+        self._views: dict[str | None, CachedEventView] = {}
 
-    def sight(self, view: ViewerProjection) -> CachedEventView:
+    def view_for(self, view: ViewerProjection) -> CachedEventView:
         """Return the projection of the event for a view."""
-        sight = self._sights.get(view.viewer)
+        sight = self._views.get(view.viewer)
         if sight is None:
-            event = view.event(self.event, self._audience)
+            event = view.project_event(self.event, self._audience)
             sight = CachedEventView(
-                TurnEventView(self.session_id, self.turn, self.sequence, event, self._spec)
+                TurnEventView(self.session_id, self.turn, self.sequence, event, self._spec),
             )
-            self._sights[view.viewer] = sight
+            self._views[view.viewer] = sight
         return sight
 
 
@@ -169,7 +169,7 @@ class LoggedTurn:
         self.attempt_id = first.attempt_id if isinstance(first, Accepted) else None
 
     @classmethod
-    def of(cls, session_id: str, spec: Mapping[str, Any], turn: CommittedTurn) -> LoggedTurn:
+    def from_committed(cls, session_id: str, spec: Mapping[str, Any], turn: CommittedTurn) -> LoggedTurn:
         """Convert a turn read from the log."""
         numbered = enumerate(turn.events, turn.first_sequence)
         return cls(
@@ -206,15 +206,15 @@ class LogHead:
     Attributes:
         turn: number of committed turns.
         sequence: sequence of the last event.
-        ongoing: True if the run has not ended.
+        is_ongoing: True if the run has not ended.
     """
 
     turn: int
     sequence: int
-    ongoing: bool
+    is_ongoing: bool
 
     @classmethod
-    def of(cls, session: Session) -> LogHead:
+    def from_session(cls, session: Session) -> LogHead:
         """Return the end of the log of a session."""
         return cls(session.turn, session.last_sequence, session.status.kind == "ongoing")
 
@@ -230,25 +230,25 @@ class SessionTopic:
         session_id: the session.
         spec: its scenario.
         head: the known end of the log.
-        deleted: True if the session was deleted.
+        is_deleted: True if the session was deleted.
         news: set and replaced when something happens.
-        followers: number of watchers.
+        watchers: number of watchers.
         seats: the seats that act at the same time, in playing order; empty otherwise.
-        acted_after: sequence before the turn that `acted` refers to.
-        acted: seats that have acted, in order.
+        acted_after: sequence before the turn that `acted_seats` refers to.
+        acted_seats: seats that have acted, in order.
         last_attempt: the last finished attempt, for watchers that have not received all of it.
     """
 
     def __init__(self, session: Session, spec: Mapping[str, Any]) -> None:
         self.session_id = session.session_id
         self.spec = spec
-        self.head = LogHead.of(session)
-        self.deleted = False
+        self.head = LogHead.from_session(session)
+        self.is_deleted = False
         self.news = asyncio.Event()
-        self.followers = 0
+        self.watchers = 0
         self.seats = _simultaneous_seats(session)
         self.acted_after = session.last_sequence
-        self.acted: tuple[str, ...] = ()
+        self.acted_seats: tuple[str, ...] = ()
         self.last_attempt: LiveTurn | None = None
         self._floor = session.last_sequence
         self._recent: list[LogEntry] = []
@@ -256,18 +256,18 @@ class SessionTopic:
         self._used: set[int] = set()
         self._paging = asyncio.Lock()
 
-    def pulse(self) -> None:
+    def notify(self) -> None:
         """Wake all waiting watchers."""
         self.news.set()
         self.news = asyncio.Event()
 
-    def hear_of_seats(self, after: int, acted: tuple[str, ...]) -> None:
+    def set_seats(self, after: int, acted: tuple[str, ...]) -> None:
         """Set the seats that have acted in the turn after a sequence."""
-        if (after, acted) != (self.acted_after, self.acted) and after >= self.acted_after:
-            self.acted_after, self.acted = after, acted
-            self.pulse()
+        if (after, acted) != (self.acted_after, self.acted_seats) and after >= self.acted_after:
+            self.acted_after, self.acted_seats = after, acted
+            self.notify()
 
-    def learn(self, head: LogHead, entries: Sequence[LogEntry]) -> None:
+    def update(self, head: LogHead, entries: Sequence[LogEntry]) -> None:
         """Add entries to the log.
 
         Args:
@@ -288,16 +288,18 @@ class SessionTopic:
         del self._recent[:-MAX_LAG_TURNS]
         if head.sequence > self.head.sequence:
             self.head, self.last_attempt = head, None
-            self.pulse()
+            self.notify()
 
-    def tidy(self) -> None:
+    def compact(self) -> None:
         """Evict the pages that were not read since the last call."""
         for start in [start for start in self._pages if start not in self._used]:
             del self._pages[start]
         self._used.clear()
 
-    async def after(
-        self, sequence: int, load: Callable[[int], Awaitable[Sequence[LogEntry]]]
+    async def next_entry(
+        self,
+        sequence: int,
+        load: Callable[[int], Awaitable[Sequence[LogEntry]]],
     ) -> LogEntry | None:
         """Return the first entry that ends after a sequence, or None before the next news.
 
@@ -354,7 +356,7 @@ class LiveTurn:
         after: sequence of the last recorded event before the attempt.
         attempt_id: id of the attempt; None before its first event.
         events: events so far.
-        heard: called after each event.
+        on_event: called after each event.
     """
 
     def __init__(self, session: Session, audience: str | None, spec: Mapping[str, Any]) -> None:
@@ -365,19 +367,19 @@ class LiveTurn:
         self.events: list[SharedEvent] = []
         self._audience = audience
         self._spec = spec
-        self.heard: Callable[[], None] | None = None
+        self.on_event: Callable[[], None] | None = None
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         """Publish an event to watchers; `Accepted` voids the previous ones."""
         if isinstance(event, Accepted):
             self.attempt_id = event.attempt_id
             # A new list, so that a watcher that iterates over the old one notices the restart.
             self.events = []
-        self.events.append(self.happened(event))
-        if self.heard is not None:
-            self.heard()
+        self.events.append(self.make_event(event))
+        if self.on_event is not None:
+            self.on_event()
 
-    def happened(self, event: Event) -> SharedEvent:
+    def make_event(self, event: Event) -> SharedEvent:
         """Return an event with the next sequence of the attempt."""
         sequence = self.after + len(self.events) + 1
         return SharedEvent(self.session_id, self.turn, sequence, event, self._audience, self._spec)

@@ -42,7 +42,7 @@ class WatchStreams:
     Args:
         store: stores the sessions.
         rulesets: the programs of their scenarios.
-        hub: publishes events.
+        broadcaster: publishes events.
         heartbeat_seconds: seconds without an event after which a heartbeat is sent.
     """
 
@@ -50,16 +50,16 @@ class WatchStreams:
         self,
         store: SessionStore,
         rulesets: RulesetCache,
-        hub: SessionBroadcaster,
+        broadcaster: SessionBroadcaster,
         *,
         heartbeat_seconds: float = _HEARTBEAT_SECONDS,
     ) -> None:
         self._store = store
         self._rulesets = rulesets
-        self._hub = hub
+        self._broadcaster = broadcaster
         self._heartbeat_seconds = heartbeat_seconds
 
-    async def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
+    async def open(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
         """Watch a session until it ends, is deleted, or the server stops; the last event has the reason.
 
         Raises:
@@ -68,11 +68,11 @@ class WatchStreams:
             ResourceExhaustedError: there are too many watchers on this server.
         """
         check_watch_request(request)
-        session = await self._store.session(request.session_id)
-        ruleset = await self._rulesets.of(session.spec_hash)
-        view = ruleset.viewers.view(request.pov)
-        async with self._hub.following(session, ruleset.spec) as channel:
-            watcher = _WatchStream(self._hub, channel, view, request)
+        session = await self._store.get_session(request.session_id)
+        ruleset = await self._rulesets.get(session.spec_hash)
+        view = ruleset.projector.for_viewer(request.pov)
+        async with self._broadcaster.subscribe(session, ruleset.spec) as channel:
+            watcher = _WatchStream(self._broadcaster, channel, view, request)
             await watcher.find_position()
             while True:
                 news = channel.news
@@ -97,33 +97,37 @@ class _WatchPosition:
     Attributes:
         recorded: sequence up to which all recorded events were sent.
         attempt_id: the attempt at the next turn of which events were sent; None for none.
-        told: number of its events that were sent.
+        sent: number of its events that were sent.
     """
 
     recorded: int
     attempt_id: str | None = None
-    told: int = 0
+    sent: int = 0
 
 
 class _WatchStream:
     """One watch stream."""
 
     def __init__(
-        self, hub: SessionBroadcaster, channel: SessionTopic, view: ViewerProjection, request: WatchRequest
+        self,
+        hub: SessionBroadcaster,
+        channel: SessionTopic,
+        view: ViewerProjection,
+        request: WatchRequest,
     ) -> None:
-        self._hub = hub
-        self._channel = channel
+        self._broadcaster = hub
+        self._topic = channel
         self._view = view
         self._request = request
-        self._at = _WatchPosition(0)
+        self._position = _WatchPosition(0)
         self._caught_up = False
         self._too_slow = False
-        self._told_of_seats: set[tuple[int, str]] = set()
+        self._reported_seats: set[tuple[int, str]] = set()
 
     @property
     def last_sequence(self) -> int:
         """Sequence of the last event sent."""
-        return self._at.recorded + self._at.told
+        return self._position.recorded + self._position.sent
 
     async def find_position(self) -> None:
         """Determine the position from the request."""
@@ -132,65 +136,68 @@ class _WatchStream:
             return
         start = None if attempt_id is None else sequence_of_attempt(attempt_id)
         if start is not None and start < after:
-            start = min(start, self._channel.head.sequence)
-            self._at = _WatchPosition(start, attempt_id, after - start)
+            start = min(start, self._topic.head.sequence)
+            self._position = _WatchPosition(start, attempt_id, after - start)
             return
-        entry = await self._hub.next_entry(self._channel, after - 1)
+        entry = await self._broadcaster.next_entry(self._topic, after - 1)
         if entry is None:
-            self._at = _WatchPosition(min(after, self._channel.head.sequence))
+            self._position = _WatchPosition(min(after, self._topic.head.sequence))
         elif isinstance(entry, SessionRewound) or entry.first_sequence > after:
-            self._at = _WatchPosition(after)
+            self._position = _WatchPosition(after)
         else:
             start = entry.first_sequence - 1
             ended = entry.last_sequence == after and attempt_id in {None, entry.attempt_id}
-            self._at = _WatchPosition(after) if ended else _WatchPosition(start, attempt_id, after - start)
+            self._position = (
+                _WatchPosition(after) if ended else _WatchPosition(start, attempt_id, after - start)
+            )
 
     async def events(self) -> AsyncGenerator[WatchEvent, None]:
         """Yield all events that can be sent now."""
-        while not self._stopped and (entry := await self._next()) is not None:
+        while not self._is_stopped and (entry := await self._next_entry()) is not None:
             if isinstance(entry, SessionRewound):
                 yield entry
             else:
                 known = (
-                    self._at.attempt_id == entry.attempt_id and entry.first_sequence == self._at.recorded + 1
+                    self._position.attempt_id == entry.attempt_id
+                    and entry.first_sequence == self._position.recorded + 1
                 )
-                for happened in entry.events[self._at.told if known else 0 :]:
-                    yield happened.sight(self._view)
-            self._at = _WatchPosition(last_sequence_of(entry))
-        for acted in self._acted():
+                for happened in entry.events[self._position.sent if known else 0 :]:
+                    yield happened.view_for(self._view)
+            self._position = _WatchPosition(last_sequence_of(entry))
+        for acted in self._unreported_seats():
             yield acted
-        for sight in self._live():
+        for sight in self._unsent_live_events():
             yield sight
 
     def reason_to_close(self) -> str | None:
         """Return the reason to close the stream, or None if it stays open."""
-        channel = self._channel
-        if channel.deleted:
+        channel = self._topic
+        if channel.is_deleted:
             return "SESSION_DELETED"
-        if self._hub.stopping:
+        if self._broadcaster.stopping:
             return "SERVER_SHUTTING_DOWN"
         if self._too_slow:
             return "TOO_SLOW"
-        return "RUN_ENDED" if self._is_at_the_end and not channel.head.ongoing else None
+        return "RUN_ENDED" if self._is_at_the_end and not channel.head.is_ongoing else None
 
     @property
-    def _stopped(self) -> bool:
-        return self._too_slow or self._channel.deleted or self._hub.stopping
+    def _is_stopped(self) -> bool:
+        return self._too_slow or self._topic.is_deleted or self._broadcaster.stopping
 
     @property
     def _is_at_the_end(self) -> bool:
-        return self._at.recorded >= self._channel.head.sequence
+        return self._position.recorded >= self._topic.head.sequence
 
-    async def _next(self) -> LogEntry | None:
+    async def _next_entry(self) -> LogEntry | None:
         """Return the next log entry to send, or None if it must wait."""
         if self._is_at_the_end:
             self._caught_up = True
             return None
-        entry = await self._hub.next_entry(self._channel, self._at.recorded)
+        entry = await self._broadcaster.next_entry(self._topic, self._position.recorded)
         if entry is None or isinstance(entry, SessionRewound):
             return entry
-        head = self._channel.head
-        ahead = head.turn - entry.turn - (self._request.delay_turns if head.ongoing else 0)
+        head = self._topic.head
+        ahead = head.turn - entry.turn - (self._request.delay_turns if head.is_ongoing else 0)
         if ahead < 0:
             self._caught_up = True
             return None
@@ -199,28 +206,30 @@ class _WatchStream:
             return None
         return entry
 
-    def _acted(self) -> Iterator[SeatActed]:
+    def _unreported_seats(self) -> Iterator[SeatActed]:
         """Yield the seats that have acted in the next turn and were not reported yet."""
-        channel = self._channel
-        if self._request.delay_turns or self._stopped or channel.acted_after != self._at.recorded:
+        channel = self._topic
+        if self._request.delay_turns or self._is_stopped or channel.acted_after != self._position.recorded:
             return
-        new = [seat for seat in channel.acted if (channel.acted_after, seat) not in self._told_of_seats]
-        self._told_of_seats = {(channel.acted_after, seat) for seat in channel.acted}
+        new = [
+            seat for seat in channel.acted_seats if (channel.acted_after, seat) not in self._reported_seats
+        ]
+        self._reported_seats = {(channel.acted_after, seat) for seat in channel.acted_seats}
         for seat in new:
-            before = channel.acted[: channel.acted.index(seat) + 1]
+            before = channel.acted_seats[: channel.acted_seats.index(seat) + 1]
             waiting = tuple(one for one in channel.seats if one not in before)
             yield SeatActed(channel.head.turn + 1, seat, waiting)
 
-    def _live(self) -> Iterator[CachedEventView]:
+    def _unsent_live_events(self) -> Iterator[CachedEventView]:
         """Yield the unsent events of the turn that this process plays."""
-        live = self._hub.live(self._channel)
-        if self._request.delay_turns or self._stopped or live is None:
+        live = self._broadcaster.current_attempt(self._topic)
+        if self._request.delay_turns or self._is_stopped or live is None:
             return
-        if not self._is_at_the_end or live.after != self._at.recorded or not live.events:
+        if not self._is_at_the_end or live.after != self._position.recorded or not live.events:
             return
-        if live.attempt_id != self._at.attempt_id:
-            self._at = _WatchPosition(live.after, live.attempt_id)
-        while live.attempt_id == self._at.attempt_id and self._at.told < len(live.events):
-            happened = live.events[self._at.told]
-            self._at.told += 1
-            yield happened.sight(self._view)
+        if live.attempt_id != self._position.attempt_id:
+            self._position = _WatchPosition(live.after, live.attempt_id)
+        while live.attempt_id == self._position.attempt_id and self._position.sent < len(live.events):
+            happened = live.events[self._position.sent]
+            self._position.sent += 1
+            yield happened.view_for(self._view)

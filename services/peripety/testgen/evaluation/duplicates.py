@@ -32,7 +32,10 @@ _ABSENT = object()
 
 
 def contradict(
-    one: TestCase, examined: EvaluatedTest, other: TestCase, other_examined: EvaluatedTest
+    one: TestCase,
+    examined: EvaluatedTest,
+    other: TestCase,
+    other_examined: EvaluatedTest,
 ) -> bool:
     """Return True if no subject can meet the expectations of two tests with the same input.
 
@@ -67,7 +70,9 @@ def _iter_differences(one: TestCase, other: TestCase) -> Iterator[tuple[tuple[st
 
 
 def _iter_differing_parts(
-    one: Any, other: Any, path: tuple[str | int, ...]
+    one: Any,
+    other: Any,
+    path: tuple[str | int, ...],
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
     if one is None or other is None or one == other:
         return
@@ -136,7 +141,7 @@ def input_text(subject: Subject | None, test: TestCase) -> str:
 def are_similar(one: str, other: str) -> bool:
     """Return True if two inputs are nearly equal. Different numbers make inputs different."""
     if max(len(one), len(other)) > MAX_COMPARED_CHARACTERS or _NUMBER_PATTERN.findall(
-        one
+        one,
     ) != _NUMBER_PATTERN.findall(other):
         return False
     matcher = SequenceMatcher(None, one, other, autojunk=False)
@@ -187,9 +192,9 @@ class Duplicates:
 
     def find(self, test: TestCase) -> tuple[str, DuplicateLevel] | None:
         """Return the id of the duplicated test, and the criterion; None for a new test."""
-        if (of := self._by_key.get(self._key(test))) is not None:
+        if (of := self._by_key.get(self._test_key(test))) is not None:
             return of, DuplicateLevel.CANONICAL
-        if self._is_run(test):
+        if self._is_executable(test):
             return None
         text, expected = normalize_text(test.input), _expected_text(test)
         for other, other_text in self._texts:
@@ -199,14 +204,14 @@ class Duplicates:
 
     def add(self, test: TestCase) -> None:
         """Add a test that is not a duplicate."""
-        self._by_key.setdefault(self._key(test), test.test_id)
-        if not self._is_run(test):
+        self._by_key.setdefault(self._test_key(test), test.test_id)
+        if not self._is_executable(test):
             self._texts.append((test, normalize_text(test.input)))
 
-    def _is_run(self, test: TestCase) -> bool:
+    def _is_executable(self, test: TestCase) -> bool:
         return self._subject is not None and test.body is not None
 
-    def _key(self, test: TestCase) -> tuple[str, ...]:
+    def _test_key(self, test: TestCase) -> tuple[str, ...]:
         given = input_text(self._subject, test)
         if self._subject is None or test.body is None:
             return ("text", given)

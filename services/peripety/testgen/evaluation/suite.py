@@ -28,7 +28,11 @@ DEFAULT_REPETITIONS = 5
 
 
 def evaluate_test(
-    subject: Subject, test: TestCase, repetitions: int = DEFAULT_REPETITIONS, *, mutation: bool = True
+    subject: Subject,
+    test: TestCase,
+    repetitions: int = DEFAULT_REPETITIONS,
+    *,
+    mutation: bool = True,
 ) -> EvaluatedTest:
     """Run a test several times, check its soundness, and find the mutants that it kills.
 
@@ -68,21 +72,21 @@ def _run_repeatedly(subject: Subject, test: TestCase, repetitions: int) -> list[
     return ran
 
 
-def _combined_status(ran: Sequence[RunResult]) -> TestStatus:
-    first = ran[0]
-    is_same = all((one.status, one.trace) == (first.status, first.trace) for one in ran)
+def _combined_status(results: Sequence[RunResult]) -> TestStatus:
+    first = results[0]
+    is_same = all((one.status, one.trace) == (first.status, first.trace) for one in results)
     return first.status if is_same else TestStatus.UNSTABLE
 
 
-def _result_findings(ran: Sequence[RunResult], status: TestStatus) -> tuple[Finding, ...]:
+def _result_findings(results: Sequence[RunResult], status: TestStatus) -> tuple[Finding, ...]:
     if status is TestStatus.PASSED:
-        return ran[0].findings
+        return results[0].findings
     if status is TestStatus.UNSTABLE:
-        passed = sum(one.status is TestStatus.PASSED for one in ran)
-        message = f"of {len(ran)} runs {passed} passed, and their results differ."
+        passed = sum(one.status is TestStatus.PASSED for one in results)
+        message = f"of {len(results)} runs {passed} passed, and their results differ."
         return (Finding("UNSTABLE", "", message),)
-    said = ran[0].findings
-    return said or (Finding("EXPECTATION_NOT_MET", "", f"unexpected result: {ran[0].observed[:200]}"),)
+    said = results[0].findings
+    return said or (Finding("EXPECTATION_NOT_MET", "", f"unexpected result: {results[0].observed[:200]}"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +108,14 @@ class _SuiteTest:
 
     test: TestCase
     examined: EvaluatedTest
-    given: str
+    input_key: str
 
     @property
-    def holds(self) -> bool:
+    def detects_anything(self) -> bool:
         """True if it passes and detects anything."""
         return bool(self.examined.kills or self.examined.covered)
 
-    def is_like(self, other: _SuiteTest) -> bool:
+    def detects_same_as(self, other: _SuiteTest) -> bool:
         """Return True if both kill the same mutants, at least one, and cover the same targets."""
         mine, other_ones = self.examined, other.examined
         return bool(mine.kills) and (mine.kills, mine.covered) == (other_ones.kills, other_ones.covered)
@@ -134,7 +138,7 @@ class MeasuredSuite:
         self._verdicts: dict[str, CaseVerdict] = {}
         self._by_input: dict[str, list[_SuiteTest]] = {}
         self._contradictions: list[Contradiction] = []
-        self._repeated: dict[str, tuple[str, DuplicateLevel]] = {}
+        self._duplicates: dict[str, tuple[str, DuplicateLevel]] = {}
         self._killed: set[str] = set()
         self._covered: set[str] = set()
         self._compared: set[str] = set()
@@ -151,13 +155,17 @@ class MeasuredSuite:
         new_coverage = tuple(one for one in self._targets if one in examined.covered - self._covered)
         counts = bool(new_kills or new_coverage)
         self._verdicts[test.test_id] = CaseVerdict(
-            examined, counts, examined.findings, new_kills, new_coverage
+            examined,
+            counts,
+            examined.findings,
+            new_kills,
+            new_coverage,
         )
-        if not counts and (repeated := self._repeats(added)):
-            self._repeated[test.test_id] = repeated
-        self._contradict(added)
+        if not counts and (repeated := self._find_duplicate(added)):
+            self._duplicates[test.test_id] = repeated
+        self._add_contradictions(added)
         self._added[test.test_id] = added
-        self._by_input.setdefault(added.given, []).append(added)
+        self._by_input.setdefault(added.input_key, []).append(added)
         self._killed.update(new_kills)
         self._covered.update(new_coverage)
         return self._verdicts[test.test_id]
@@ -170,7 +178,7 @@ class MeasuredSuite:
         """
         return self._verdicts[test_id]
 
-    def repeated(self, test_id: str) -> tuple[str, DuplicateLevel] | None:
+    def duplicate_of(self, test_id: str) -> tuple[str, DuplicateLevel] | None:
         """Return the id of the test that a test turned out to duplicate, and the criterion.
 
         Only passing tests without additional value count as duplicates: their inputs are nearly equal, or
@@ -179,7 +187,7 @@ class MeasuredSuite:
         Returns:
             None if the test remains in the suite.
         """
-        return self._repeated.get(test_id)
+        return self._duplicates.get(test_id)
 
     @property
     def survivors(self) -> tuple[Mutant, ...]:
@@ -211,15 +219,17 @@ class MeasuredSuite:
     @property
     def vectors(self) -> tuple[frozenset[str], ...]:
         """The ids that each passing test kills and covers, in order."""
-        return tuple(one.examined.kills | one.examined.covered for one in self._added.values() if one.holds)
+        return tuple(
+            one.examined.kills | one.examined.covered for one in self._added.values() if one.detects_anything
+        )
 
     @property
     def quality(self) -> SuiteQuality:
         """The quality of the tests; as expensive as `survivors`."""
         counting = sum(verdict.counts for verdict in self._verdicts.values())
-        return SuiteQuality(self._coverage(), self._mutation() if self._is_mutated else None, counting)
+        return SuiteQuality(self._coverage(), self._mutation_score() if self._is_mutated else None, counting)
 
-    def _mutation(self) -> MutationScore:
+    def _mutation_score(self) -> MutationScore:
         survivors = self.survivors
         killed = len(self._killed)
         equivalent = len(self._mutants) - killed - len(survivors)
@@ -238,27 +248,29 @@ class MeasuredSuite:
         covered = len(targets) - len(left)
         return Coverage(kind, covered, covered + len(uncovered), uncovered, unreachable)
 
-    def _repeats(self, added: _SuiteTest) -> tuple[str, DuplicateLevel] | None:
-        if not added.holds:
+    def _find_duplicate(self, added: _SuiteTest) -> tuple[str, DuplicateLevel] | None:
+        if not added.detects_anything:
             return None
-        before = [one for name, one in self._added.items() if one.holds and name not in self._repeated]
+        before = [
+            one for name, one in self._added.items() if one.detects_anything and name not in self._duplicates
+        ]
         for one in before:
-            if are_similar(one.given, added.given):
+            if are_similar(one.input_key, added.input_key):
                 return one.test.test_id, DuplicateLevel.NEAR
         for one in before:
-            if added.is_like(one):
+            if added.detects_same_as(one):
                 return one.test.test_id, DuplicateLevel.KILLS
         return None
 
-    def _contradict(self, added: _SuiteTest) -> None:
-        for other in self._by_input.get(added.given, ()):
+    def _add_contradictions(self, added: _SuiteTest) -> None:
+        for other in self._by_input.get(added.input_key, ()):
             if contradict(added.test, added.examined, other.test, other.examined):
                 one_id, other_id = added.test.test_id, other.test.test_id
                 self._contradictions.append(Contradiction(one_id, other_id))
-                self._find(one_id, other_id)
-                self._find(other_id, one_id)
+                self._add_finding(one_id, other_id)
+                self._add_finding(other_id, one_id)
 
-    def _find(self, test_id: str, other_id: str) -> None:
+    def _add_finding(self, test_id: str, other_id: str) -> None:
         message = f"contradicts {other_id}, which has the same input."
         found = Finding("CONTRADICTION", "", message, Severity.WARNING)
         verdict = self._verdicts[test_id]

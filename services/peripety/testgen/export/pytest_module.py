@@ -193,7 +193,8 @@ def _subject_source(tested: ExportedSubject) -> str:
     if not names:
         return run
     return run + _REDACTION_TEMPLATE.format(
-        shortest=MIN_REDACTED_LENGTH, secret=[*filter(is_secret_name, names)]
+        shortest=MIN_REDACTED_LENGTH,
+        secret=[*filter(is_secret_name, names)],
     )
 
 

@@ -103,7 +103,7 @@ class ExportedOutcome:
     observed: str = ""
 
     @classmethod
-    def of(cls, verdict: CaseVerdict) -> ExportedOutcome:
+    def from_verdict(cls, verdict: CaseVerdict) -> ExportedOutcome:
         """Convert a verdict."""
         examined = verdict.examined
         return cls(
@@ -149,8 +149,8 @@ def to_exported_suite(run: RunRecord) -> ExportedSuite:
         run_id=run.run_id,
         order=run.order,
         tested=None if run.subject is None else _to_exported_subject(run.subject),
-        tests=tuple(run.so_far.tests.values()),
-        outcomes={name: ExportedOutcome.of(verdict) for name, verdict in run.verdicts.items()},
+        tests=tuple(run.run_state.tests.values()),
+        outcomes={name: ExportedOutcome.from_verdict(verdict) for name, verdict in run.verdicts.items()},
         stats=run.stats,
     )
 
@@ -184,7 +184,7 @@ _SUITE_ADAPTER.rebuild(
             kind.__name__: kind
             for kind in (Mapping, Finding, Coverage, Mutant, MutationScore, UsageTotal, SubjectKind)
         },
-    }
+    },
 )
 
 
@@ -205,7 +205,8 @@ def read_json(document: bytes) -> ExportedSuite:
         value: Any = json.loads(document)
         if not isinstance(value, dict) or value.pop("schema", None) != SUITE_SCHEMA:
             raise InvalidArgumentError(
-                f"not a peripety test file: schema is not {SUITE_SCHEMA}", code="FILE_INVALID"
+                f"not a peripety test file: schema is not {SUITE_SCHEMA}",
+                code="FILE_INVALID",
             )
         return _SUITE_ADAPTER.validate_python(value)
     except ValidationError as error:
@@ -224,7 +225,7 @@ _FAILURE_STATUSES = frozenset({TestStatus.FAILED, TestStatus.UNSTABLE})
 def write_junit(suite: ExportedSuite) -> bytes:
     """Return the report."""
     categories = dict.fromkeys(
-        [*(category.name for category in suite.order.categories), *(test.category for test in suite.tests)]
+        [*(category.name for category in suite.order.categories), *(test.category for test in suite.tests)],
     )
     name = suite.order.task_id or suite.run_id
     root = ET.Element("testsuites", {"name": _xml_text(name), **_count_attributes(suite.tests, suite)})
@@ -233,7 +234,9 @@ def write_junit(suite: ExportedSuite) -> bytes:
         if not tests:
             continue
         place = ET.SubElement(
-            root, "testsuite", {"name": _xml_text(category), **_count_attributes(tests, suite)}
+            root,
+            "testsuite",
+            {"name": _xml_text(category), **_count_attributes(tests, suite)},
         )
         for test in tests:
             _write_case(place, test, suite.outcomes.get(test.test_id))
@@ -255,7 +258,9 @@ def _count_attributes(tests: Sequence[TestCase], suite: ExportedSuite) -> dict[s
 
 def _write_case(place: ET.Element, test: TestCase, outcome: ExportedOutcome | None) -> None:
     case = ET.SubElement(
-        place, "testcase", {"classname": _xml_text(test.category), "name": _xml_text(test.test_id)}
+        place,
+        "testcase",
+        {"classname": _xml_text(test.category), "name": _xml_text(test.test_id)},
     )
     if outcome is None:
         ET.SubElement(case, "skipped", {"message": _xml_text(f"not run: {test.input}")})
@@ -299,12 +304,12 @@ _RENDERERS = {
 }
 
 
-def render(suite: ExportedSuite, to: TestFormat, *, counting_only: bool = False) -> Iterator[bytes]:
+def render(suite: ExportedSuite, test_format: TestFormat, *, counting_only: bool = False) -> Iterator[bytes]:
     """Render the tests of a run as a file; equal suites give equal bytes.
 
     Args:
         suite: the run and its tests.
-        to: the format.
+        test_format: the format.
         counting_only: True to leave out tests that do not count.
 
     Returns:
@@ -312,5 +317,5 @@ def render(suite: ExportedSuite, to: TestFormat, *, counting_only: bool = False)
     """
     if counting_only:
         suite = replace(suite, tests=tuple(test for test in suite.tests if suite.counts(test)))
-    content = _RENDERERS[to](suite)
+    content = _RENDERERS[test_format](suite)
     return (content[at : at + MAX_PART_BYTES] for at in range(0, len(content), MAX_PART_BYTES))

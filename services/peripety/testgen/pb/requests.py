@@ -89,7 +89,10 @@ def environment_to_proto(environment: TaskEnvironment) -> pb.EnvironmentInfo:
         prohibited_tools=environment.prohibited_tools,
         files=[
             pb.FilePreview(
-                path=file.path, size_bytes=file.size_bytes, preview=file.preview, structure=file.structure
+                path=file.path,
+                size_bytes=file.size_bytes,
+                preview=file.preview,
+                structure=file.structure,
             )
             for file in environment.files
         ],
@@ -107,7 +110,10 @@ def _file_from_proto(file: pb.FilePreview, field: str) -> FilePreview:
     reason = f"has {size} bytes; at most {_MAX_PREVIEW_BYTES} are accepted, so send its beginning"
     require_field(size <= _MAX_PREVIEW_BYTES, f"{field}.preview", reason)
     return FilePreview(
-        file.path, file.size_bytes, file.preview, _names_from_proto(file.structure, f"{field}.structure")
+        file.path,
+        file.size_bytes,
+        file.preview,
+        _names_from_proto(file.structure, f"{field}.structure"),
     )
 
 
@@ -158,7 +164,9 @@ def order_from_proto(request: pb.GenerateTestsRequest) -> TestGenOrder:
         InvalidArgumentError: a field is invalid.
     """
     require_field(
-        request.task_description.strip(), ".task_description", "is required; describe the task to test"
+        request.task_description.strip(),
+        ".task_description",
+        "is required; describe the task to test",
     )
     size = len(request.task_description.encode())
     reason = f"has {size} bytes; at most {_MAX_DESCRIPTION_BYTES} are accepted, so shorten it"
@@ -167,7 +175,9 @@ def order_from_proto(request: pb.GenerateTestsRequest) -> TestGenOrder:
         value = getattr(request, name)
         size = len(value.encode())
         require_field(
-            size <= _MAX_NAME_BYTES, f".{name}", f"has more than {_MAX_NAME_BYTES} bytes; shorten it"
+            size <= _MAX_NAME_BYTES,
+            f".{name}",
+            f"has more than {_MAX_NAME_BYTES} bytes; shorten it",
         )
         require_field("\0" not in value, f".{name}", "contains NUL; leave it out")
     require_field(request.context in _CONTEXTS, ".context", "is not a TaskContext")
@@ -218,7 +228,9 @@ def _config_from_proto(config: pb.TestGenConfig) -> TestGenConfig:
     given: dict[str, Any] = {one.name: value for one, value in config.ListFields() if one.name in named}
     for name, (least, most) in _CONFIG_RANGES.items():
         require_field(
-            least <= given.get(name, least) <= most, f".config.{name}", f"must be from {least} to {most}"
+            least <= given.get(name, least) <= most,
+            f".config.{name}",
+            f"must be from {least} to {most}",
         )
     if config.HasField("max_total_time"):
         seconds = config.max_total_time.ToNanoseconds() / 1e9
@@ -280,7 +292,9 @@ def _check_document(document: bytes, field: str) -> None:
 
 def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
     require_field(
-        command.argv and command.argv[0], f"{field}.argv", "is required; send the program and its arguments"
+        command.argv and command.argv[0],
+        f"{field}.argv",
+        "is required; send the program and its arguments",
     )
     require_field(len(command.argv) <= _MAX_PARTS, f"{field}.argv", f"has more than {_MAX_PARTS} parts")
     for at, part in enumerate(command.argv):
@@ -292,7 +306,9 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         # The value is secret, so the error contains the name only.
         place = f"{field}.environment[{name[:64]}]"
         require_field(
-            _VARIABLE_PATTERN.fullmatch(name), place, "is not a valid name of an environment variable"
+            _VARIABLE_PATTERN.fullmatch(name),
+            place,
+            "is not a valid name of an environment variable",
         )
         _check_part(value, place)
     size = sum(len(part.encode()) for part in (*command.argv, *command.environment.values()))

@@ -285,7 +285,9 @@ def _case_from_proto(test: pb.GeneratedTest, field: str) -> TestCase:
         ("reasoning", _MAX_TEXT_BYTES),
     ):
         require_field(
-            len(getattr(test, name).encode()) <= most, f"{field}.{name}", f"has more than {most} bytes"
+            len(getattr(test, name).encode()) <= most,
+            f"{field}.{name}",
+            f"has more than {most} bytes",
         )
     require_field(test.test_id, f"{field}.test_id", "is required")
     require_field(0 <= test.confidence <= 1, f"{field}.confidence", "must be from 0 to 1")
@@ -319,7 +321,7 @@ def run_to_proto(run: RunRecord) -> pb.TestRun:
 
 
 def _run_to_proto(run: RunRecord) -> pb.TestRun:
-    state, order, verdicts = run.so_far, run.order, run.verdicts
+    state, order, verdicts = run.run_state, run.order, run.verdicts
     return pb.TestRun(
         run_id=run.run_id,
         task_id=order.task_id,
@@ -343,7 +345,8 @@ def _run_to_proto(run: RunRecord) -> pb.TestRun:
 def runs_to_proto(page: Page[GenerationRunSummary]) -> pb.ListTestRunsResponse:
     """Convert a page of runs."""
     return pb.ListTestRunsResponse(
-        runs=map(_summary_to_proto, page.items), next_page_token=page.next_page_token
+        runs=map(_summary_to_proto, page.items),
+        next_page_token=page.next_page_token,
     )
 
 
@@ -417,7 +420,7 @@ def event_to_proto(run_id: str, recorded: RecordedEvent[GenerationEvent]) -> pb.
         case DuplicateDropped(test, of, level):
             named = pb.DuplicateLevel.Value(f"DUPLICATE_LEVEL_{level.name}")
             written.duplicate.CopyFrom(
-                pb.TestGenEvent.Duplicate(test=case_to_proto(test), duplicate_of=of, level=named)
+                pb.TestGenEvent.Duplicate(test=case_to_proto(test), duplicate_of=of, level=named),
             )
         case TestRan() as event:
             written.test_ran.CopyFrom(_test_ran_to_proto(event))

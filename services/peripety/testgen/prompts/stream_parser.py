@@ -194,10 +194,11 @@ class TestForm:
 
 
 def _test_schema(
-    body_schema: Mapping[str, Any] | None, categories: Sequence[Category] | None
+    body_schema: Mapping[str, Any] | None,
+    categories: Sequence[Category] | None,
 ) -> dict[str, Any]:
     properties: dict[str, Any] = {
-        "id": {"type": "string", "description": "A short name in lower_snake_case."}
+        "id": {"type": "string", "description": "A short name in lower_snake_case."},
     }
     if categories is not None:
         properties["category"] = {"type": "string", "enum": [category.name for category in categories]}
@@ -250,7 +251,9 @@ _PROVIDER_REFUSED_CODE = "PROVIDER_REFUSED_REQUEST"
 
 
 async def stream_tests(
-    gateway: ModelGateway, request: GenerateRequest, form: TestForm
+    gateway: ModelGateway,
+    request: GenerateRequest,
+    form: TestForm,
 ) -> AsyncIterator[StreamItem]:
     """Request tests, and yield each one as soon as it is complete.
 
@@ -314,10 +317,10 @@ class DraftStreamParser:
 
     def __init__(self) -> None:
         self._calls: dict[str, ObjectReader] = {}
-        self._called: set[str] = set()
-        self._begin_list()
+        self._completed_calls: set[str] = set()
+        self._start_list()
 
-    def take(self, event: GatewayEvent) -> Iterator[DraftTest | UnreadablePart]:
+    def feed(self, event: GatewayEvent) -> Iterator[DraftTest | UnreadablePart]:
         """Yield the tests that the next event completes."""
         match event:
             case ToolCallDelta():
@@ -327,36 +330,38 @@ class DraftStreamParser:
                     yield UnreadablePart(f"unknown tool '{event.name[:64]}'; call {GENERATE_TEST_TOOL}")
                 call = self._calls.get(event.call_id)
                 for text in call.feed(event.arguments_text) if call else ():
-                    self._called.add(event.call_id)
+                    self._completed_calls.add(event.call_id)
                     yield parse_object(text)
             case TextDelta():
                 for draft in map(parse_object, self._list.feed(event.text)):
                     if isinstance(draft, DraftTest):
-                        self._listed.append(draft)
+                        self._list_drafts.append(draft)
                         yield draft
                     else:
                         # It may be readable as part of the complete text.
                         self._unreadable.append(draft)
             case Repairing():
                 # The response is written again. Tests that were already yielded are recognized as duplicates.
-                self._begin_list()
+                self._start_list()
 
-    def end(self, completion: Completion) -> Iterator[DraftTest | UnreadablePart]:
+    def finish(self, completion: Completion) -> Iterator[DraftTest | UnreadablePart]:
         """Yield tests that only the complete response shows, and truncated parts."""
         yield from (
-            UnreadablePart(_INCOMPLETE_REASON) for call_id in self._calls if call_id not in self._called
+            UnreadablePart(_INCOMPLETE_REASON)
+            for call_id in self._calls
+            if call_id not in self._completed_calls
         )
         tests = _last_valid_list(completion.text)
         if tests is None:
             yield from self._unreadable
-            if self._list.rest:
+            if self._list.incomplete_object:
                 yield UnreadablePart(_INCOMPLETE_REASON)
         else:
-            yield from (draft for draft in map(parse_draft, tests) if draft not in self._listed)
+            yield from (draft for draft in map(parse_draft, tests) if draft not in self._list_drafts)
 
-    def _begin_list(self) -> None:
+    def _start_list(self) -> None:
         self._list = ObjectReader(in_array=True)
-        self._listed: list[DraftTest] = []
+        self._list_drafts: list[DraftTest] = []
         self._unreadable: list[UnreadablePart] = []
 
 
@@ -365,11 +370,11 @@ async def _stream_once(gateway: ModelGateway, request: GenerateRequest) -> Async
     async with closing(gateway.stream(request)) as events:
         async for event in events:
             if isinstance(event, Completed):
-                for arrival in arrivals.end(event.completion):
+                for arrival in arrivals.finish(event.completion):
                     yield arrival
                 yield event.completion
             else:
-                for arrival in arrivals.take(event):
+                for arrival in arrivals.feed(event):
                     yield arrival
 
 

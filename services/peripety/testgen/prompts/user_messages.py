@@ -123,12 +123,12 @@ class SuiteGaps:
 def requested_counts(state: GenerationState, this: GenerationRound) -> tuple[int, int]:
     """Return the minimum and maximum number of tests to request, within the target of the run."""
     config = state.order.config
-    room = config.target_total_tests - len(state.written)
+    room = config.target_total_tests - len(state.model_tests)
     if this.category is None:
         least, most = _REFINEMENT_COUNTS
     else:
         least, most = _FIRST_ROUND_COUNTS if this.number == 1 else _LATER_ROUND_COUNTS
-        left = config.target_tests_per_category - len(state.of_category(this.category))
+        left = config.target_tests_per_category - len(state.tests_of_category(this.category))
         room = min(room, left) if left > 0 else room
     most = max(1, min(most, room))
     return min(least, most), most
@@ -150,11 +150,11 @@ def round_message(state: GenerationState, this: GenerationRound, missing: SuiteG
         "round": this.number,
         "at_least": least,
         "at_most": most,
-        **_existing_tests(state, state.written),
+        **_existing_tests(state, state.model_tests),
         **_dropped_tests(state),
     }
     asked |= _measured_gaps(state, missing)
-    seen = state.looked_back.get(this.category)
+    seen = state.last_reflections.get(this.category)
     if seen is not None and seen.reflection is not None:
         reflection = seen.reflection
         asked["reflection"] = {
@@ -166,7 +166,7 @@ def round_message(state: GenerationState, this: GenerationRound, missing: SuiteG
 
 def reflection_message(state: GenerationState, category: str, missing: SuiteGaps) -> str:
     """Return the message that requests a reflection on a category."""
-    tests = [test for test in state.written if test.category == category]
+    tests = [test for test in state.model_tests if test.category == category]
     asked = {
         "question": "reflection",
         "category": category,
@@ -180,9 +180,9 @@ def assessment_message(state: GenerationState, missing: SuiteGaps) -> str:
     """Return the message that requests an assessment of the whole run."""
     asked: dict[str, Any] = {
         "question": "assessment",
-        **_existing_tests(state, state.written),
+        **_existing_tests(state, state.model_tests),
         "by_category": {
-            category.name: sum(test.category == category.name for test in state.written)
+            category.name: sum(test.category == category.name for test in state.model_tests)
             for category in state.order.categories
         },
     }
@@ -193,7 +193,7 @@ def assessment_message(state: GenerationState, missing: SuiteGaps) -> str:
 
 def _measured_gaps(state: GenerationState, missing: SuiteGaps) -> dict[str, Any]:
     """Return the measured gaps, without empty lists; long lists continue with each round."""
-    turn = state.total_rounds - len(state.under_way)
+    turn = state.total_rounds - len(state.active_rounds)
     not_met = [
         (state.tests[test_id], verdict)
         for test_id, verdict in state.verdicts.items()
@@ -264,7 +264,7 @@ def _existing_tests(state: GenerationState, tests: Sequence[TestCase]) -> dict[s
         "existing_tests": [_test_line(state, test) for test in tests[-_MAX_LISTED_TESTS:]],
         "existing_count": len(tests),
     }
-    combinatorial = len(state.tests) - len(state.written)
+    combinatorial = len(state.tests) - len(state.model_tests)
     return told | {"combinatorial_count": combinatorial} if combinatorial else told
 
 

@@ -89,26 +89,35 @@ class RunBudget:
     """
 
     def __init__(
-        self, order: TestGenOrder, account: BudgetAccount, now: Callable[[], float], *, is_measured: bool
+        self,
+        order: TestGenOrder,
+        account: BudgetAccount,
+        now: Callable[[], float],
+        *,
+        is_measured: bool,
     ) -> None:
         config, budget = order.config, order.budget
         self._account = account
         self._now = now
-        self._begun = now()
+        self._started_at = now()
         self._budget = budget
-        self._tokens, self._by_tokens = _tighter_limit(
-            config.max_total_tokens, GenerationStop.MAX_TOTAL_TOKENS, budget.max_tokens
+        self._tokens, self._token_limit_name = _tighter_limit(
+            config.max_total_tokens,
+            GenerationStop.MAX_TOTAL_TOKENS,
+            budget.max_tokens,
         )
-        self._seconds, self._by_time = _tighter_limit(
-            config.max_total_seconds, GenerationStop.MAX_TOTAL_TIME, budget.max_seconds
+        self._seconds, self._time_limit_name = _tighter_limit(
+            config.max_total_seconds,
+            GenerationStop.MAX_TOTAL_TIME,
+            budget.max_seconds,
         )
         to_examine = min(_MAX_EVALUATION_SECONDS, self._seconds * _EVALUATION_SHARE)
-        self._to_examine = to_examine if is_measured else 0.0
+        self._evaluation_seconds = to_examine if is_measured else 0.0
 
     @property
     def account(self) -> BudgetAccount:
         """The current budget account."""
-        worked = self._account.worked_seconds + self._now() - self._begun
+        worked = self._account.worked_seconds + self._now() - self._started_at
         return replace(self._account, worked_seconds=worked)
 
     @property
@@ -117,34 +126,34 @@ class RunBudget:
         return self._seconds - self.account.worked_seconds
 
     @property
-    def seconds_to_ask(self) -> float:
+    def seconds_for_calls(self) -> float:
         """The remaining time for model calls in seconds."""
-        return self.seconds_left - self._to_examine
+        return self.seconds_left - self._evaluation_seconds
 
     @property
-    def out_of_time(self) -> LimitReachedError:
+    def time_limit_error(self) -> LimitReachedError:
         """The error for the time limit."""
-        return LimitReachedError(self._by_time)
+        return LimitReachedError(self._time_limit_name)
 
-    def reserve(self, prompt_tokens: int, output_tokens: int, answers: int = 1) -> BudgetReservation:
+    def reserve(self, prompt_tokens: int, output_tokens: int, max_responses: int = 1) -> BudgetReservation:
         """Reserve budget for a call, or as much as is left of it.
 
         Args:
             prompt_tokens: the estimated prompt size.
             output_tokens: the output token limit of a response.
-            answers: the number of responses, including repairs.
+            max_responses: the number of responses, including repairs.
 
         Raises:
             LimitReachedError: another call could exceed a limit.
         """
         account, budget = self._account, self._budget
-        if self.seconds_to_ask <= 0:
-            raise self.out_of_time
+        if self.seconds_for_calls <= 0:
+            raise self.time_limit_error
         used = account.spent.usage.input_tokens + account.spent.usage.output_tokens
         left = self._tokens - used - account.reserved_tokens
         if prompt_tokens + min(output_tokens, _MIN_OUTPUT_TOKENS) > left:
-            raise LimitReachedError(self._by_tokens)
-        tokens = min((prompt_tokens + output_tokens) * answers, left)
+            raise LimitReachedError(self._token_limit_name)
+        tokens = min((prompt_tokens + output_tokens) * max_responses, left)
         calls = _REQUESTS_PER_CALL
         if budget.max_calls is not None:
             calls = min(calls, budget.max_calls - account.spent.calls - account.reserved_calls)
@@ -170,15 +179,15 @@ class RunBudget:
                 max_calls=None if budget.max_calls is None else calls,
                 max_tokens=tokens,
                 max_cost=None if budget.max_cost is None else cost,
-                max_seconds=self.seconds_to_ask,
+                max_seconds=self.seconds_for_calls,
             ),
         )
 
-    def limit_of(self, error: PeripetyError) -> GenerationStop | None:
+    def limit_from_error(self, error: PeripetyError) -> GenerationStop | None:
         """Return the limit that stopped a call in the gateway; None for any other error."""
         if error.code != BUDGET_EXHAUSTED or error.details.get("budget") != BudgetKind.REQUEST.value:
             return None
-        names = {"max_tokens": self._by_tokens, "max_time": self._by_time}
+        names = {"max_tokens": self._token_limit_name, "max_time": self._time_limit_name}
         return names.get(error.details.get("cap", ""), GenerationStop.BUDGET)
 
     def settle(self, reservation: BudgetReservation, spent: UsageTotal) -> None:

@@ -66,45 +66,56 @@ class ModelCaller:
     Args:
         order: determines the model.
         system: the system text of all calls.
-        ledger: the limits.
+        budget: the limits.
     """
 
-    def __init__(self, order: TestGenOrder, system: str, ledger: RunBudget) -> None:
+    def __init__(self, order: TestGenOrder, system: str, budget: RunBudget) -> None:
         self._model = order.model
         self._system = system
-        self._ledger = ledger
+        self._budget = budget
 
     def request(self, text: str) -> GenerateRequest:
         """Return a request without limits."""
         cache = CacheConfig(expected_reuse=_EXPECTED_REUSE)
         message = ChatMessage.user(text)
         return GenerateRequest(
-            self._system, (message,), model=self._model, temperature=_TEMPERATURE, cache=cache
+            self._system,
+            (message,),
+            model=self._model,
+            temperature=_TEMPERATURE,
+            cache=cache,
         )
 
-    def reserve(self, request: GenerateRequest, output_tokens: int, answers: int = 1) -> BudgetReservation:
+    def reserve(
+        self,
+        request: GenerateRequest,
+        output_tokens: int,
+        max_responses: int = 1,
+    ) -> BudgetReservation:
         """Reserve budget for a call.
 
         Args:
             request: the request with everything that may be sent.
             output_tokens: the output token limit of a response.
-            answers: the number of responses, including repairs.
+            max_responses: the number of responses, including repairs.
 
         Raises:
             LimitReachedError: the call could exceed a limit.
         """
-        return self._ledger.reserve(
-            estimate_prompt_tokens(request) + _TOKEN_ALLOWANCE, output_tokens, answers
+        return self._budget.reserve(
+            estimate_prompt_tokens(request) + _TOKEN_ALLOWANCE,
+            output_tokens,
+            max_responses,
         )
 
-    async def in_time(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
+    async def within_time(self, events: AsyncIterator[T]) -> AsyncIterator[T]:
         """Yield a stream within the time limit of model calls; the consumer is never interrupted.
 
         Raises:
             TimeoutError: the time limit is reached.
         """
         while True:
-            async with asyncio.timeout(self._ledger.seconds_to_ask):
+            async with asyncio.timeout(self._budget.seconds_for_calls):
                 try:
                     event = await anext(events)
                 except StopAsyncIteration:
@@ -112,8 +123,10 @@ class ModelCaller:
             yield event
 
     @asynccontextmanager
-    async def calling(
-        self, request: GenerateRequest, reservation: BudgetReservation
+    async def call(
+        self,
+        request: GenerateRequest,
+        reservation: BudgetReservation,
     ) -> AsyncIterator[ModelCall]:
         """Call the model within a reservation, and settle it at the end in any case.
 
@@ -126,21 +139,22 @@ class ModelCaller:
             PeripetyError: the call failed for another reason.
         """
         call = ModelCall(
-            replace(request, max_output_tokens=reservation.output_tokens, budget=reservation.budget)
+            replace(request, max_output_tokens=reservation.output_tokens, budget=reservation.budget),
         )
         try:
             yield call
         except TimeoutError:
-            self._ledger.settle(reservation, _UNKNOWN_USAGE)
-            raise self._ledger.out_of_time from None
+            self._budget.settle(reservation, _UNKNOWN_USAGE)
+            raise self._budget.time_limit_error from None
         except PeripetyError as error:
-            self._ledger.settle(reservation, usage_of_error(error))
-            limit = self._ledger.limit_of(error)
+            self._budget.settle(reservation, usage_of_error(error))
+            limit = self._budget.limit_from_error(error)
             if limit is not None:
                 raise LimitReachedError(limit) from error
             raise
-        self._ledger.settle(
-            reservation, _UNKNOWN_USAGE if call.completion is None else UsageTotal.on(call.completion)
+        self._budget.settle(
+            reservation,
+            _UNKNOWN_USAGE if call.completion is None else UsageTotal.from_completion(call.completion),
         )
 
 
@@ -162,18 +176,18 @@ class SeenTests:
     def __init__(self, duplicates: Duplicates, tests: Sequence[TestCase]) -> None:
         self._duplicates = duplicates
         self._size = 0
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         for test in tests:
             duplicates.add(test)
             self._size += len(test.input)
 
-    async def taken_in(self, test: TestCase) -> TestAdded | DuplicateDropped:
+    async def add(self, test: TestCase) -> TestAdded | DuplicateDropped:
         """Add a test; return whether it is new, as an event."""
-        async with self._turn:
+        async with self._lock:
             self._size += len(test.input)
-            return await run_in_thread_if_large(lambda: self._take_in(test), self._size)
+            return await run_in_thread_if_large(lambda: self._add(test), self._size)
 
-    def _take_in(self, test: TestCase) -> TestAdded | DuplicateDropped:
+    def _add(self, test: TestCase) -> TestAdded | DuplicateDropped:
         found = self._duplicates.find(test)
         if found is not None:
             return DuplicateDropped(test, *found)
@@ -185,12 +199,12 @@ class RoundWriter:
     """One round in progress.
 
     Args:
-        this: the round.
+        round_: the round.
         before: the state before the round.
         recorded: its tests from before an interruption; they are recognized when they come again.
         request: the request.
         subject: the subject of tests; None for text only.
-        known: the tests of the run.
+        seen_tests: the tests of the run.
         record: records events.
 
     Attributes:
@@ -200,35 +214,40 @@ class RoundWriter:
 
     def __init__(
         self,
-        this: GenerationRound,
+        round_: GenerationRound,
         before: GenerationState,
         recorded: Sequence[TestCase],
         request: GenerateRequest,
         subject: Subject | None,
-        known: SeenTests,
+        seen_tests: SeenTests,
         record: Callable[..., Awaitable[None]],
     ) -> None:
-        self.round = this
+        self.round = round_
         self.unreadable: list[str] = []
         self.by_list = False
         self._before = before
         self._recorded = [*recorded]
-        self._made = len(recorded)
-        self._heard = 0
+        self._recorded_count = len(recorded)
+        self._parsed_count = 0
         self._request = request
         self._body_schema = None if subject is None else subject.body_schema
-        self._known = known
+        self._seen_tests = seen_tests
         self._record = record
 
     def reserve(self, caller: ModelCaller) -> BudgetReservation:
         """Reserve budget for the next call; raises the errors of `Caller.reserve`."""
-        form = self._form()
+        form = self._make_form()
         return caller.reserve(
-            replace(self._request, tools=(form.tool,), schema=form.schema), _ROUND_OUTPUT_TOKENS
+            replace(self._request, tools=(form.tool,), schema=form.schema),
+            _ROUND_OUTPUT_TOKENS,
         )
 
-    async def ask(
-        self, gateway: ModelGateway, caller: ModelCaller, reservation: BudgetReservation, least: int
+    async def run(
+        self,
+        gateway: ModelGateway,
+        caller: ModelCaller,
+        reservation: BudgetReservation,
+        least: int,
     ) -> None:
         """Call the model until there are enough tests or it writes no more.
 
@@ -246,28 +265,31 @@ class RoundWriter:
             if number:
                 reservation = self.reserve(caller)
                 await self._record()
-            completion = await self._ask_once(gateway, caller, reservation)
-            if self._heard >= least:
+            completion = await self._run_call(gateway, caller, reservation)
+            if self._parsed_count >= least:
                 return
             further = continuation(self._request, completion)
             if further is not None:
                 self._request = further
-            elif not self._heard and not self.by_list:
+            elif not self._parsed_count and not self.by_list:
                 self.by_list = True
             else:
                 return
 
-    async def _ask_once(
-        self, gateway: ModelGateway, caller: ModelCaller, reservation: BudgetReservation
+    async def _run_call(
+        self,
+        gateway: ModelGateway,
+        caller: ModelCaller,
+        reservation: BudgetReservation,
     ) -> Completion:
         async with (
-            caller.calling(self._request, reservation) as call,
-            closing(stream_tests(gateway, call.request, self._form())) as arrivals,
+            caller.call(self._request, reservation) as call,
+            closing(stream_tests(gateway, call.request, self._make_form())) as arrivals,
         ):
-            async for arrival in caller.in_time(arrivals):
+            async for arrival in caller.within_time(arrivals):
                 match arrival:
                     case DraftTest():
-                        await shield_until_done(self._take(arrival))
+                        await shield_until_done(self._add_draft(arrival))
                     case UnreadablePart(reason):
                         self.unreadable.append(reason)
                     case _:
@@ -275,28 +297,28 @@ class RoundWriter:
         assert call.completion is not None  # noqa: S101 - the last arrival
         return call.completion
 
-    async def _take(self, draft: DraftTest) -> None:
-        self._heard += 1
-        test = self._case(draft)
+    async def _add_draft(self, draft: DraftTest) -> None:
+        self._parsed_count += 1
+        test = self._to_test_case(draft)
         again = next((one for one in self._recorded if replace(test, test_id=one.test_id) == one), None)
         if again is not None:
             self._recorded.remove(again)
             return
-        event = await self._known.taken_in(test)
+        event = await self._seen_tests.add(test)
         if isinstance(event, DuplicateDropped):
             same = next((one for one in self._recorded if one.test_id == event.of), None)
             if same is not None:
                 self._recorded.remove(same)
                 return
-        self._made += 1
+        self._recorded_count += 1
         await self._record(event)
 
-    def _case(self, draft: DraftTest) -> TestCase:
+    def _to_test_case(self, draft: DraftTest) -> TestCase:
         category, number = self.round
         name = f"refinement{number}" if category is None else f"{category}_{number}"
         return TestCase(
-            test_id=f"{name}_{self._made + 1}",
-            category=self._category(draft) if category is None else category,
+            test_id=f"{name}_{self._recorded_count + 1}",
+            category=self._category_of(draft) if category is None else category,
             input=draft.input,
             expected_output=draft.expected_output,
             reasoning=draft.reasoning,
@@ -306,13 +328,13 @@ class RoundWriter:
             is_global=category is None,
         )
 
-    def _category(self, draft: DraftTest) -> str:
+    def _category_of(self, draft: DraftTest) -> str:
         """Return the category that a test names, or else the one with the fewest tests."""
         names = [category.name for category in self._before.order.categories]
         if draft.category in names:
             return draft.category
-        return min(names, key=lambda name: len(self._before.of_category(name)))
+        return min(names, key=lambda name: len(self._before.tests_of_category(name)))
 
-    def _form(self) -> TestForm:
+    def _make_form(self) -> TestForm:
         categories = self._before.order.categories if self.round.category is None else None
         return TestForm(self._body_schema, categories, by_list=self.by_list)

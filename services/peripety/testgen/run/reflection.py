@@ -64,26 +64,26 @@ class RunEvaluation:
         self._repetitions = repetitions
         self._mutation = mutation
         self._suite: MeasuredSuite | None = None
-        self._told: dict[str, CaseVerdict] = {}
+        self._reported: dict[str, CaseVerdict] = {}
         self._tests = {event.test.test_id: event.test for event in events if isinstance(event, TestAdded)}
-        self._before = [event for event in events if isinstance(event, TestRan)]
+        self._earlier_runs = [event for event in events if isinstance(event, TestRan)]
 
-    async def examined(self, test: TestCase) -> list[GenerationEvent]:
+    async def evaluate(self, test: TestCase) -> list[GenerationEvent]:
         """Run a test; return its result, and changed results of other tests."""
-        return await self._worker.run(self._examined, test)
+        return await self._worker.run(self._evaluate, test)
 
-    async def measured(self) -> QualityMeasured:
+    async def measure(self) -> QualityMeasured:
         """Measure all tests that were run."""
         return QualityMeasured(await self._worker.run(lambda: self._measured_suite.quality))
 
-    async def missing(self) -> SuiteGaps:
+    async def find_gaps(self) -> SuiteGaps:
         """Return the gaps of the tests."""
-        return await self._worker.run(self._missing)
+        return await self._worker.run(self._find_gaps)
 
-    async def floor(self, categories: Sequence[Category]) -> list[TestCase]:
+    async def baseline_tests(self, categories: Sequence[Category]) -> list[TestCase]:
         """Return the baseline tests, which need no model, in the categories of the run."""
         names = [category.name for category in categories]
-        drafts = await self._worker.run(lambda: [*self._subject.floor()])
+        drafts = await self._worker.run(lambda: [*self._subject.baseline_tests()])
         return [
             TestCase(
                 test_id=f"floor{number}",
@@ -103,29 +103,29 @@ class RunEvaluation:
         """The measured suite, computed on first use; this takes time."""
         if self._suite is None:
             self._suite = MeasuredSuite(self._subject, mutation=self._mutation)
-            for event in self._before:
+            for event in self._earlier_runs:
                 # A verdict is reported again if a later test changes it; the results of running it stay the
                 # same.
-                if event.test_id not in self._told:
+                if event.test_id not in self._reported:
                     self._suite.add(self._tests[event.test_id], event.verdict.examined)
-                self._told[event.test_id] = event.verdict
+                self._reported[event.test_id] = event.verdict
         return self._suite
 
-    def _examined(self, test: TestCase) -> list[GenerationEvent]:
+    def _evaluate(self, test: TestCase) -> list[GenerationEvent]:
         suite = self._measured_suite
         suite.add(test, evaluate_test(self._subject, test, self._repetitions, mutation=self._mutation))
-        events: list[GenerationEvent] = [self._ran(test.test_id)]
-        repeated = suite.repeated(test.test_id)
+        events: list[GenerationEvent] = [self._make_test_ran(test.test_id)]
+        repeated = suite.duplicate_of(test.test_id)
         if repeated is not None:
             events.append(DuplicateDropped(test, *repeated))
         others = {pair.other_id for pair in suite.contradictions if pair.test_id == test.test_id}
-        return [*events, *(self._ran(other) for other in sorted(others))]
+        return [*events, *(self._make_test_ran(other) for other in sorted(others))]
 
-    def _ran(self, test_id: str) -> TestRan:
-        self._told[test_id] = self._measured_suite.verdict(test_id)
-        return TestRan(test_id, self._told[test_id])
+    def _make_test_ran(self, test_id: str) -> TestRan:
+        self._reported[test_id] = self._measured_suite.verdict(test_id)
+        return TestRan(test_id, self._reported[test_id])
 
-    def _missing(self) -> SuiteGaps:
+    def _find_gaps(self) -> SuiteGaps:
         suite = self._measured_suite
         pairs = [(pair.test_id, pair.other_id) for pair in suite.contradictions]
         return SuiteGaps(suite.survivors, suite.uncovered, pairs)
@@ -151,7 +151,7 @@ class ReflectionStep:
     request: GenerateRequest
 
     @classmethod
-    def back(cls, category: str | None, request: GenerateRequest) -> ReflectionStep:
+    def from_request(cls, category: str | None, request: GenerateRequest) -> ReflectionStep:
         """Return the reflection on a category, or the assessment of the whole run."""
         schema = ASSESSMENT_SCHEMA if category is None else REFLECTION_SCHEMA
         return cls(category, replace(request, schema=schema))
@@ -160,8 +160,11 @@ class ReflectionStep:
         """Reserve budget for the call; raises the errors of `Caller.reserve`."""
         return caller.reserve(self.request, _REFLECTION_OUTPUT_TOKENS, _MAX_RESPONSES)
 
-    async def ask(
-        self, gateway: ModelGateway, caller: ModelCaller, reservation: BudgetReservation
+    async def run(
+        self,
+        gateway: ModelGateway,
+        caller: ModelCaller,
+        reservation: BudgetReservation,
     ) -> Mapping[str, Any]:
         """Return the response of the model, valid by the schema.
 
@@ -170,10 +173,10 @@ class ReflectionStep:
             PeripetyError: the call failed.
         """
         async with (
-            caller.calling(self.request, reservation) as call,
+            caller.call(self.request, reservation) as call,
             closing(gateway.stream(call.request)) as events,
         ):
-            async for event in caller.in_time(events):
+            async for event in caller.within_time(events):
                 if isinstance(event, Completed):
                     call.completion = event.completion
         if call.completion is None or not isinstance(call.completion.value, dict):
@@ -182,15 +185,17 @@ class ReflectionStep:
 
 
 def reflection_event(
-    category: str | None, said: Mapping[str, Any], action: ReflectionAction
+    category: str | None,
+    answer: Mapping[str, Any],
+    action: ReflectionAction,
 ) -> ReflectionCompleted:
     """Convert the JSON response of a model to an event.
 
     Args:
         category: the category; None for the whole run.
-        said: the response, valid by the schema of the request.
+        answer: the response, valid by the schema of the request.
         action: the consequence of the response.
     """
-    text = "\n".join([said["text"], *(f"- {gap}" for gap in said.get("gaps", ())[:_MAX_LISTED_POINTS])])
-    reflection = Reflection(category, text, action, tuple(said["recommendations"][:_MAX_LISTED_POINTS]))
-    return ReflectionCompleted(reflection, said.get("score"))
+    text = "\n".join([answer["text"], *(f"- {gap}" for gap in answer.get("gaps", ())[:_MAX_LISTED_POINTS])])
+    reflection = Reflection(category, text, action, tuple(answer["recommendations"][:_MAX_LISTED_POINTS]))
+    return ReflectionCompleted(reflection, answer.get("score"))

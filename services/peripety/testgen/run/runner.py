@@ -98,7 +98,7 @@ class GenerationRunner:
         order: the input of the run.
         subject: the subject of tests; None for text only.
         worker: the worker pool that runs tests.
-        journal: the event sink.
+        sink: the event sink.
         events: all earlier events.
         account: the budget account of these.
     """
@@ -110,7 +110,7 @@ class GenerationRunner:
         order: TestGenOrder,
         subject: Subject | None,
         worker: Executor,
-        journal: EventSink,
+        sink: EventSink,
         *,
         events: Sequence[GenerationEvent] = (),
         account: BudgetAccount = BudgetAccount(),  # noqa: B008 - frozen
@@ -119,22 +119,22 @@ class GenerationRunner:
         self._gateway = gateway
         self._order = order
         self._subject = subject
-        self._journal = journal
+        self._sink = sink
         self._events = [*events]
         self._state = GenerationState.fold(events, order)
         made = [event.test for event in events if isinstance(event, TestAdded)]
-        self._known = SeenTests(Duplicates(subject), made)
-        self._examination = None if subject is None else RunEvaluation(subject, worker, events)
+        self._seen_tests = SeenTests(Duplicates(subject), made)
+        self._evaluation = None if subject is None else RunEvaluation(subject, worker, events)
         now = asyncio.get_running_loop().time
-        self._ledger = RunBudget(order, account, now, is_measured=subject is not None)
-        self._caller = ModelCaller(order, testgen_system_text(order, subject), self._ledger)
-        self._turn = asyncio.Lock()
-        self._is_lost = False
+        self._budget = RunBudget(order, account, now, is_measured=subject is not None)
+        self._caller = ModelCaller(order, testgen_system_text(order, subject), self._budget)
+        self._record_lock = asyncio.Lock()
+        self._sink_failed = False
         self._limit: GenerationStop | None = None
         self._is_time_over = False
-        self._failure: PeripetyError | None = None
+        self._last_error: PeripetyError | None = None
 
-    async def go(self) -> None:
+    async def run(self) -> None:
         """Work until the run has ended.
 
         After a cancellation, the run can be resumed from its recorded events.
@@ -143,13 +143,13 @@ class GenerationRunner:
             Exception: as raised by the event sink.
         """
         try:
-            await self._work()
+            await self._run_steps()
         except Exception as error:  # catch-all: a failed run reports its error to its followers
-            if self._is_lost:
+            if self._sink_failed:
                 raise
-            await self._fail(public_error(error, self._run_id))
+            await self._record_failure(public_error(error, self._run_id))
 
-    async def _work(self) -> None:
+    async def _run_steps(self) -> None:
         if not self._events:
             await self._record(GenerationStarted(self._order))
         while self._state.ended is None:
@@ -157,64 +157,68 @@ class GenerationRunner:
             if self._limit is not None and (self._is_time_over or not isinstance(step, EvaluateTests)):
                 step = FinishRun(self._limit)
             try:
-                await self._do(step)
+                await self._run_step(step)
             except LimitReachedError as reached:
                 self._limit = reached.stopped_by
                 await self._record(
-                    *(_round_ended(this, StepOutcome.DONE, "limit reached") for this in self._state.under_way)
+                    *(
+                        _round_ended(this, StepOutcome.DONE, "limit reached")
+                        for this in self._state.active_rounds
+                    ),
                 )
 
-    async def _do(self, step: NextStep) -> None:
+    async def _run_step(self, step: NextStep) -> None:
         match step:
             case AddBaseline():
-                await self._make_floor()
+                await self._add_baseline_tests()
             case RunRounds(rounds):
-                await self._ask(rounds)
+                await self._run_rounds(rounds)
             case EvaluateTests():
-                await self._examine()
+                await self._evaluate_tests()
             case ReflectOnCategories(categories):
-                await self._look_back(categories)
+                await self._reflect(categories)
             case AssessRun():
-                await self._look_back((None,))
+                await self._reflect((None,))
             case FinishRun(GenerationStop.ERROR):
                 reason = next(reversed(self._state.uncertainties), "no model call was possible")
-                await self._fail(self._failure or UnavailableError(reason))
+                await self._record_failure(self._last_error or UnavailableError(reason))
             case FinishRun(stopped_by):
                 await self._record(
-                    GenerationCompleted(make_stats(self._state, self._ledger.account, stopped_by))
+                    GenerationCompleted(make_stats(self._state, self._budget.account, stopped_by)),
                 )
 
-    async def _make_floor(self) -> None:
+    async def _add_baseline_tests(self) -> None:
         """Record the baseline tests that are not recorded yet."""
-        assert self._examination is not None  # noqa: S101 - only with a subject
-        tests = await self._in_time(self._examination.floor(self._order.categories))
-        events = [await self._known.taken_in(test) for test in tests if test.test_id not in self._state.tests]
+        assert self._evaluation is not None  # noqa: S101 - only with a subject
+        tests = await self._within_time(self._evaluation.baseline_tests(self._order.categories))
+        events = [await self._seen_tests.add(test) for test in tests if test.test_id not in self._state.tests]
         made = [event for event in events if isinstance(event, TestAdded)]
         for start in range(0, len(made), _BASELINE_TESTS_PER_RECORD):
             await self._record(*made[start : start + _BASELINE_TESTS_PER_RECORD])
         count = sum(test.is_combinatorial for test in self._state.tests.values())
         status = f"{count} baseline tests added from the schema"
         await self._record(
-            GenerationProgressed(GenerationPhase.CATEGORY_GENERATION, None, 0, status, StepOutcome.DONE)
+            GenerationProgressed(GenerationPhase.CATEGORY_GENERATION, None, 0, status, StepOutcome.DONE),
         )
 
-    async def _ask(self, rounds: Iterable[GenerationRound]) -> None:
+    async def _run_rounds(self, rounds: Iterable[GenerationRound]) -> None:
         """Run the model calls of some rounds concurrently."""
-        missing = await self._missing()
+        missing = await self._find_gaps()
         held: list[tuple[RoundWriter, BudgetReservation, int]] = []
         limit: LimitReachedError | None = None
         for this in rounds:
             # The prompt depends on the state before the round, also if the round is repeated.
             before = GenerationState.fold(
-                self._events[: self._state.under_way.get(this, len(self._events))], self._order
+                self._events[: self._state.active_rounds.get(this, len(self._events))],
+                self._order,
             )
             writing = RoundWriter(
                 this,
                 before,
-                self._state.made.get(this, ()),
+                self._state.tests_by_round.get(this, ()),
                 self._caller.request(round_message(before, this, missing)),
                 self._subject,
-                self._known,
+                self._seen_tests,
                 self._record,
             )
             try:
@@ -224,11 +228,11 @@ class GenerationRunner:
                 break
         if not held and limit is not None:
             raise limit
-        begun = [writing.round for writing, *_ in held if writing.round not in self._state.under_way]
+        begun = [writing.round for writing, *_ in held if writing.round not in self._state.active_rounds]
         await self._record(*(_round_started(this) for this in begun))
-        await self._together([self._write(*one) for one in held])
+        await self._run_concurrently([self._run_round(*one) for one in held])
 
-    async def _write(self, writing: RoundWriter, reservation: BudgetReservation, least: int) -> None:
+    async def _run_round(self, writing: RoundWriter, reservation: BudgetReservation, least: int) -> None:
         """Complete one round.
 
         Raises:
@@ -236,37 +240,37 @@ class GenerationRunner:
         """
         end, uncertainty, limit = StepOutcome.DONE, "", None
         try:
-            await writing.ask(self._gateway, self._caller, reservation, least)
+            await writing.run(self._gateway, self._caller, reservation, least)
         except LimitReachedError as reached:
             limit = reached
         except PeripetyError as error:
-            uncertainty = self._failed(error, f"no tests {_category_phrase(writing.round.category)}")
+            uncertainty = self._note_failure(error, f"no tests {_category_phrase(writing.round.category)}")
             end = StepOutcome.FAILED
         if end is StepOutcome.DONE and writing.unreadable:
             uncertainty = (
                 f"{len(writing.unreadable)} response parts {_category_phrase(writing.round.category)} were not tests;"
                 f" reason of the first one: {writing.unreadable[0]}."
             )
-        made = len(self._state.made.get(writing.round, ()))
+        made = len(self._state.tests_by_round.get(writing.round, ()))
         status = f"round {writing.round.number} {_category_phrase(writing.round.category)} added {made} tests"
         await self._record(_round_ended(writing.round, end, status, uncertainty))
         if limit is not None:
             raise limit
 
-    async def _examine(self) -> None:
+    async def _evaluate_tests(self) -> None:
         """Run the tests without results, within the time limit."""
-        assert self._examination is not None  # noqa: S101 - only with a subject
+        assert self._evaluation is not None  # noqa: S101 - only with a subject
         waiting = self._state.not_run
         if waiting:
             status = f"running {len(waiting)} tests"
             await self._record(GenerationProgressed(self._state.phase, self._state.category, 0, status))
         for test in waiting:
-            await self._record(*await self._in_time(self._examination.examined(test)))
-        await self._record(await self._in_time(self._examination.measured()))
+            await self._record(*await self._within_time(self._evaluation.evaluate(test)))
+        await self._record(await self._within_time(self._evaluation.measure()))
 
-    async def _look_back(self, categories: Iterable[str | None]) -> None:
+    async def _reflect(self, categories: Iterable[str | None]) -> None:
         """Reflect on categories, or assess the whole run (None)."""
-        missing, state = await self._missing(), self._state
+        missing, state = await self._find_gaps(), self._state
         held: list[tuple[ReflectionStep, BudgetReservation]] = []
         limit: LimitReachedError | None = None
         for category in categories:
@@ -275,7 +279,7 @@ class GenerationRunner:
                 if category is None
                 else reflection_message(state, category, missing)
             )
-            looking = ReflectionStep.back(category, self._caller.request(text))
+            looking = ReflectionStep.from_request(category, self._caller.request(text))
             try:
                 held.append((looking, looking.reserve(self._caller)))
             except LimitReachedError as reached:
@@ -287,48 +291,55 @@ class GenerationRunner:
             *(
                 GenerationProgressed(_phase_of(one.category), one.category, 0, "searching for gaps")
                 for one, _ in held
-            )
+            ),
         )
-        await self._together([self._look(*one) for one in held])
+        await self._run_concurrently([self._run_reflection(*one) for one in held])
 
-    async def _look(self, looking: ReflectionStep, reservation: BudgetReservation) -> None:
+    async def _run_reflection(self, looking: ReflectionStep, reservation: BudgetReservation) -> None:
         category = looking.category
         try:
-            said = await looking.ask(self._gateway, self._caller, reservation)
+            said = await looking.run(self._gateway, self._caller, reservation)
         except PeripetyError as error:
             what = "assessment of the whole run" if category is None else f"reflection on {category}"
-            uncertainty = self._failed(error, f"no {what}")
+            uncertainty = self._note_failure(error, f"no {what}")
             status = "gaps unknown"
             await self._record(
                 GenerationProgressed(
-                    _phase_of(category), category, 0, status, StepOutcome.FAILED, uncertainty
-                )
+                    _phase_of(category),
+                    category,
+                    0,
+                    status,
+                    StepOutcome.FAILED,
+                    uncertainty,
+                ),
             )
         else:
-            await self._record(reflection_event(category, said, self._action(category, said)))
+            await self._record(reflection_event(category, said, self._reflection_action(category, said)))
 
-    def _action(self, category: str | None, said: Any) -> ReflectionAction:
+    def _reflection_action(self, category: str | None, answer: Any) -> ReflectionAction:
         """Return the consequence of a reflection."""
         if category is None:
-            refined = needs_refinement(self._state, said["score"])
+            refined = needs_refinement(self._state, answer["score"])
             return ReflectionAction.ASSESSING if refined else ReflectionAction.COMPLETE
-        tests = len(self._state.of_category(category))
-        is_content = said["nothing_missing"] and tests >= self._order.config.min_tests_per_category
+        tests = len(self._state.tests_of_category(category))
+        is_content = answer["nothing_missing"] and tests >= self._order.config.min_tests_per_category
         return ReflectionAction.COMPLETE if is_content else ReflectionAction.REFINING
 
-    async def _missing(self) -> SuiteGaps:
-        return SuiteGaps() if self._examination is None else await self._in_time(self._examination.missing())
+    async def _find_gaps(self) -> SuiteGaps:
+        return (
+            SuiteGaps() if self._evaluation is None else await self._within_time(self._evaluation.find_gaps())
+        )
 
-    async def _in_time(self, work: Awaitable[T]) -> T:
+    async def _within_time(self, work: Awaitable[T]) -> T:
         """Do work without a model within the time limit; raise the time limit error after it."""
         try:
-            async with asyncio.timeout(self._ledger.seconds_left):
+            async with asyncio.timeout(self._budget.seconds_left):
                 return await work
         except TimeoutError:
             self._is_time_over = True
-            raise self._ledger.out_of_time from None
+            raise self._budget.time_limit_error from None
 
-    async def _together(self, work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    async def _run_concurrently(self, work: Iterable[Coroutine[Any, Any, None]]) -> None:
         """Run coroutines concurrently; one that reaches a limit does not cancel the others.
 
         Raises:
@@ -353,33 +364,33 @@ class GenerationRunner:
 
     async def _record(self, *events: GenerationEvent) -> None:
         """Record events, shielded from cancellation."""
-        await shield_until_done(self._written_down(events))
+        await shield_until_done(self._record_in_order(events))
 
-    async def _written_down(self, events: Sequence[GenerationEvent]) -> None:
-        async with self._turn:
+    async def _record_in_order(self, events: Sequence[GenerationEvent]) -> None:
+        async with self._record_lock:
             try:
-                await self._journal.record(events, self._ledger.account)
+                await self._sink.record(events, self._budget.account)
             except Exception:
-                self._is_lost = True
+                self._sink_failed = True
                 raise
             for event in events:
                 self._state.apply(event)
             self._events += events
 
-    def _failed(self, error: PeripetyError, what: str) -> str:
+    def _note_failure(self, error: PeripetyError, consequence: str) -> str:
         """Return a doubt about the run due to a failed call; raise errors of the event sink."""
-        if self._is_lost:
+        if self._sink_failed:
             raise error
         if isinstance(error, InternalError):
             _log.error(
                 "unexpected error in a question",
                 extra={"run_id": self._run_id, **logging_setup.describe_error(error)},
             )
-        self._failure = error
-        return f"{what}: {error.message.rstrip('.')}."
+        self._last_error = error
+        return f"{consequence}: {error.message.rstrip('.')}."
 
-    async def _fail(self, error: PeripetyError) -> None:
-        stats = make_stats(self._state, self._ledger.account, GenerationStop.ERROR)
+    async def _record_failure(self, error: PeripetyError) -> None:
+        stats = make_stats(self._state, self._budget.account, GenerationStop.ERROR)
         await self._record(GenerationFailed(error, stats))
 
 
@@ -397,8 +408,16 @@ def _round_started(this: GenerationRound) -> GenerationProgressed:
 
 
 def _round_ended(
-    this: GenerationRound, end: StepOutcome, status: str, uncertainty: str = ""
+    this: GenerationRound,
+    end: StepOutcome,
+    status: str,
+    uncertainty: str = "",
 ) -> GenerationProgressed:
     return GenerationProgressed(
-        _phase_of(this.category), this.category, this.number, status, end, uncertainty
+        _phase_of(this.category),
+        this.category,
+        this.number,
+        status,
+        end,
+        uncertainty,
     )

@@ -53,7 +53,7 @@ class ReflectionRecord:
     reflection: Reflection | None
 
     @property
-    def is_content(self) -> bool:
+    def found_no_gap(self) -> bool:
         """True if nothing was missing."""
         return self.reflection is not None and self.reflection.action is ReflectionAction.COMPLETE
 
@@ -69,21 +69,21 @@ class GenerationState:
         phase: the current phase.
         category: the current category; None without one.
         tests: the tests by id, in the order of their events, without dropped ones.
-        made: all tests of each round in order, including dropped ones.
+        tests_by_round: all tests of each round in order, including dropped ones.
         verdicts: the latest verdicts by test id.
         dropped: the duplicates, in order.
         reflections: all reflections, in order.
-        looked_back: the latest reflection on each category, and the latest assessment (None).
+        last_reflections: the latest reflection on each category, and the latest assessment (None).
         score: the latest assessment; None without one.
         rounds: the number of rounds begun, by category; None for the refinement.
-        under_way: rounds in progress, with the number of events before each.
-        given_up: categories, or the refinement (None), with a failed call.
-        exhausted: categories, or the refinement (None), whose last round added nothing.
-        has_floor: True if all baseline tests are recorded.
+        active_rounds: rounds in progress, with the number of events before each.
+        failed_categories: categories, or the refinement (None), with a failed call.
+        exhausted_categories: categories, or the refinement (None), whose last round added nothing.
+        has_baseline: True if all baseline tests are recorded.
         quality: the latest measurement.
         is_measured: True if the measurement includes every test that was run.
         uncertainties: doubts about the run, in order.
-        was_answered: True if a model call has succeeded.
+        had_response: True if a model call has succeeded.
         ended: the final statistics; None before the end.
     """
 
@@ -92,24 +92,24 @@ class GenerationState:
         self.phase = GenerationPhase.CATEGORY_GENERATION
         self.category: str | None = None
         self.tests: dict[str, TestCase] = {}
-        self.made: dict[GenerationRound, list[TestCase]] = {}
+        self.tests_by_round: dict[GenerationRound, list[TestCase]] = {}
         self.verdicts: dict[str, CaseVerdict] = {}
         self.dropped: list[DuplicateDropped] = []
         self.reflections: list[Reflection] = []
-        self.looked_back: dict[str | None, ReflectionRecord] = {}
+        self.last_reflections: dict[str | None, ReflectionRecord] = {}
         self.score: int | None = None
         self.rounds: dict[str | None, int] = {
             None: 0,
             **{category.name: 0 for category in order.categories},
         }
-        self.under_way: dict[GenerationRound, int] = {}
-        self.given_up: set[str | None] = set()
-        self.exhausted: set[str | None] = set()
-        self.has_floor = False
+        self.active_rounds: dict[GenerationRound, int] = {}
+        self.failed_categories: set[str | None] = set()
+        self.exhausted_categories: set[str | None] = set()
+        self.has_baseline = False
         self.quality: SuiteQuality | None = None
         self.is_measured = True
         self.uncertainties: list[str] = []
-        self.was_answered = False
+        self.had_response = False
         self.ended: GenerationStats | None = None
         self._events = 0
 
@@ -138,7 +138,7 @@ class GenerationState:
         return sum(self.rounds.values())
 
     @property
-    def written(self) -> list[TestCase]:
+    def model_tests(self) -> list[TestCase]:
         """The tests that models wrote, without dropped ones."""
         return [test for test in self.tests.values() if not test.is_combinatorial]
 
@@ -148,30 +148,30 @@ class GenerationState:
         waiting = [test for test in self.tests.values() if test.test_id not in self.verdicts]
         floor = [test for test in waiting if test.is_combinatorial]
         places = {test.test_id: test for test in waiting}
-        rounds = [test for made in self.made.values() for test in made if test.test_id in places]
+        rounds = [test for made in self.tests_by_round.values() for test in made if test.test_id in places]
         return [*floor, *rounds]
 
-    def of_category(self, category: str) -> list[TestCase]:
+    def tests_of_category(self, category: str) -> list[TestCase]:
         """Return the tests of a category that models wrote, without those that are known to fail."""
-        return [test for test in self.written if test.category == category and self._holds(test)]
+        return [test for test in self.model_tests if test.category == category and self._may_hold(test)]
 
     def apply(self, event: GenerationEvent) -> None:
         """Apply the next event."""
         match event:
             case GenerationProgressed():
-                self._progress(event)
+                self._apply_progress(event)
             case TestAdded():
-                self._make(event.test)
+                self._add_test(event.test)
                 self.tests[event.test.test_id] = event.test
             case DuplicateDropped():
-                self._make(event.test)
+                self._add_test(event.test)
                 self.tests.pop(event.test.test_id, None)
                 self.dropped.append(event)
             case TestRan():
                 self.verdicts[event.test_id] = event.verdict
                 self.is_measured = False
             case ReflectionCompleted():
-                self._reflect(event)
+                self._apply_reflection(event)
             case QualityMeasured():
                 self.quality = event.quality
                 self.is_measured = True
@@ -182,51 +182,55 @@ class GenerationState:
                 pass
         self._events += 1
 
-    def _progress(self, event: GenerationProgressed) -> None:
+    def _apply_progress(self, event: GenerationProgressed) -> None:
         self.phase, self.category = event.phase, event.category
         if event.uncertainty:
             self.uncertainties.append(event.uncertainty)
         if event.round:
-            self._round(event)
+            self._apply_round(event)
         elif event.end is StepOutcome.FAILED:
-            self.looked_back[event.category] = ReflectionRecord(self.rounds[event.category], None)
+            self.last_reflections[event.category] = ReflectionRecord(self.rounds[event.category], None)
         elif event.end is StepOutcome.DONE:
-            self.has_floor = True
+            self.has_baseline = True
 
-    def _round(self, event: GenerationProgressed) -> None:
+    def _apply_round(self, event: GenerationProgressed) -> None:
         this, end = GenerationRound(event.category, event.round), event.end
         if end is None:
             self.rounds[this.category] = this.number
-            self.made.setdefault(this, [])
-            self.under_way[this] = self._events
+            self.tests_by_round.setdefault(this, [])
+            self.active_rounds[this] = self._events
             return
-        self.under_way.pop(this, None)
+        self.active_rounds.pop(this, None)
         if end is StepOutcome.FAILED:
-            self.given_up.add(this.category)
+            self.failed_categories.add(this.category)
         else:
-            self.was_answered = True
-            if not self.made[this] and not event.uncertainty:
-                self.exhausted.add(this.category)
+            self.had_response = True
+            if not self.tests_by_round[this] and not event.uncertainty:
+                self.exhausted_categories.add(this.category)
 
-    def _make(self, test: TestCase) -> None:
+    def _add_test(self, test: TestCase) -> None:
         if test.is_combinatorial:
             return
-        self.was_answered = True
-        made = self.made.setdefault(
-            GenerationRound(None if test.is_global else test.category, test.round), []
+        self.had_response = True
+        made = self.tests_by_round.setdefault(
+            GenerationRound(None if test.is_global else test.category, test.round),
+            [],
         )
         # A test that is dropped after it was run is already listed.
         if all(other.test_id != test.test_id for other in made):
             made.append(test)
 
-    def _reflect(self, event: ReflectionCompleted) -> None:
+    def _apply_reflection(self, event: ReflectionCompleted) -> None:
         reflection = event.reflection
-        self.was_answered = True
+        self.had_response = True
         self.reflections.append(reflection)
-        self.looked_back[reflection.category] = ReflectionRecord(self.rounds[reflection.category], reflection)
+        self.last_reflections[reflection.category] = ReflectionRecord(
+            self.rounds[reflection.category],
+            reflection,
+        )
         if event.score is not None:
             self.score = event.score
 
-    def _holds(self, test: TestCase) -> bool:
+    def _may_hold(self, test: TestCase) -> bool:
         verdict = self.verdicts.get(test.test_id)
         return verdict is None or verdict.examined.status is TestStatus.PASSED

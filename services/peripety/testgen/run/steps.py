@@ -11,7 +11,7 @@ of species that were seen once and twice:
 - A. Chao, "Estimating the population size for capture-recapture data with unequal catchability", Biometrics
   43 (1987); `_unseen` is its bias-corrected form;
 - R. K. Colwell et al., "Models and estimators linking individual-based and sample-based rarefaction,
-  extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18: `_more`;
+  extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18: `_estimate_new`;
 - M. Böhme, "STADS: Software Testing as Species Discovery", ACM TOSEM 27 (2018), where tests are the samples.
 
 Rounds are not random samples, because their prompts list the gaps. So the estimate never ends a run by
@@ -92,11 +92,11 @@ def expects_gain(state: GenerationState) -> bool | None:
     left = count_missing(state.quality)
     if left is None:
         return None
-    yields = [_count_new(state, [test.test_id for test in tests]) for tests in state.made.values()]
+    yields = [_count_new(state, [test.test_id for test in tests]) for tests in state.tests_by_round.values()]
     idle = next((number for number, amount in enumerate(reversed(yields)) if amount), len(yields))
     if not left or not idle:
         return bool(left)
-    vectors = [_reached_ids(state, test.test_id) for test in state.written]
+    vectors = [_reached_ids(state, test.test_id) for test in state.model_tests]
     floor = [_reached_ids(state, test.test_id) for test in state.tests.values() if test.is_combinatorial]
     known = frozenset[str]().union(*floor)
     gain = expected_gain([vector for vector in vectors if vector], known, left)
@@ -145,7 +145,9 @@ _LOW_CONFIDENCE = 0.5
 
 
 def make_stats(
-    state: GenerationState, account: BudgetAccount, stopped_by: GenerationStop | None = None
+    state: GenerationState,
+    account: BudgetAccount,
+    stopped_by: GenerationStop | None = None,
 ) -> GenerationStats:
     """Return the statistics of a run.
 
@@ -184,7 +186,7 @@ def _iter_doubts(state: GenerationState) -> Iterator[str]:
     ):
         if count := statuses.count(status):
             yield f"{_count_phrase(count)} {what}."
-    unsure = sum(test.confidence < _LOW_CONFIDENCE for test in state.written)
+    unsure = sum(test.confidence < _LOW_CONFIDENCE for test in state.model_tests)
     if unsure:
         yield f"{_count_phrase(unsure)} of low confidence; their expectations may be guesses."
     left = count_missing(state.quality)
@@ -247,13 +249,13 @@ def next_step(state: GenerationState, *, has_subject: bool) -> NextStep:
         has_subject: True if tests can be run.
     """
     config = state.order.config
-    if has_subject and config.combinatorial_floor and not state.has_floor:
+    if has_subject and config.combinatorial_floor and not state.has_baseline:
         return AddBaseline()
-    if state.under_way:
-        return RunRounds(tuple(state.under_way))
+    if state.active_rounds:
+        return RunRounds(tuple(state.active_rounds))
     if has_subject and (state.not_run or not state.is_measured):
         return EvaluateTests()
-    if len(state.written) >= config.target_total_tests:
+    if len(state.model_tests) >= config.target_total_tests:
         return FinishRun(GenerationStop.TARGET_TOTAL_TESTS)
     return _next_category_step(state) or _next_global_step(state)
 
@@ -282,18 +284,18 @@ def _may_continue(state: GenerationState, name: str) -> bool:
         return False
     if not rounds:
         return True
-    tests = len(state.of_category(name))
+    tests = len(state.tests_of_category(name))
     if tests >= config.target_tests_per_category:
         return False
     if _has_enough_tests(state) and expects_gain(state) is False:
         return tests < config.min_tests_per_category
-    seen = state.looked_back.get(name)
-    is_content = seen is not None and seen.rounds == rounds and seen.is_content
+    seen = state.last_reflections.get(name)
+    is_content = seen is not None and seen.rounds == rounds and seen.found_no_gap
     return not is_content or tests < config.min_tests_per_category
 
 
 def _needs_reflection(state: GenerationState, name: str) -> bool:
-    seen = state.looked_back.get(name)
+    seen = state.last_reflections.get(name)
     return state.rounds[name] > 0 and (seen is None or seen.rounds < state.rounds[name])
 
 
@@ -308,7 +310,7 @@ def _next_global_step(state: GenerationState) -> NextStep:
     refinements = state.rounds[None]
     wanted: NextStep | None = None
     if config.enable_global_refinement and _is_responsive(state, None):
-        seen = state.looked_back.get(None)
+        seen = state.last_reflections.get(None)
         if seen is None or seen.rounds < refinements:
             return AssessRun()
         if needs_refinement(state, state.score):
@@ -322,11 +324,11 @@ def _next_global_step(state: GenerationState) -> NextStep:
 
 def _is_responsive(state: GenerationState, name: str | None) -> bool:
     """Return False if the last call failed or added nothing."""
-    return name not in state.given_up and name not in state.exhausted
+    return name not in state.failed_categories and name not in state.exhausted_categories
 
 
 def _has_enough_tests(state: GenerationState) -> bool:
-    return len(state.written) >= state.order.config.min_total_tests
+    return len(state.model_tests) >= state.order.config.min_total_tests
 
 
 def needs_refinement(state: GenerationState, score: int | None) -> bool:
@@ -354,13 +356,13 @@ def _fill_up_step(state: GenerationState) -> NextStep | None:
     left = [name for name in names if state.rounds[name] < most and _is_responsive(state, name)]
     if not left:
         return None
-    return _next_rounds(state, [min(left, key=lambda name: len(state.of_category(name)))])
+    return _next_rounds(state, [min(left, key=lambda name: len(state.tests_of_category(name)))])
 
 
 def _stop_reason(state: GenerationState) -> GenerationStop:
-    if not state.was_answered:
+    if not state.had_response:
         return GenerationStop.ERROR
-    if state.given_up or not _has_enough_tests(state):
+    if state.failed_categories or not _has_enough_tests(state):
         return GenerationStop.ROUNDS_USED
     left = count_missing(state.quality)
     if left is not None:
@@ -381,6 +383,6 @@ def _stop_reason(state: GenerationState) -> GenerationStop:
 
 
 def _is_category_satisfied(state: GenerationState, name: str) -> bool:
-    seen = state.looked_back.get(name)
+    seen = state.last_reflections.get(name)
     enough = state.order.config.target_tests_per_category
-    return len(state.of_category(name)) >= enough or (seen is not None and seen.is_content)
+    return len(state.tests_of_category(name)) >= enough or (seen is not None and seen.found_no_gap)

@@ -71,7 +71,7 @@ class PolicySubject:
 
     def __init__(self, policy: engine.Policy) -> None:
         self._policy = policy
-        self._reached: dict[str, frozenset[str]] = {}
+        self._covered_cache: dict[str, frozenset[str]] = {}
         self._tools = {(tool["server_name"], tool["tool_name"]): tool for tool in policy.spec["tools"]}
 
     @cached_property
@@ -82,10 +82,17 @@ class PolicySubject:
     @cached_property
     def targets(self) -> Sequence[SubjectTarget]:
         """Rules, both values of clauses, and both sides of boundaries."""
-        reached = zip(self._aims, find_reaching_requests(self._policy, self._aims), strict=True)
+        reached = zip(
+            self._coverage_targets,
+            find_reaching_requests(self._policy, self._coverage_targets),
+            strict=True,
+        )
         return tuple(
             SubjectTarget(
-                aim.kind, aim.path, describe_target(self._policy, aim), not isinstance(how, Unreachable)
+                aim.kind,
+                aim.path,
+                describe_target(self._policy, aim),
+                not isinstance(how, Unreachable),
             )
             for aim, how in reached
         )
@@ -97,7 +104,7 @@ class PolicySubject:
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return invalid requests, and arguments that the tool rejects."""
-        return _BODY_FORM.misshapen(body) or [*self._problems(body)]
+        return _BODY_FORM.validate_body(body) or [*self._request_problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
         """Return a finding for an unknown tool, which every policy denies."""
@@ -124,18 +131,21 @@ class PolicySubject:
         observed = f"{decided.decision.value}{by}: {'; '.join(decided.reasons)}"[:_MAX_OBSERVED_CHARACTERS]
         trace = sha256(repr(decided).encode()).hexdigest()
         if scenario.expected_decision.is_met_by(decided.decision):
-            return RunResult(TestStatus.PASSED, observed, trace, (), self._covered(scenario))
+            return RunResult(TestStatus.PASSED, observed, trace, (), self._covered_targets(scenario))
         wanted = scenario.expected_decision.value
         message = f"the policy decides {decided.decision.value}; expected {wanted}"
         return RunResult(
-            TestStatus.FAILED, observed, trace, (Finding("EXPECTATION_NOT_MET", "/expected", message),)
+            TestStatus.FAILED,
+            observed,
+            trace,
+            (Finding("EXPECTATION_NOT_MET", "/expected", message),),
         )
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
         """Return the mutants that make another decision."""
         suite = EvaluatedSuite(self._policy, [parse_scenario_body(test.body or {})])
         asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
-        failing = suite.failing([self._mutations[mutant_id].rules for mutant_id in asked])
+        failing = suite.failing_by_change([self._mutations[mutant_id].rules for mutant_id in asked])
         return frozenset(mutant_id for mutant_id, by in zip(asked, failing, strict=True) if by)
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
@@ -143,36 +153,37 @@ class PolicySubject:
         asked = [mutant_id for mutant_id in self._mutations if mutant_id in among]
         rules = self._policy.rules
         verdicts = compare_variants(
-            self._policy, [mutated_rules(rules, self._mutations[mutant_id]) for mutant_id in asked]
+            self._policy,
+            [mutated_rules(rules, self._mutations[mutant_id]) for mutant_id in asked],
         )
         same = (isinstance(verdict, Equivalent) for verdict in verdicts)
         return frozenset(mutant_id for mutant_id, is_same in zip(asked, same, strict=True) if is_same)
 
-    def floor(self) -> Iterator[DraftTest]:
+    def baseline_tests(self) -> Iterator[DraftTest]:
         """Yield calls of every tool, with pairwise boundary values and the roles in conditions."""
-        return islice(self._floor(), _MAX_BASELINE_TESTS)
+        return islice(self._iter_baseline_tests(), _MAX_BASELINE_TESTS)
 
     @cached_property
-    def _aims(self) -> Any:
+    def _coverage_targets(self) -> Any:
         return coverage_targets(self._policy)
 
     @cached_property
     def _mutations(self) -> dict[str, PolicyMutation]:
         return {mutation.mutant_id: mutation for mutation in iter_mutations(self._policy)}
 
-    def _covered(self, scenario: TestScenario) -> frozenset[str]:
+    def _covered_targets(self, scenario: TestScenario) -> frozenset[str]:
         """Return the targets that a passing scenario reaches; the result is cached."""
         key = repr(scenario)
-        if key not in self._reached:
+        if key not in self._covered_cache:
             found = zip(
-                self._aims,
-                reaching_scenarios(EvaluatedSuite(self._policy, [scenario]), self._aims),
+                self._coverage_targets,
+                reaching_scenarios(EvaluatedSuite(self._policy, [scenario]), self._coverage_targets),
                 strict=True,
             )
-            self._reached[key] = frozenset(f"{aim.kind}:{aim.path}" for aim, by in found if by)
-        return self._reached[key]
+            self._covered_cache[key] = frozenset(f"{aim.kind}:{aim.path}" for aim, by in found if by)
+        return self._covered_cache[key]
 
-    def _problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
+    def _request_problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
         try:
             request = parse_scenario_body(body).request
             self._policy.prepare([request])
@@ -185,7 +196,7 @@ class PolicySubject:
                 message = f"the tool rejects the call: {found.message}"
                 yield Finding("ARGUMENTS_REFUSED", f"/arguments{found.path}", message)
 
-    def _floor(self) -> Iterator[DraftTest]:
+    def _iter_baseline_tests(self) -> Iterator[DraftTest]:
         roles = [[], *([role] for role in sorted(_collect_roles(self._policy.spec)))]
         for server_name, tool_name in sorted(self._tools):
             schema = self._tools[server_name, tool_name].get("input_schema") or {}
@@ -232,7 +243,8 @@ def parse_scenario_body(body: Mapping[str, Any]) -> TestScenario:
     except (KeyError, ValueError):
         told = ", ".join(_EXPECTATION_VALUES)
         raise InvalidArgumentError(
-            f"requires server_name, tool_name, and expected as one of {told}", code="REQUEST_INVALID"
+            f"requires server_name, tool_name, and expected as one of {told}",
+            code="REQUEST_INVALID",
         ) from None
     roles = tuple(map(str, body.get("roles") or ()))
     return TestScenario("", engine.ToolRequest(server_name, tool_name, arguments, roles), expected)

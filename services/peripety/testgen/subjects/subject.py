@@ -80,7 +80,7 @@ class BodySchema:
     def __init__(self, body_schema: Mapping[str, Any]) -> None:
         self._schema = _lenient_schema(body_schema)
 
-    def misshapen(self, body: Mapping[str, Any]) -> list[Finding]:
+    def validate_body(self, body: Mapping[str, Any]) -> list[Finding]:
         """Return the values of a wrong type; nulls count as missing."""
         return [
             Finding("BODY_INVALID", found.path, found.message)
@@ -216,7 +216,7 @@ class Subject(Protocol):
         """Return the given mutants that are proved equivalent to the subject."""
         ...
 
-    def floor(self) -> Iterable[DraftTest]:
+    def baseline_tests(self) -> Iterable[DraftTest]:
         """Yield baseline tests, which follow from the schema: boundary values and pairs of values.
 
         They expect the current behaviour of the subject. Their categories are those of the context.

@@ -95,54 +95,54 @@ __all__ = [
     "ActResult",
     "ActionCall",
     "ActionUse",
-    "NarratorPermission",
     "Change",
-    "ValidationResult",
-    "RuleData",
-    "DecisionResult",
+    "CompiledRule",
+    "ConditionError",
     "Decision",
+    "DecisionResult",
     "Draw",
     "DryRunReport",
     "LogLine",
-    "RuleMatches",
+    "NarratorPermission",
     "Persona",
     "Policy",
+    "PreparedRequests",
     "Program",
     "Proof",
     "ProofCode",
-    "PreparedRequests",
     "RollResult",
-    "CompiledRule",
+    "RuleData",
     "RuleError",
+    "RuleMatches",
     "RunDetail",
     "State",
     "Status",
     "StepResult",
     "ToolRequest",
-    "ConditionError",
+    "ValidationResult",
     "View",
     "Visibility",
     "canonicalize",
-    "extend_hash_chain",
-    "start_hash_chain",
-    "validate_many",
     "compile",
     "compile_canonical",
     "compile_policy",
-    "parse_data",
+    "compile_rule",
+    "compile_trusted",
     "decide",
     "decide_many",
     "draw",
     "evaluate",
+    "extend_hash_chain",
     "format_path",
-    "compile_trusted",
-    "loads",
     "list_narrator_permissions",
+    "loads",
     "parse",
     "parse_canonical",
+    "parse_data",
     "parse_path",
-    "compile_rule",
+    "start_hash_chain",
     "validate",
+    "validate_many",
     "validate_policy",
     "variable_to_path",
 ]
@@ -191,7 +191,7 @@ def list_narrator_permissions(spec: Mapping[str, Any]) -> tuple[NarratorPermissi
     The scenario's `narrator_scope` defines them; without it, they are derived from the rules. The spec must
     be valid.
     """
-    return NarratorPermissions(dict(spec)).allowances()
+    return NarratorPermissions(dict(spec)).list_permissions()
 
 
 def compile_rule(logic: Any) -> CompiledRule:
@@ -204,7 +204,7 @@ def compile_rule(logic: Any) -> CompiledRule:
     Raises:
         PeripetyError: not JSON, or over a limit of documents: `NOT_JSON`, `TOO_DEEP`, ….
     """
-    return ACTIVE_BACKEND.rule(logic, _to_engine_error)
+    return ACTIVE_BACKEND.compile_rule(logic, _to_engine_error)
 
 
 def parse_data(value: Any) -> RuleData:
@@ -216,7 +216,7 @@ def parse_data(value: Any) -> RuleData:
     Raises:
         PeripetyError: not JSON, or over a limit of documents: `NOT_JSON`, `TOO_DEEP`, ….
     """
-    return ACTIVE_BACKEND.data(value, _to_engine_error)
+    return ACTIVE_BACKEND.parse_data(value, _to_engine_error)
 
 
 def _to_engine_error(code: str, message: str, path: str) -> PeripetyError:

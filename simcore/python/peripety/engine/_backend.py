@@ -39,7 +39,7 @@ def load_backend(choice: str) -> Backend:
     if core.version != __version__:
         raise ImportError(
             f"peripety {__version__} needs peripety-simcore {__version__}, but {core.version} is installed; "
-            f"install the matching one, or set {_ENVIRONMENT_VARIABLE}=python"
+            f"install the matching one, or set {_ENVIRONMENT_VARIABLE}=python",
         )
     return core
 

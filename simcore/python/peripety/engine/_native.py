@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _ErrorTranslation:
-    """Context manager that converts errors of the extension to `CoreError`."""
+    """Context manager that converts errors of the extension to `EngineError`."""
 
     def __enter__(self) -> None:
         """Hold no state: one object serves every call."""
@@ -53,13 +53,13 @@ class NativeBackend:
         with _TRANSLATE_ERRORS:
             return peripety_simcore.evaluate(logic, data)
 
-    def rule(self, logic: Any, refusal: ErrorFactory) -> CompiledRule:
+    def compile_rule(self, logic: Any, make_error: ErrorFactory) -> CompiledRule:
         """Compile a rule; returns the native object, since a wrapper would cost more than many rules."""
-        return peripety_simcore.Rule(logic, refusal)
+        return peripety_simcore.Rule(logic, make_error)
 
-    def data(self, value: Any, refusal: ErrorFactory) -> RuleData:
+    def parse_data(self, value: Any, make_error: ErrorFactory) -> RuleData:
         """Parse data for rules."""
-        return peripety_simcore.Data(value, refusal)
+        return peripety_simcore.Data(value, make_error)
 
     def compile(self, document: bytes) -> _NativeProgram:
         """Compile a validated document."""
@@ -68,12 +68,12 @@ class NativeBackend:
             program.native = peripety_simcore.compile(document)
         return program
 
-    def policy(self, document: bytes) -> _NativePolicy:
+    def compile_policy(self, document: bytes) -> _NativePolicy:
         """Compile a validated policy."""
         with _TRANSLATE_ERRORS:
             return _NativePolicy(peripety_simcore.Policy(document))
 
-    def screen(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:
+    def validate_many(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:
         """Validate and compile many documents."""
         return [
             None if spotless is None else ValidatedSpec(spotless[0], _NativeProgram(spotless[0]), spotless[1])
@@ -88,7 +88,11 @@ class NativeBackend:
         """Return the seed of a dry-run."""
         return peripety_simcore.run_seed(seed, run)
 
-    def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
+    def build_pattern_index(
+        self,
+        predicates: Sequence[Sequence[Predicate]],
+        rows: Sequence[PatternRow],
+    ) -> PatternIndex:
         """Build an index over patterns."""
         return peripety_simcore.Patterns([[*map(_to_native_predicate, known)] for known in predicates], rows)
 
@@ -97,14 +101,14 @@ def _to_native_predicate(
     predicate: Predicate,
 ) -> tuple[str, bool, bool, bool, list[str] | None, list[list[str]]]:
     literals = None if predicate.literals is None else [*predicate.literals]
-    searched = predicate.spelled
+    searched = predicate.regex
     if searched is not None:
-        return searched, True, False, False, literals, [[*each] for each in predicate.besides]
-    return predicate.text, False, predicate.whole, predicate.folds, literals, []
+        return searched, True, False, False, literals, [[*each] for each in predicate.other_literals]
+    return predicate.text, False, predicate.is_whole, predicate.is_folded, literals, []
 
 
 class _NativeState:
-    """Native state as a `CoreState`."""
+    """Native state as a `BackendState`."""
 
     def __init__(self, native: peripety_simcore.State) -> None:
         self.native = native
@@ -124,16 +128,16 @@ class _NativeState:
         with _TRANSLATE_ERRORS:
             return self.native.hash()
 
-    def completed(self) -> int:
+    def completed_turns(self) -> int:
         return self.native.turn()
 
-    def standing(self) -> bytes:
+    def status_json(self) -> bytes:
         with _TRANSLATE_ERRORS:
             return self.native.status()
 
 
 class _NativeProgram:
-    """Native program as a `CoreProgram`, compiled on first use.
+    """Native program as a `BackendProgram`, compiled on first use.
 
     Bulk validation often needs only the verdict.
     """
@@ -176,11 +180,11 @@ class _NativeProgram:
         with _TRANSLATE_ERRORS:
             return self.native.dry_run(options)
 
-    def futures(self, state: _NativeState, options: bytes) -> bytes:
+    def simulate_from(self, state: _NativeState, options: bytes) -> bytes:
         with _TRANSLATE_ERRORS:
             return state.native.futures(options)
 
-    def proves_nothing(self, horizon: int) -> bool:
+    def has_nothing_to_prove(self, horizon: int) -> bool:
         return self.native.proves_nothing(horizon)
 
 
@@ -190,23 +194,27 @@ class _NativePolicy:
     def __init__(self, native: peripety_simcore.Policy) -> None:
         self._native = native
         # The native methods are exposed directly: a wrapper would cost as much as many decisions.
-        self.decided = native.decided
-        self.decided_each = native.decided_each
+        self.decide_one = native.decided
+        self.decide_many_fast = native.decided_each
 
-    def requests(self, requests: Sequence[bytes]) -> peripety_simcore.Requests:
+    def parse_requests(self, requests: Sequence[bytes]) -> peripety_simcore.Requests:
         with _TRANSLATE_ERRORS:
             return self._native.requests(requests)
 
-    def read(self, requests: Sequence[ToolRequest]) -> peripety_simcore.Requests | None:
+    def prepare(self, requests: Sequence[ToolRequest]) -> peripety_simcore.Requests | None:
         return self._native.read(requests)
 
-    def deciding(self, requests: peripety_simcore.Requests) -> tuple[bytes, bytes]:
+    def decide_many(self, requests: peripety_simcore.Requests) -> tuple[bytes, bytes]:
         return self._native.deciding(requests)
 
-    def unevaluated(self, requests: peripety_simcore.Requests, index: int) -> bytes:
+    def explain_errors(self, requests: peripety_simcore.Requests, index: int) -> bytes:
         with _TRANSLATE_ERRORS:
             return self._native.unevaluated(requests, index)
 
-    def matches(self, requests: peripety_simcore.Requests, rules: bytes | None) -> list[tuple[bytes, bytes]]:
+    def match_rules(
+        self,
+        requests: peripety_simcore.Requests,
+        rules: bytes | None,
+    ) -> list[tuple[bytes, bytes]]:
         with _TRANSLATE_ERRORS:
             return self._native.matches(requests, rules)

@@ -9,7 +9,7 @@ Design:
 - Documents, states, options and results are canonical JSON. So two backends can be compared to the byte,
   neither shares mutable objects with the caller, and a result can be stored or hashed without another
   encoding.
-- A backend never formats findings for documents. It reports errors as `CoreError` with code, message and
+- A backend never formats findings for documents. It reports errors as `EngineError` with code, message and
   path; both backends use the same texts, and the golden vectors in tests/conformance compare them.
 - Results for many inputs are packed (bit sets, 32-bit integers) because one Python object per request would
   cost more than the decision itself.
@@ -65,10 +65,10 @@ class BackendState(Protocol):
     def hash(self) -> str:
         """Return the SHA-256 of the canonical state tree, in hex."""
 
-    def completed(self) -> int:
+    def completed_turns(self) -> int:
         """Return the number of completed turns."""
 
-    def standing(self) -> bytes:
+    def status_json(self) -> bytes:
         """Return the canonical JSON of a `Status`."""
 
 
@@ -79,7 +79,7 @@ class BackendProgram(Protocol):
         """Return the initial state for a seed (an unsigned 64-bit integer)."""
 
     def load_state(self, snapshot: bytes) -> BackendState:
-        """Restore a state from the result of `CoreState.to_json`."""
+        """Restore a state from the result of `BackendState.to_json`."""
 
     def legal_actions(self, state: Any) -> bytes:
         """Return the JSON list of the ids of the legal actions."""
@@ -99,10 +99,10 @@ class BackendProgram(Protocol):
     def dry_run(self, options: bytes) -> bytes:
         """Simulate many runs without a model; return the JSON of a `DryRunReport`."""
 
-    def futures(self, state: Any, options: bytes) -> bytes:
+    def simulate_from(self, state: Any, options: bytes) -> bytes:
         """Simulate many runs that begin with a copy of a state; return the JSON of a `DryRunReport`."""
 
-    def proves_nothing(self, horizon: int) -> bool:
+    def has_nothing_to_prove(self, horizon: int) -> bool:
         """Return True if a cheap test shows that there is nothing to prove within a horizon."""
 
 
@@ -116,33 +116,33 @@ class BackendRequests(Protocol):
 class BackendPolicy(Protocol):
     """Compiled policy. It accepts only requests that the same backend prepared for the same tools."""
 
-    def requests(self, requests: Sequence[bytes]) -> BackendRequests:
+    def parse_requests(self, requests: Sequence[bytes]) -> BackendRequests:
         """Parse requests, each from JSON `{server_name, tool_name, arguments, roles}`.
 
-        Each passes the strict parser, which raises `CoreError`.
+        Each passes the strict parser, which raises `EngineError`.
         """
 
-    def read(self, requests: Sequence[ToolRequest]) -> BackendRequests | None:
+    def prepare(self, requests: Sequence[ToolRequest]) -> BackendRequests | None:
         """Prepare request objects directly; return None if one may be invalid, or if `requests` is as fast.
 
         `requests` then reports the error.
         """
 
-    def decided(self, request: ToolRequest, /) -> int | None:
+    def decide_one(self, request: ToolRequest, /) -> int | None:
         """Return the deciding rule of one request, encoded as in `deciding`.
 
         None if the request may be invalid, if a condition up to the deciding rule could not be evaluated, or
         if preparing the request first is as fast.
         """
 
-    def decided_each(self, requests: Sequence[ToolRequest], /) -> tuple[bytes, bytes] | None:
+    def decide_many_fast(self, requests: Sequence[ToolRequest], /) -> tuple[bytes, bytes] | None:
         """Return the deciding rules of some requests, and the set of unresolved requests.
 
         Both are encoded as in `deciding`. Unresolved are those for which `decided` returns None; their
         entries in the first result have no meaning. None if all are unresolved.
         """
 
-    def deciding(self, requests: Any) -> tuple[bytes, bytes]:
+    def decide_many(self, requests: Any) -> tuple[bytes, bytes]:
         """Return the deciding rule of each request, and the requests with conditions that failed before it.
 
         The former are signed 32-bit integers, little-endian: an index into the invariants and rules, -1 for
@@ -150,13 +150,13 @@ class BackendPolicy(Protocol):
         `n`.
         """
 
-    def unevaluated(self, requests: Any, index: int) -> bytes:
+    def explain_errors(self, requests: Any, index: int) -> bytes:
         """Return the conditions up to the deciding rule that could not be evaluated for a request, in order.
 
         The JSON of a list of `{rule, code, message, path}`: an index as in `deciding`, and the error.
         """
 
-    def matches(self, requests: Any, rules: bytes | None) -> list[tuple[bytes, bytes]]:
+    def match_rules(self, requests: Any, rules: bytes | None) -> list[tuple[bytes, bytes]]:
         """Return for each rule the requests that it matches, and those for which it fails.
 
         The rules are those of a JSON list, or of the policy. Both results are bit sets as in `deciding`.
@@ -168,7 +168,7 @@ class ValidatedSpec(NamedTuple):
 
     Attributes:
         document: its canonical form.
-        program: its compiled program, as from `Core.compile`.
+        program: its compiled program, as from `Backend.compile`.
         spec_hash: SHA-256 of the canonical form, in hex.
     """
 
@@ -222,12 +222,24 @@ class PatternIndex(Protocol):
     """
 
     def first(
-        self, text: str, model: str, tool_result: str | None, message_index: int, skip: Container[int], /
+        self,
+        text: str,
+        model: str,
+        tool_result: str | None,
+        message_index: int,
+        skip: Container[int],
+        /,
     ) -> int | None:
         """Return the number of the first pattern that matches and is not in `skip`."""
 
     def matches(
-        self, index: int, text: str, model: str, tool_result: str | None, message_index: int, /
+        self,
+        index: int,
+        text: str,
+        model: str,
+        tool_result: str | None,
+        message_index: int,
+        /,
     ) -> bool:
         """Return True if one pattern matches."""
 
@@ -244,24 +256,24 @@ class Backend(Protocol):
         """Version of the implementation."""
 
     def parse(self, document: bytes) -> bytes:
-        """Parse a document strictly; return its canonical JSON, or raise `CoreError`."""
+        """Parse a document strictly; return its canonical JSON, or raise `EngineError`."""
 
     def evaluate(self, logic: bytes, data: bytes) -> bytes:
-        """Evaluate JSONLogic over JSON data; return canonical JSON, or raise `CoreError`."""
+        """Evaluate JSONLogic over JSON data; return canonical JSON, or raise `EngineError`."""
 
-    def rule(self, logic: Any, refusal: ErrorFactory) -> CompiledRule:
+    def compile_rule(self, logic: Any, make_error: ErrorFactory) -> CompiledRule:
         """Compile a rule from Python objects, or from the JSON in a `bytes`; `refusal` builds its errors."""
 
-    def data(self, value: Any, refusal: ErrorFactory) -> RuleData:
+    def parse_data(self, value: Any, make_error: ErrorFactory) -> RuleData:
         """Parse data from Python objects, or from the JSON in a `bytes`; errors are built by `refusal`."""
 
     def compile(self, document: bytes) -> BackendProgram:
         """Compile a document that has passed `peripety.sim.validate`."""
 
-    def policy(self, document: bytes) -> BackendPolicy:
+    def compile_policy(self, document: bytes) -> BackendPolicy:
         """Compile a policy in canonical form that has passed `peripety.sim.validate_policy`."""
 
-    def screen(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:
+    def validate_many(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:
         """Validate and compile many documents on several threads.
 
         None means that a document has findings, or may have; `peripety.sim.validate` reports them.
@@ -273,7 +285,11 @@ class Backend(Protocol):
     def run_seed(self, seed: int, run: int) -> int:
         """Return the seed of dry-run number `run`."""
 
-    def patterns(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> PatternIndex:
+    def build_pattern_index(
+        self,
+        predicates: Sequence[Sequence[Predicate]],
+        rows: Sequence[PatternRow],
+    ) -> PatternIndex:
         """Build an index over patterns.
 
         `predicates` are those of the texts, of the models and of the tool results.

@@ -76,7 +76,9 @@ def parse_canonical(document: bytes) -> Any:
 
 def _document_error(code: str, message: str) -> SpecError:
     return SpecError(
-        f"the document is not acceptable JSON: {message}", [Finding(code, "", message)], code=code
+        f"the document is not acceptable JSON: {message}",
+        [Finding(code, "", message)],
+        code=code,
     )
 
 
@@ -175,7 +177,7 @@ def validate_many(documents: Sequence[bytes], threads: int | None = None) -> lis
     """
     if threads is not None:
         require_integer("threads", threads, 1, 256)
-    screened = ACTIVE_BACKEND.screen(documents, threads or os.cpu_count() or 1)
+    screened = ACTIVE_BACKEND.validate_many(documents, threads or os.cpu_count() or 1)
     return [
         _validate_one(document)
         if spotless is None

@@ -62,7 +62,9 @@ _MAX_SHOWN = 60
 
 
 def find_differences(
-    one: Any, other: Any, place: tuple[str | int, ...] = ()
+    one: Any,
+    other: Any,
+    path: tuple[str | int, ...] = (),
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
     """Yield the smallest differing parts as (path, one, other), in key order.
 
@@ -71,12 +73,12 @@ def find_differences(
     match one, other:
         case dict(), dict():
             for key in sorted(one.keys() | other.keys()):
-                yield from find_differences(one.get(key, ABSENT), other.get(key, ABSENT), (*place, key))
+                yield from find_differences(one.get(key, ABSENT), other.get(key, ABSENT), (*path, key))
         case list(), list() if len(one) == len(other):
             for index, (first, second) in enumerate(zip(one, other, strict=True)):
-                yield from find_differences(first, second, (*place, index))
+                yield from find_differences(first, second, (*path, index))
         case _ if not _is_same_json(one, other):
-            yield place, one, other
+            yield path, one, other
 
 
 def format_part(value: Any) -> str:

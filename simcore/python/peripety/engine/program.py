@@ -63,11 +63,11 @@ class State:
 
     __slots__ = ("_core",)
 
-    def __init__(self, core: BackendState) -> None:
-        self._core = core
+    def __init__(self, backend_state: BackendState) -> None:
+        self._core = backend_state
 
     @property
-    def core(self) -> BackendState:
+    def backend_state(self) -> BackendState:
         """The backend's state object."""
         return self._core
 
@@ -90,12 +90,12 @@ class State:
     @property
     def turn(self) -> int:
         """Number of completed turns."""
-        return self._core.completed()
+        return self._core.completed_turns()
 
     @property
     def status(self) -> Status:
         """Status of the run: ongoing, lost or won."""
-        return Status(**loads(self._core.standing()))
+        return Status(**loads(self._core.status_json()))
 
 
 class Program:
@@ -106,10 +106,15 @@ class Program:
         spec_hash: SHA-256 of `document`, in hex: the content address of the scenario.
     """
 
-    def __init__(self, document: bytes, core: BackendProgram, spec_hash: str | None = None) -> None:
+    def __init__(
+        self,
+        document: bytes,
+        backend_program: BackendProgram,
+        spec_hash: str | None = None,
+    ) -> None:
         self.document = document
         self.spec_hash = spec_hash or hashlib.sha256(document).hexdigest()
-        self._core = core
+        self._backend_program = backend_program
         self._proofs: dict[int, tuple[Proof, ...]] = {}
 
     @cached_property
@@ -120,9 +125,9 @@ class Program:
 
     def new_state(self, seed: int | None = None) -> State:
         """Return the initial state for a seed (0 … 2^64 - 1); the spec's own by default."""
-        return State(self._core.new_state(self._seed(seed)))
+        return State(self._backend_program.new_state(self._resolve_seed(seed)))
 
-    def _seed(self, given: int | None) -> int:
+    def _resolve_seed(self, given: int | None) -> int:
         seed: int = self.spec["seed"] if given is None else given
         require_integer("seed", seed, 0, MAX_SEED)
         return seed
@@ -134,7 +139,7 @@ class Program:
             InvalidArgumentError: `SNAPSHOT_INVALID`, or the error of the strict parser.
         """
         try:
-            return State(self._core.load_state(snapshot))
+            return State(self._backend_program.load_state(snapshot))
         except EngineError as error:
             raise to_peripety_error(error) from None
 
@@ -149,7 +154,7 @@ class Program:
                 `TURN_LIMIT`.
         """
         try:
-            return tuple(loads(self._core.legal_actions(state.core)))
+            return tuple(loads(self._backend_program.legal_actions(state.backend_state)))
         except EngineError as error:
             raise to_peripety_error(error) from None
 
@@ -163,7 +168,9 @@ class Program:
         """
         try:
             given = canonicalize(dict(params)) if params else b"{}"
-            return ActResult.of(loads(self._core.act(state.core, action_id, given)))
+            return ActResult.from_json(
+                loads(self._backend_program.act(state.backend_state, action_id, given)),
+            )
         except EngineError as error:
             raise to_peripety_error(error) from None
 
@@ -183,7 +190,9 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
         """
         try:
-            return ActResult.of(loads(self._core.narrate(state.core, canonicalize(list(changes)))))
+            return ActResult.from_json(
+                loads(self._backend_program.narrate(state.backend_state, canonicalize(list(changes)))),
+            )
         except EngineError as error:
             raise to_peripety_error(error) from None
 
@@ -195,7 +204,7 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
         """
         try:
-            return StepResult.of(loads(self._core.step(state.core)))
+            return StepResult.from_json(loads(self._backend_program.step(state.backend_state)))
         except EngineError as error:
             raise to_peripety_error(error) from None
 
@@ -217,7 +226,9 @@ class Program:
         """
         request = {"kind": kind, "target": target, "difficulty": difficulty}
         try:
-            return RollResult.of(loads(self._core.roll(state.core, canonicalize(request))))
+            return RollResult.from_json(
+                loads(self._backend_program.roll(state.backend_state, canonicalize(request))),
+            )
         except EngineError as error:
             raise to_peripety_error(error) from None
 
@@ -251,13 +262,21 @@ class Program:
         Raises:
             InvalidArgumentError: an option is out of range.
         """
-        options = _build_options(runs, persona, self._seed(seed), first_run, horizon, threads, digest=digest)
+        options = _build_options(
+            runs,
+            persona,
+            self._resolve_seed(seed),
+            first_run,
+            horizon,
+            threads,
+            digest=digest,
+        )
         if detail:
             options["detail"] = True
             options["watch"] = [_check_watched_path(path, scale) for path, scale in (watch or {}).items()]
-        return DryRunReport.of(from_json(self._core.dry_run(json.dumps(options).encode())))
+        return DryRunReport.from_json(from_json(self._backend_program.dry_run(json.dumps(options).encode())))
 
-    def futures(
+    def simulate_from(
         self,
         state: State,
         *,
@@ -296,12 +315,12 @@ class Program:
         if acted:
             options["acted"] = True
         try:
-            report = self._core.futures(state.core, json.dumps(options).encode())
+            report = self._backend_program.simulate_from(state.backend_state, json.dumps(options).encode())
         except EngineError as error:
             raise to_peripety_error(error) from None
-        return DryRunReport.of(from_json(report))
+        return DryRunReport.from_json(from_json(report))
 
-    def proofs(self, horizon: int | None = None) -> tuple[Proof, ...]:
+    def prove(self, horizon: int | None = None) -> tuple[Proof, ...]:
         """Return claims that hold in every run with at most one action a turn and no changes by the narrator.
 
         A claim is never wrong, but the analysis does not find every true one.
@@ -315,9 +334,9 @@ class Program:
         turns: int = self.spec.get("horizon", DEFAULT_HORIZON) if horizon is None else horizon
         require_integer("horizon", turns, 1, 1000)
         if turns not in self._proofs:
-            nothing = self._core.proves_nothing(turns)
+            nothing = self._backend_program.has_nothing_to_prove(turns)
             self._proofs[turns] = (
-                () if nothing else prove(self.document, self._core, self.spec["seed"], turns)
+                () if nothing else prove(self.document, self._backend_program, self.spec["seed"], turns)
             )
         return self._proofs[turns]
 
@@ -362,12 +381,12 @@ def _check_watched_path(path: str, scale: float) -> list[Any]:
         raise to_peripety_error(error) from None
     if not 0 < scale < math.inf:
         raise InvalidArgumentError(
-            f"the scale of '{path}' in watch must be finite and more than 0, not {scale}"
+            f"the scale of '{path}' in watch must be finite and more than 0, not {scale}",
         )
     return [path, scale]
 
 
-def require_integer(name: str, value: int, least: int, most: int) -> None:
+def require_integer(name: str, value: int, minimum: int, maximum: int) -> None:
     """Raise unless the value is an integer within bounds."""
-    if type(value) is not int or not least <= value <= most:
-        raise InvalidArgumentError(f"{name} must be an integer, {least} … {most}, not {value}")
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise InvalidArgumentError(f"{name} must be an integer, {minimum} … {maximum}, not {value}")

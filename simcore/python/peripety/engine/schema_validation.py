@@ -33,7 +33,10 @@ _BOUNDS = {
 
 
 def validate_against_schema(
-    schema: Mapping[str, Any], instance: Any, *, linear: bool = False
+    schema: Mapping[str, Any],
+    instance: Any,
+    *,
+    linear: bool = False,
 ) -> list[Finding]:
     """Return the violations of a schema, sorted by path, at most `MAX_FINDINGS`.
 
@@ -121,7 +124,9 @@ def _validator(schema: str, *, linear: bool) -> jsonschema_rs.Validator:
         else jsonschema_rs.FancyRegexOptions()
     )
     return jsonschema_rs.validator_for(
-        json.loads(schema), retriever=_reject_reference, pattern_options=engine
+        json.loads(schema),
+        retriever=_reject_reference,
+        pattern_options=engine,
     )
 
 

@@ -20,7 +20,8 @@ _Turns = Annotated[int, Field(ge=1, le=1_000_000)]
 _Logic = Annotated[dict[str, JsonValue], Field(description="A JSONLogic expression; {} is always true.")]
 _Weight = Annotated[float, Field(ge=0.05, le=0.30)]
 _Derives = Annotated[
-    dict[str, JsonValue], Field(max_length=64, description="Named JSONLogic values that effects may use.")
+    dict[str, JsonValue],
+    Field(max_length=64, description="Named JSONLogic values that effects may use."),
 ]
 
 
@@ -151,7 +152,8 @@ class RandomEvent(StrictModel):
     derives: _Derives | None = None
     effects: _Effects
     duration: _Duration | None = Field(
-        default=None, description="Duration of its effects: P7D, PT12H, 7d, 12h."
+        default=None,
+        description="Duration of its effects: P7D, PT12H, 7d, 12h.",
     )
 
 

@@ -59,7 +59,8 @@ def parse_canonical(document: bytes) -> Any:
 def _decode(document: bytes, max_bytes: int) -> str:
     if len(document) > max_bytes:
         raise EngineError(
-            "DOCUMENT_TOO_LARGE", f"the document has {len(document)} bytes; at most {max_bytes} are accepted"
+            "DOCUMENT_TOO_LARGE",
+            f"the document has {len(document)} bytes; at most {max_bytes} are accepted",
         )
     try:
         return document.decode("utf-8")
@@ -105,7 +106,7 @@ class _Parser:
     def object(self, depth: int) -> dict[str, Any]:
         self.enter(depth)
         result: dict[str, Any] = {}
-        if self.take("}"):
+        if self.accept("}"):
             return result
         while True:
             start = self.at
@@ -115,28 +116,28 @@ class _Parser:
             if key in result:
                 self.fail("DUPLICATE_KEY", f"the key {_format_key(key)} appears twice in one object", start)
             self.skip_space()
-            if not self.take(":"):
+            if not self.accept(":"):
                 self.fail("INVALID_JSON", "expected ':' after the key")
             self.skip_space()
             result[key] = self.value(depth)
             self.skip_space()
-            if self.take("}"):
+            if self.accept("}"):
                 return result
-            if not self.take(","):
+            if not self.accept(","):
                 self.fail("INVALID_JSON", "expected ',' or '}'")
             self.skip_space()
 
     def array(self, depth: int) -> list[Any]:
         self.enter(depth)
         result: list[Any] = []
-        if self.take("]"):
+        if self.accept("]"):
             return result
         while True:
             result.append(self.value(depth))
             self.skip_space()
-            if self.take("]"):
+            if self.accept("]"):
                 return result
-            if not self.take(","):
+            if not self.accept(","):
                 self.fail("INVALID_JSON", "expected ',' or ']'")
             self.skip_space()
 
@@ -210,7 +211,7 @@ class _Parser:
         assert match is not None  # noqa: S101 - the pattern matches the empty string
         self.at = match.end()
 
-    def take(self, token: str) -> bool:
+    def accept(self, token: str) -> bool:
         if self.text.startswith(token, self.at):
             self.at += 1
             return True

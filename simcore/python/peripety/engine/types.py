@@ -60,7 +60,7 @@ class Change:
     cause: str
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> Change:
+    def from_json(cls, value: dict[str, Any]) -> Change:
         """Parse a backend's JSON."""
         before, after = value.get("before", ABSENT), value.get("after", ABSENT)
         return cls(value["path"], value["op"], before, after, value["cause"])
@@ -125,12 +125,12 @@ class ActResult:
     errors: tuple[RuleError, ...]
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> ActResult:
+    def from_json(cls, value: dict[str, Any]) -> ActResult:
         """Parse a backend's JSON."""
         return cls(
             value["accepted"],
             _build_each(RuleError, value["reasons"]),
-            tuple([Change.of(change) for change in value["changes"]]),
+            tuple([Change.from_json(change) for change in value["changes"]]),
             _build_each(LogLine, value["log"]),
             _build_each(RuleError, value["errors"]),
         )
@@ -149,12 +149,12 @@ class StepResult:
     status: Status
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> StepResult:
+    def from_json(cls, value: dict[str, Any]) -> StepResult:
         """Parse a backend's JSON."""
         return cls(
             value["turn"],
             value["event"],
-            tuple([Change.of(change) for change in value["changes"]]),
+            tuple([Change.from_json(change) for change in value["changes"]]),
             _build_each(LogLine, value["log"]),
             _build_each(Draw, value["draws"]),
             _build_each(RuleError, value["errors"]),
@@ -183,7 +183,7 @@ class RollResult:
     draw: Draw
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> RollResult:
+    def from_json(cls, value: dict[str, Any]) -> RollResult:
         """Parse a backend's JSON."""
         return cls(**{**value, "draw": Draw(**value["draw"])})
 
@@ -215,7 +215,7 @@ class RunDetail:
     events: dict[str, int]
     moves: dict[str, int]
 
-    def merged(self, other: RunDetail) -> RunDetail:
+    def merge(self, other: RunDetail) -> RunDetail:
         """Return the sum of these statistics and those of `other`."""
         uses = {
             name: ActionUse(use.legal + other.actions[name].legal, use.taken + other.actions[name].taken)
@@ -230,7 +230,7 @@ class RunDetail:
         )
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> RunDetail:
+    def from_json(cls, value: dict[str, Any]) -> RunDetail:
         """Parse a backend's JSON, in which counts by turn are pairs."""
         return cls(
             dict(map(tuple, value["lost_turns"])),
@@ -282,7 +282,7 @@ class DryRunReport:
         """Lost runs as a share of all runs."""
         return self.lost / self.runs
 
-    def merged(self, other: DryRunReport) -> DryRunReport:
+    def merge(self, other: DryRunReport) -> DryRunReport:
         """Return one report over these runs and those of `other`, which follow them under the same options.
 
         The digest is dropped: it cannot be derived from the digests of the parts.
@@ -299,14 +299,14 @@ class DryRunReport:
             wins=_add_counts(self.wins, other.wins),
             errors=_merge_errors(*self.errors, *other.errors),
             digest=None,
-            detail=self.detail.merged(other.detail) if self.detail and other.detail else None,
+            detail=self.detail.merge(other.detail) if self.detail and other.detail else None,
         )
 
     @classmethod
-    def of(cls, value: dict[str, Any]) -> DryRunReport:
+    def from_json(cls, value: dict[str, Any]) -> DryRunReport:
         """Parse a backend's JSON."""
         errors = _build_each(RuleError, value["errors"])
-        detail = RunDetail.of(value["detail"]) if value.get("detail") else None
+        detail = RunDetail.from_json(value["detail"]) if value.get("detail") else None
         return cls(**{**value, "errors": errors, "seed": int(value["seed"]), "detail": detail})
 
 

@@ -27,15 +27,15 @@ _NO_AUDIENCE: frozenset[str] = frozenset()
 class _Label:
     """Node of the label tree; `audience` counts only if the node is labelled, and None means public."""
 
-    labelled: bool = False
+    is_labelled: bool = False
     audience: frozenset[str] | None = None
-    below: dict[str | int, _Label] = field(default_factory=dict)
+    children: dict[str | int, _Label] = field(default_factory=dict)
 
-    def set(self, path: Path, audience: frozenset[str] | None) -> None:
+    def add(self, path: Path, audience: frozenset[str] | None) -> None:
         label = self
         for segment in path:
-            label = label.below.setdefault(segment, _Label())
-        label.labelled, label.audience = True, audience
+            label = label.children.setdefault(segment, _Label())
+        label.is_labelled, label.audience = True, audience
 
 
 class Visibility:
@@ -47,29 +47,29 @@ class Visibility:
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self._root = _Label()
-        self._root.set(("hidden",), _NO_AUDIENCE)
-        self._root.set(("private",), _NO_AUDIENCE)
+        self._root.add(("hidden",), _NO_AUDIENCE)
+        self._root.add(("private",), _NO_AUDIENCE)
         for entity in spec.get("entities", ()):
-            self._root.set(("private", entity["id"]), frozenset({entity["id"]}))
+            self._root.add(("private", entity["id"]), frozenset({entity["id"]}))
         for rule in spec.get("visibility", ()):
-            self._root.set(parse_path(rule["path"])[1:], _parse_audience(rule["to"]))
+            self._root.add(parse_path(rule["path"])[1:], _parse_audience(rule["to"]))
 
     @property
     def root(self) -> _Label:
         """Root of the label tree, for `View`."""
         return self._root
 
-    def audience(self, path: Path) -> frozenset[str] | None:
+    def find_audience(self, path: Path) -> frozenset[str] | None:
         """Return the entities that may see the value at a path (as from `parse_path`); None if it is public.
 
         Values below it may have another audience.
         """
         label, audience = self._root, self._root.audience
         for segment in path[1:]:
-            if segment not in label.below:
+            if segment not in label.children:
                 break
-            label = label.below[segment]
-            audience = label.audience if label.labelled else audience
+            label = label.children[segment]
+            audience = label.audience if label.is_labelled else audience
         return audience
 
 
@@ -77,7 +77,7 @@ class Visibility:
 class _Position:
     """Position in the state: visibility for a viewer, and the labels below."""
 
-    visible: bool
+    is_visible: bool
     label: _Label | None
 
 
@@ -91,30 +91,30 @@ class View:
 
     def __init__(self, visibility: Visibility, viewer: str | None) -> None:
         self.viewer = viewer
-        self._root = self._enter(_Position(visible=True, label=None), visibility.root)
+        self._root = self._descend(_Position(is_visible=True, label=None), visibility.root)
 
-    def state(self, tree: Any) -> dict[str, Any]:
+    def project_state(self, tree: Any) -> dict[str, Any]:
         """Return the visible part of a state tree."""
-        seen = self._cut(tree, self._root)
+        seen = self._project_value(tree, self._root)
         return seen if isinstance(seen, dict) else {}
 
-    def changes(self, changes: Iterable[Change]) -> tuple[Change, ...]:
+    def project_changes(self, changes: Iterable[Change]) -> tuple[Change, ...]:
         """Return the visible changes, each with its values reduced to their visible parts."""
-        return tuple(seen for change in changes if (seen := self._change(change)) is not None)
+        return tuple(seen for change in changes if (seen := self._project_change(change)) is not None)
 
-    def sees(self, path: str) -> bool:
+    def can_see(self, path: str) -> bool:
         """Return True if the value at a path is visible; parts of it may have another audience."""
-        return self._at(path).visible
+        return self._find_position(path).is_visible
 
-    def _at(self, path: str) -> _Position:
+    def _find_position(self, path: str) -> _Position:
         place = self._root
         for segment in parse_path(path)[1:]:
-            place = self._enter(place, place.label.below.get(segment) if place.label else None)
+            place = self._descend(place, place.label.children.get(segment) if place.label else None)
         return place
 
-    def _change(self, change: Change) -> Change | None:
-        place = self._at(change.path)
-        before, after = self._cut(change.before, place), self._cut(change.after, place)
+    def _project_change(self, change: Change) -> Change | None:
+        place = self._find_position(change.path)
+        before, after = self._project_value(change.before, place), self._project_value(change.after, place)
         if before is ABSENT and after is ABSENT:
             return None
         was_cut = (before, after) != (change.before, change.after)
@@ -122,24 +122,30 @@ class View:
             None if was_cut and _is_same_json(before, after) else replace(change, before=before, after=after)
         )
 
-    def _enter(self, holder: _Position, label: _Label | None) -> _Position:
-        if label is None or not label.labelled:
-            return _Position(holder.visible, label)
+    def _descend(self, holder: _Position, label: _Label | None) -> _Position:
+        if label is None or not label.is_labelled:
+            return _Position(holder.is_visible, label)
         return _Position(label.audience is None or self.viewer in label.audience, label)
 
-    def _cut(self, value: Any, place: _Position) -> Any:
+    def _project_value(self, value: Any, place: _Position) -> Any:
         """Return the visible part of a value, or `ABSENT`."""
-        if place.label is None or not place.label.below or not isinstance(value, dict | list):
-            return value if place.visible else ABSENT
-        below = place.label.below
+        if place.label is None or not place.label.children or not isinstance(value, dict | list):
+            return value if place.is_visible else ABSENT
+        below = place.label.children
         if isinstance(value, dict):
-            seen = {key: self._cut(item, self._enter(place, below.get(key))) for key, item in value.items()}
+            seen = {
+                key: self._project_value(item, self._descend(place, below.get(key)))
+                for key, item in value.items()
+            }
             kept = {key: item for key, item in seen.items() if item is not ABSENT}
-            return kept if kept or place.visible else ABSENT
-        items = [self._cut(item, self._enter(place, below.get(index))) for index, item in enumerate(value)]
+            return kept if kept or place.is_visible else ABSENT
+        items = [
+            self._project_value(item, self._descend(place, below.get(index)))
+            for index, item in enumerate(value)
+        ]
         # Hidden elements become None, so that indices mean the same to every viewer.
         shown = any(item is not ABSENT for item in items)
-        return [None if item is ABSENT else item for item in items] if shown or place.visible else ABSENT
+        return [None if item is ABSENT else item for item in items] if shown or place.is_visible else ABSENT
 
 
 def _parse_audience(to: str | list[str]) -> frozenset[str] | None:

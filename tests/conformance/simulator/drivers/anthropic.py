@@ -69,7 +69,12 @@ class Anthropic:
         self._answer(client, request, seen, stream=stream)
 
     def _answer(
-        self, client: anthropic.Anthropic, request: Mapping[str, Any], seen: Observation, *, stream: bool
+        self,
+        client: anthropic.Anthropic,
+        request: Mapping[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> ParsedMessage[Any]:
         if not stream:
             return _show(client.messages.parse(**request), seen)
@@ -87,7 +92,12 @@ class Anthropic:
         await self._answer_async(client, request, seen, stream=stream)
 
     async def _answer_async(
-        self, client: anthropic.AsyncAnthropic, request: Mapping[str, Any], seen: Observation, *, stream: bool
+        self,
+        client: anthropic.AsyncAnthropic,
+        request: Mapping[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> ParsedMessage[Any]:
         if not stream:
             return _show(await client.messages.parse(**request), seen)
@@ -125,7 +135,7 @@ def _request(question: Question) -> dict[str, Any]:
         request["thinking"] = {"type": "adaptive", "display": "summarized"}
     if question.tools:
         request["tools"] = [
-            {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["schema"]}
+            {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["schema"]},
         ]
     if question.structured:
         request["output_format"] = Labelled

@@ -67,7 +67,12 @@ class Gemini:
         self._answer(chat, message, seen, stream=stream)
 
     def _answer(
-        self, chat: Any, message: Any, seen: Observation, *, stream: bool
+        self,
+        chat: Any,
+        message: Any,
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> list[types.FunctionCall]:
         if not stream:
             return _show(chat.send_message(message), seen)
@@ -78,12 +83,18 @@ class Gemini:
         message: Any = question.prompt
         if question.results:
             message = _results(
-                question, await self._answer_async(chat, message, Observation(), stream=stream)
+                question,
+                await self._answer_async(chat, message, Observation(), stream=stream),
             )
         await self._answer_async(chat, message, seen, stream=stream)
 
     async def _answer_async(
-        self, chat: Any, message: Any, seen: Observation, *, stream: bool
+        self,
+        chat: Any,
+        message: Any,
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> list[types.FunctionCall]:
         if not stream:
             return _show(await chat.send_message(message), seen)
@@ -105,11 +116,16 @@ class Gemini:
 
 def _config(question: Question) -> types.GenerateContentConfig:
     declaration = types.FunctionDeclaration(
-        name=TOOL["name"], description=TOOL["description"], parameters_json_schema=TOOL["schema"]
+        name=TOOL["name"],
+        description=TOOL["description"],
+        parameters_json_schema=TOOL["schema"],
     )
     schema = SCHEMA if question.structured else None
     retrying = types.HttpRetryOptions(
-        attempts=question.retries + 1, initial_delay=0.01, max_delay=0.01, jitter=0.01
+        attempts=question.retries + 1,
+        initial_delay=0.01,
+        max_delay=0.01,
+        jitter=0.01,
     )
     return types.GenerateContentConfig(
         tools=[types.Tool(function_declarations=[declaration])] if question.tools else None,
@@ -125,7 +141,7 @@ def _config(question: Question) -> types.GenerateContentConfig:
 def _results(question: Question, calls: list[types.FunctionCall]) -> list[types.Part]:
     return [
         types.Part(
-            function_response=types.FunctionResponse(id=call.id, name=call.name, response={"output": result})
+            function_response=types.FunctionResponse(id=call.id, name=call.name, response={"output": result}),
         )
         for call, result in zip(calls, question.results, strict=True)
     ]

@@ -67,7 +67,12 @@ class Ollama:
         self._answer(client, request, seen, stream=stream)
 
     def _answer(
-        self, client: ollama.Client, request: Mapping[str, Any], seen: Observation, *, stream: bool
+        self,
+        client: ollama.Client,
+        request: Mapping[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> list[ollama.Message]:
         if not stream:
             return [_show(client.chat(**request), seen, request["format"])]
@@ -85,7 +90,12 @@ class Ollama:
         await self._answer_async(client, request, seen, stream=stream)
 
     async def _answer_async(
-        self, client: ollama.AsyncClient, request: Mapping[str, Any], seen: Observation, *, stream: bool
+        self,
+        client: ollama.AsyncClient,
+        request: Mapping[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> list[ollama.Message]:
         if not stream:
             return [_show(await client.chat(**request), seen, request["format"])]

@@ -79,7 +79,12 @@ class OpenAiChat:
         self._answer(question, members, seen, stream=stream)
 
     def _answer(
-        self, question: Question, members: dict[str, Any], seen: Observation, *, stream: bool
+        self,
+        question: Question,
+        members: dict[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> Growing:
         completions = self._client.with_options(**_patience(question)).chat.completions
         growing = Growing(seen)
@@ -105,7 +110,12 @@ class OpenAiChat:
         await self._answer_async(question, members, seen, stream=stream)
 
     async def _answer_async(
-        self, question: Question, members: dict[str, Any], seen: Observation, *, stream: bool
+        self,
+        question: Question,
+        members: dict[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> Growing:
         completions = self._async_client.with_options(**_patience(question)).chat.completions
         growing = Growing(seen)

@@ -52,7 +52,12 @@ class OpenAiResponses:
         self._answer(question, members, seen, stream=stream)
 
     def _answer(
-        self, question: Question, members: dict[str, Any], seen: Observation, *, stream: bool
+        self,
+        question: Question,
+        members: dict[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> ParsedResponse[Any]:
         client = self._client.with_options(timeout=question.patience, max_retries=question.retries)
         if not stream:
@@ -72,7 +77,12 @@ class OpenAiResponses:
         await self._answer_async(question, members, seen, stream=stream)
 
     async def _answer_async(
-        self, question: Question, members: dict[str, Any], seen: Observation, *, stream: bool
+        self,
+        question: Question,
+        members: dict[str, Any],
+        seen: Observation,
+        *,
+        stream: bool,
     ) -> ParsedResponse[Any]:
         client = self._async_client.with_options(timeout=question.patience, max_retries=question.retries)
         if not stream:
@@ -106,7 +116,7 @@ def _members(question: Question) -> dict[str, Any]:
                 "description": TOOL["description"],
                 "parameters": TOOL["schema"],
                 "strict": False,
-            }
+            },
         ]
     if question.structured:
         members["text_format"] = Value

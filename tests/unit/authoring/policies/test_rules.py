@@ -30,7 +30,7 @@ LISTS = {"known": "domain"}
 def read(text: str) -> list[tuple[str, list[str], Any]]:
     """What was understood: for each rule its decision, its tools, and what it asks of arguments."""
     found = build_rules(text, TOOLS, LISTS)
-    assert not found.unread
+    assert not found.not_understood
     return [told(rule) for rule in found.rules]
 
 
@@ -119,28 +119,29 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
 def test_what_is_not_understood_to_its_end_allows_nothing_and_is_named(text: str) -> None:
     found = build_rules(text, TOOLS, LISTS)
     assert "allow" not in {rule["then"] for rule in found.rules}
-    assert found.unread == (text,)
+    assert found.not_understood == (text,)
 
 
 def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_understood() -> None:
     found = build_rules("Items must not be moved on weekends.", TOOLS)
     assert [told(rule) for rule in found.rules] == [("deny", ["move_item"], {})]
-    assert found.unread == ("Items must not be moved on weekends.",)
+    assert found.not_understood == ("Items must not be moved on weekends.",)
     assert "principle" not in found.rules[0]
 
 
 @pytest.mark.parametrize(
-    "text", ["Never fetch from @unheard_of.", "Never fetch from http://127.1/.", "Never fetch /a."]
+    "text",
+    ["Never fetch from @unheard_of.", "Never fetch from http://127.1/.", "Never fetch /a."],
 )
 def test_what_stops_calls_stops_them_altogether_where_what_it_names_cannot_be_asked(text: str) -> None:
     found = build_rules(text, TOOLS, LISTS)
     assert [told(rule) for rule in found.rules] == [("deny", ["fetch"], {})]
-    assert found.unread == (text,)
+    assert found.not_understood == (text,)
 
 
 def test_what_is_about_anything_stops_nothing_where_what_it_names_cannot_be_asked() -> None:
     found = build_rules("Nothing may be sent to http://127.1/.", TOOLS, LISTS)
-    assert (found.rules, len(found.unread)) == ((), 1)
+    assert (found.rules, len(found.not_understood)) == ((), 1)
 
 
 def test_a_call_is_stopped_by_what_is_said_of_its_tool_but_not_let_pass() -> None:
@@ -178,7 +179,7 @@ def test_only_also_denies_everything_else() -> None:
 
 def test_a_duty_denies_what_does_not_fulfil_it() -> None:
     assert read("Reads of items must be below /a.") == [
-        ("deny", ["read_item"], {"arguments": [matcher("read_path", "path", ["/a"], "not_all")]})
+        ("deny", ["read_item"], {"arguments": [matcher("read_path", "path", ["/a"], "not_all")]}),
     ]
 
 
@@ -202,7 +203,7 @@ def test_a_bound_lets_nothing_pass_that_leaves_the_number_out() -> None:
 
 def test_a_way_of_using_an_argument_tells_the_tools_that_have_it() -> None:
     assert read("Nothing may be written below /a.") == [
-        ("deny", ["write_item", "move_item"], {"arguments": [matcher("write_path", "path", ["/a"], "any")]})
+        ("deny", ["write_item", "move_item"], {"arguments": [matcher("write_path", "path", ["/a"], "any")]}),
     ]
 
 
@@ -243,7 +244,8 @@ def test_each_server_has_rules_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n\n", "# Only a heading", ":", "- ", "※ may ※", "`", '"' * 99, "@@@ /// ..."]
+    "text",
+    ["", "\n\n", "# Only a heading", ":", "- ", "※ may ※", "`", '"' * 99, "@@@ /// ..."],
 )
 def test_no_text_is_too_odd(text: str) -> None:
     assert build_rules(text, TOOLS).rules == ()

@@ -43,7 +43,7 @@ def calls(text: str) -> list[tuple[str, dict[str, Any], list[str]]]:
 def test_there_is_a_call_for_each_sentence_with_what_it_names() -> None:
     plain = {"mode": "plain", "tags": ["example"]}
     assert calls(
-        "Items may only be read below /a. It may fetch from @known. It may tell a person at b.test."
+        "Items may only be read below /a. It may fetch from @known. It may tell a person at b.test.",
     ) == [
         ("deny", {"path": "/elsewhere/example", **plain}, []),
         ("allow", {"path": "/a/example", **plain}, []),

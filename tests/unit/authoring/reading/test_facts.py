@@ -9,7 +9,9 @@ from peripety.author.text_analysis.terms import Facts, Term, extract_facts, extr
 
 def told(text: str, *terms: str, code: str = "en") -> Facts:
     return extract_facts(
-        text, terms, next(language for language in load_languages() if language.code == code)
+        text,
+        terms,
+        next(language for language in load_languages() if language.code == code),
     )
 
 
@@ -81,7 +83,7 @@ def test_the_nearest_telling_word_hints_at_the_part_of_a_term() -> None:
 
 
 def test_what_is_understood_stands_with_the_terms() -> None:
-    read = extract_terms("The beta is rising. There are 90 alphas.", at_least=2, at_most=8)
+    read = extract_terms("The beta is rising. There are 90 alphas.", min_terms=2, max_terms=8)
     assert Term("Beta", Role.THREAT) in read.terms
     assert Term("Alphas", amount=90) in read.terms
 
@@ -89,6 +91,6 @@ def test_what_is_understood_stands_with_the_terms() -> None:
 def test_words_that_count_and_measure_name_nothing() -> None:
     terms = [
         term.text
-        for term in extract_terms("Six weeks, ninety percent, the alpha", at_least=1, at_most=8).terms
+        for term in extract_terms("Six weeks, ninety percent, the alpha", min_terms=1, max_terms=8).terms
     ]
     assert terms == ["Alpha"]

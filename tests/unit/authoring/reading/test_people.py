@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def reading(text: str) -> TextAnalysis:
-    return analyze_text(text, at_least=4, at_most=8)
+    return analyze_text(text, min_terms=4, max_terms=8)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def reading(text: str, at_least: int = 4, at_most: int = 8) -> TextAnalysis:
-    return analyze_text(text, at_least=at_least, at_most=at_most)
+    return analyze_text(text, min_terms=at_least, max_terms=at_most)
 
 
 def test_terms_are_the_words_that_carry_a_subject(made_up: Callable[[int, int], list[str]]) -> None:
@@ -87,13 +87,16 @@ def test_where_nouns_have_capitals_they_are_things(made_up: Callable[[int, int],
     ],
 )
 def test_small_words_tell_the_language(
-    text: str, code: str, made_up: Callable[[int, int], list[str]]
+    text: str,
+    code: str,
+    made_up: Callable[[int, int], list[str]],
 ) -> None:
     assert reading(text.format(*made_up(10, 10))).language.code == code
 
 
 @pytest.mark.parametrize(
-    "text", ["", "   ", "\n\t", "!!! ... ?", "12 34", "\x00\x07", "\u202e\u202c", "\ufeff"]
+    "text",
+    ["", "   ", "\n\t", "!!! ... ?", "12 34", "\x00\x07", "\u202e\u202c", "\ufeff"],
 )
 def test_a_text_without_words_gives_letters(text: str) -> None:
     found = reading(text)

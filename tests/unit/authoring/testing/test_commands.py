@@ -64,7 +64,10 @@ def test_words_before_a_result_are_a_call_only_where_that_is_likely() -> None:
     ],
 )
 def test_input_and_sessions_are_read(
-    task: str, arguments: tuple[str, ...], stdin: str, expected: str
+    task: str,
+    arguments: tuple[str, ...],
+    stdin: str,
+    expected: str,
 ) -> None:
     test = runs(task)[arguments]
     assert test["body"]["stdin"] == stdin

@@ -59,7 +59,9 @@ def cases(tests: list[dict[str, Any]]) -> list[TestCase]:
     ],
 )
 def test_each_category_has_requests_that_are_decided_so(
-    subject: PolicySubject, category: str, decisions: set[str]
+    subject: PolicySubject,
+    category: str,
+    decisions: set[str],
 ) -> None:
     asked = {"category": category, "round": 1, "at_least": 1, "at_most": 5}
     uncovered = [
@@ -103,13 +105,14 @@ def test_a_tool_is_never_called_with_what_it_does_not_take(subject: PolicySubjec
 
 
 @pytest.mark.parametrize(
-    "argument", [True, {"type": "array", "items": True}, {"type": "string", "minLength": 300_000}]
+    "argument",
+    [True, {"type": "array", "items": True}, {"type": "string", "minLength": 300_000}],
 )
 def test_an_argument_of_which_a_schema_says_little_or_asks_too_much_is_no_obstacle(argument: Any) -> None:
     schema = {"type": "object", "properties": {"a": argument, "b": {"type": "integer"}}}
     tools = [tool("write", "files", input_schema=schema), tool("list", "files")]
     subject = PolicySubject(engine.compile_policy(policy_document(tools=tools)))
-    floor = [draft.body or {} for draft in subject.floor()]
+    floor = [draft.body or {} for draft in subject.baseline_tests()]
     written = cases(write_tests(material(subject), {"round": 1, "at_least": 2, "category": "denied"}))
     for tests in (floor, [test.body or {} for test in written]):
         assert "list" in {body["tool_name"] for body in tests}

@@ -50,7 +50,8 @@ def cases(tests: list[dict[str, Any]]) -> list[TestCase]:
 
 @pytest.mark.parametrize("category", [name for name in CATEGORIES if name != "boundary"])
 def test_a_first_round_of_each_category_writes_tests_that_hold_and_look_at_something(
-    subject: ScenarioSubject, category: str
+    subject: ScenarioSubject,
+    category: str,
 ) -> None:
     asked = {"category": category, "round": 1, "at_least": 2, "at_most": 5}
     uncovered = [

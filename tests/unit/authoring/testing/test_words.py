@@ -52,7 +52,8 @@ def test_both_sides_of_every_limit_are_tried(task: str, verdicts: dict[str, str]
 
 def test_what_is_ruled_out_is_tried_and_what_follows_is_expected() -> None:
     found = written(
-        "If the name is taken, the answer is no. A name must never begin with a digit.", "correctness"
+        "If the name is taken, the answer is no. A name must never begin with a digit.",
+        "correctness",
     )
     assert found["the name is taken"] == "the answer is no."
     assert any("begin with a digit" in given and given.startswith("Try") for given in found)
@@ -101,7 +102,8 @@ def test_tests_that_nobody_ran_are_never_called_perfect() -> None:
     said = assess_tests(about("Nothing."), {"by_category": dict.fromkeys(NAMES, 3), "existing_count": 15})
     assert said["score"] == 8
     poor = assess_tests(
-        about("Nothing."), {"by_category": {"existence": 3, "boundary": 0}, "existing_count": 3}
+        about("Nothing."),
+        {"by_category": {"existence": 3, "boundary": 0}, "existing_count": 3},
     )
     assert poor["score"] < 8
     assert poor["gaps"] == ["no test of boundary"]

@@ -47,7 +47,10 @@ class Replica:
         self.gateway = GatedGateway()
         self.store = AgentRunStore(database, clock.now)
         conversations = ConversationManager(
-            self.gateway, ConversationStore(database, clock.now), lambda _request: 0, clock.now
+            self.gateway,
+            ConversationStore(database, clock.now),
+            lambda _request: 0,
+            clock.now,
         )
         self.runs = AgentRuns(self.store, conversations, clock.now)
 
@@ -124,7 +127,8 @@ async def test_pieces_are_told_while_the_answer_is_still_being_written(
 
 
 async def test_nobody_takes_a_run_up_that_is_worked_on(
-    replicas: tuple[Replica, Replica], clock: Clock
+    replicas: tuple[Replica, Replica],
+    clock: Clock,
 ) -> None:
     one, other = replicas
     run_id = await one.start()
@@ -138,7 +142,8 @@ async def test_nobody_takes_a_run_up_that_is_worked_on(
 
 
 async def test_a_process_that_lost_its_lease_changes_nothing_any_more(
-    replicas: tuple[Replica, Replica], clock: Clock
+    replicas: tuple[Replica, Replica],
+    clock: Clock,
 ) -> None:
     one, other = replicas
     run_id = await one.start()
@@ -159,7 +164,8 @@ async def test_a_process_that_lost_its_lease_changes_nothing_any_more(
 
 
 async def test_an_answer_that_the_former_holder_of_the_lease_committed_is_the_answer(
-    replicas: tuple[Replica, Replica], clock: Clock
+    replicas: tuple[Replica, Replica],
+    clock: Clock,
 ) -> None:
     one, other = replicas
     run_id = await one.start()
@@ -218,7 +224,7 @@ async def test_a_run_may_wait_for_its_tools_for_days(replicas: tuple[Replica, Re
     other = await one.start()
     (await one.gateway.call(2)).finish(answer("in between"))
     await one.following(other)
-    following = one.following((await one.runs.go_on(run_id, [ToolResult("c", "42")], named())).run_id)
+    following = one.following((await one.runs.continue_(run_id, [ToolResult("c", "42")], named())).run_id)
     (await one.gateway.call(3)).finish(answer("done"))
     (ended,) = (event for event in await following if isinstance(event, AgentRunEnded))
     assert ended.run.results[0].completion.text == "done"
@@ -227,7 +233,7 @@ async def test_a_run_may_wait_for_its_tools_for_days(replicas: tuple[Replica, Re
 async def test_a_cancelled_run_says_what_it_used(replicas: tuple[Replica, Replica]) -> None:
     one, _ = replicas
     run_id, _ = await waiting(one)
-    await one.runs.go_on(run_id, [ToolResult("c", "42")], named())
+    await one.runs.continue_(run_id, [ToolResult("c", "42")], named())
     await one.gateway.call(2)
     assert (await one.runs.cancel(run_id, named())).progress.spent.calls == 1
 
@@ -237,7 +243,7 @@ async def test_a_round_that_was_answered_is_told_again_and_not_asked_again(
 ) -> None:
     one, other = replicas
     run_id, call = await waiting(one)
-    await one.runs.go_on(run_id, [ToolResult("c", "42")], named())
+    await one.runs.continue_(run_id, [ToolResult("c", "42")], named())
     await one.gateway.call(2)
     await one.runs.aclose()
     following = other.following(run_id)

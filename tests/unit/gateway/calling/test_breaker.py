@@ -7,7 +7,7 @@ import pytest
 from peripety.errors import UnavailableError
 from peripety.gateway.calls.circuit_breaker import BreakerOutcome, BreakerThresholds, CircuitBreaker
 
-WORKED, FAILED, UNKNOWN = BreakerOutcome.WORKED, BreakerOutcome.FAILED, BreakerOutcome.UNKNOWN
+WORKED, FAILED, UNKNOWN = BreakerOutcome.SUCCEEDED, BreakerOutcome.FAILED, BreakerOutcome.NEUTRAL
 
 
 class Watch:
@@ -32,24 +32,25 @@ def breaker(watch: Watch) -> CircuitBreaker:
 
 def make(breaker: CircuitBreaker, *outcomes: BreakerOutcome) -> None:
     for outcome in outcomes:
-        breaker.leave(breaker.enter(), outcome)
+        breaker.release(breaker.acquire(), outcome)
 
 
 def refusal(breaker: CircuitBreaker) -> UnavailableError:
     with pytest.raises(UnavailableError) as caught:
-        breaker.enter()
+        breaker.acquire()
     assert caught.value.code == "PROVIDER_CIRCUIT_OPEN"
     return caught.value
 
 
 def test_as_many_failures_as_configured_open_it_for_as_long_as_configured(
-    breaker: CircuitBreaker, watch: Watch
+    breaker: CircuitBreaker,
+    watch: Watch,
 ) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 20
     assert refusal(breaker).retry_after == 40
     watch.moment += 40
-    breaker.enter()
+    breaker.acquire()
 
 
 def test_one_failure_less_leaves_it_closed(breaker: CircuitBreaker) -> None:
@@ -72,53 +73,58 @@ def test_what_says_nothing_about_the_provider_neither_counts_nor_starts_again(
 
 
 def test_failures_of_calls_that_go_on_together_count_when_they_end(breaker: CircuitBreaker) -> None:
-    periods = [breaker.enter() for _ in range(20)]
+    periods = [breaker.acquire() for _ in range(20)]
     for period in periods[:4]:
-        breaker.leave(period, FAILED)
+        breaker.release(period, FAILED)
     assert not breaker.is_open
-    breaker.leave(periods[4], FAILED)
+    breaker.release(periods[4], FAILED)
     assert breaker.is_open
 
 
 @pytest.mark.parametrize("outcome", list(BreakerOutcome))
 def test_what_a_call_from_before_reports_while_it_is_open_changes_nothing(
-    breaker: CircuitBreaker, watch: Watch, outcome: BreakerOutcome
+    breaker: CircuitBreaker,
+    watch: Watch,
+    outcome: BreakerOutcome,
 ) -> None:
-    late = breaker.enter()
+    late = breaker.acquire()
     make(breaker, *[FAILED] * 5)
     watch.moment += 30
-    breaker.leave(late, outcome)
+    breaker.release(late, outcome)
     assert refusal(breaker).retry_after == 30
 
 
 @pytest.mark.parametrize("outcome", list(BreakerOutcome))
 def test_what_a_call_from_before_reports_during_the_trial_is_no_part_of_it(
-    breaker: CircuitBreaker, watch: Watch, outcome: BreakerOutcome
+    breaker: CircuitBreaker,
+    watch: Watch,
+    outcome: BreakerOutcome,
 ) -> None:
-    late = [breaker.enter() for _ in range(3)]
+    late = [breaker.acquire() for _ in range(3)]
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
-    probes = [breaker.enter(), breaker.enter()]
+    probes = [breaker.acquire(), breaker.acquire()]
     for period in late:
-        breaker.leave(period, outcome)
+        breaker.release(period, outcome)
     refusal(breaker)
     for period in probes:
-        breaker.leave(period, WORKED)
+        breaker.release(period, WORKED)
     assert not breaker.is_open
 
 
 def test_half_open_no_more_calls_are_let_through_than_successes_are_needed(
-    breaker: CircuitBreaker, watch: Watch
+    breaker: CircuitBreaker,
+    watch: Watch,
 ) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
-    probes = [breaker.enter(), breaker.enter()]
+    probes = [breaker.acquire(), breaker.acquire()]
     assert refusal(breaker).retry_after is not None
-    breaker.leave(probes[0], WORKED)
+    breaker.release(probes[0], WORKED)
     refusal(breaker)
-    breaker.leave(probes[1], WORKED)
+    breaker.release(probes[1], WORKED)
     for _ in range(10):
-        breaker.enter()
+        breaker.acquire()
 
 
 def test_a_probe_that_says_nothing_makes_room_for_another(breaker: CircuitBreaker, watch: Watch) -> None:
@@ -134,21 +140,22 @@ def test_a_probe_that_fails_opens_it_for_the_whole_time_again(breaker: CircuitBr
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
     make(breaker, WORKED)
-    other = breaker.enter()
+    other = breaker.acquire()
     watch.moment += 5
-    breaker.leave(other, FAILED)
+    breaker.release(other, FAILED)
     assert refusal(breaker).retry_after == 60
 
 
 def test_the_second_of_two_probes_may_fail_after_the_first_opened_it_again(
-    breaker: CircuitBreaker, watch: Watch
+    breaker: CircuitBreaker,
+    watch: Watch,
 ) -> None:
     make(breaker, *[FAILED] * 5)
     watch.moment += 60
-    probes = [breaker.enter(), breaker.enter()]
-    breaker.leave(probes[0], FAILED)
+    probes = [breaker.acquire(), breaker.acquire()]
+    breaker.release(probes[0], FAILED)
     watch.moment += 10
-    breaker.leave(probes[1], FAILED)
+    breaker.release(probes[1], FAILED)
     assert refusal(breaker).retry_after == 50
 
 

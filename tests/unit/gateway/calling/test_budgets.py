@@ -51,10 +51,13 @@ class Setting:
         self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     async def ask(
-        self, model: str = "claude-opus-5-5", provider: str = "anthropic", **options: Any
+        self,
+        model: str = "claude-opus-5-5",
+        provider: str = "anthropic",
+        **options: Any,
     ) -> Completion:
         request = asking(**({"max_output_tokens": 1000} | options))
-        return await collect_completion(self.caller.call(self.provider, call_of(request, model, provider)))
+        return await collect_completion(self.caller.stream(self.provider, call_of(request, model, provider)))
 
     async def outcome(self, **options: Any) -> str:
         try:
@@ -88,11 +91,11 @@ def test_a_budget_spans_the_calls_that_go_by_one_purse() -> None:
         setting = Setting(clock, used(PROMPT, 400))
         request = asking(max_output_tokens=1000, budget=Budget(max_tokens=1300))
         call = call_of(request, "claude-opus-5-5", "anthropic")
-        purse = setting.caller.purse(request)
+        purse = setting.caller.open_budgets(request)
         for _ in range(3):
-            await collect_completion(setting.caller.call(setting.provider, call, purse))
+            await collect_completion(setting.caller.stream(setting.provider, call, purse))
         with pytest.raises(ResourceExhaustedError, match="1254 of 1300 tokens") as caught:
-            await collect_completion(setting.caller.call(setting.provider, call, purse))
+            await collect_completion(setting.caller.stream(setting.provider, call, purse))
         assert caught.value.details == {
             "budget": "request",
             "cap": "max_tokens",
@@ -120,7 +123,9 @@ def test_a_budget_spans_the_calls_that_go_by_one_purse() -> None:
     ],
 )
 def test_an_answer_is_no_longer_than_the_budget_allows(
-    budget: Budget | None, asked: int | None, length: int | None
+    budget: Budget | None,
+    asked: int | None,
+    length: int | None,
 ) -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock)
@@ -141,7 +146,8 @@ def test_an_answer_is_no_longer_than_the_budget_allows(
     ],
 )
 def test_a_budget_without_room_for_a_useful_answer_refuses_the_call(
-    budget: Budget, asked: int | None
+    budget: Budget,
+    asked: int | None,
 ) -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock)
@@ -225,7 +231,11 @@ def test_a_day_has_one_budget_and_the_next_day_another() -> None:
 def test_a_call_counts_for_what_it_used_or_may_have_used(script: tuple[Part, ...], left: int) -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(
-            clock, script, used(PROMPT, 1), daily_budget={"max_tokens": 2000}, breaker_failures=1
+            clock,
+            script,
+            used(PROMPT, 1),
+            daily_budget={"max_tokens": 2000},
+            breaker_failures=1,
         )
         await setting.outcome()
         await clock.sleep(60)
@@ -240,7 +250,7 @@ def test_who_leaves_gives_nothing_back_of_a_call_that_was_made() -> None:
         setting = Setting(clock, (*WORDS, 1e6), used(PROMPT, 1), daily_budget={"max_tokens": 2000})
         request = asking(max_output_tokens=1000)
         call = call_of(request, "claude-opus-5-5", "anthropic")
-        async with closing(setting.caller.call(setting.provider, call)) as events:
+        async with closing(setting.caller.stream(setting.provider, call)) as events:
             await anext(events)
         await setting.ask(max_output_tokens=5000)
         assert setting.lengths[-1] == 2000 - PROMPT - 1000 - PROMPT
@@ -288,7 +298,7 @@ def test_nobody_waits_past_the_deadline_for_what_others_have_set_aside() -> None
 
 def test_what_was_used_before_counts() -> None:
     class Remembered(NoUsageHistory):
-        async def used(self, scope: BudgetScope) -> BudgetAmount:
+        async def get_usage(self, scope: BudgetScope) -> BudgetAmount:
             return {"day:2026-11-18": BudgetAmount(tokens=1500)}.get(scope.key, BudgetAmount())
 
     async def scene(clock: Clock) -> None:
@@ -306,7 +316,7 @@ def test_a_ledger_forgets_what_nobody_uses_and_reads_it_again() -> None:
     class Counting(NoUsageHistory):
         asked = 0
 
-        async def used(self, scope: BudgetScope) -> BudgetAmount:
+        async def get_usage(self, scope: BudgetScope) -> BudgetAmount:
             self.asked += scope.name == "0"
             return BudgetAmount()
 

@@ -59,7 +59,7 @@ class Setting:
 
     async def ask(self, request: GenerateRequest = QUESTION) -> Completion:
         return await collect_completion(
-            self.caller.call(self.provider, call_of(request, request.model or "m"))
+            self.caller.stream(self.provider, call_of(request, request.model or "m")),
         )
 
     async def outcome(self, request: GenerateRequest = QUESTION) -> str:
@@ -72,9 +72,15 @@ class Setting:
 def test_an_answer_is_passed_on_as_it_comes_and_completed() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, ANSWER)
-        events = [event async for event in setting.caller.call(setting.provider, call_of(QUESTION))]
+        events = [event async for event in setting.caller.stream(setting.provider, call_of(QUESTION))]
         end = Completion(
-            ChatMessage.assistant("ab"), None, Usage(5, 2), StopReason.END, "m-1", "generic", calls=1
+            ChatMessage.assistant("ab"),
+            None,
+            Usage(5, 2),
+            StopReason.END,
+            "m-1",
+            "generic",
+            calls=1,
         )
         assert events == [*WORDS, Completed(end)]
 
@@ -91,12 +97,15 @@ def test_an_answer_is_passed_on_as_it_comes_and_completed() -> None:
     ids=["known", "not reported", "without a price"],
 )
 def test_an_answer_says_what_it_cost_if_that_is_known(
-    model: str, usage: Usage, cost: int | None, savings: int | None
+    model: str,
+    usage: Usage,
+    cost: int | None,
+    savings: int | None,
 ) -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, (DOWN,), (AnswerFinished(SAID, StopReason.END, usage, model),))
         call = call_of(QUESTION, model, "anthropic" if cost or not usage.input_tokens else "generic")
-        completion = await collect_completion(setting.caller.call(setting.provider, call))
+        completion = await collect_completion(setting.caller.stream(setting.provider, call))
         # 500 fresh at $4 a million, 500 read at $0.2, 100 written at $20.
         assert (completion.cost, completion.cache_savings) == (cost, savings)
 
@@ -115,7 +124,9 @@ def test_what_may_pass_is_asked_again(failure: PeripetyError) -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [NO_CREDIT, WRONG, WRONG_KEY, TIMED_OUT, DeadlineError("x")], ids=lambda error: error.code
+    "failure",
+    [NO_CREDIT, WRONG, WRONG_KEY, TIMED_OUT, DeadlineError("x")],
+    ids=lambda error: error.code,
 )
 def test_what_will_not_pass_is_asked_once(failure: PeripetyError) -> None:
     async def scene(clock: Clock) -> None:
@@ -132,7 +143,7 @@ def test_after_the_first_token_nothing_is_asked_again(failure: PeripetyError) ->
         setting = Setting(clock, (TextDelta("a"), failure), ANSWER)
         events = []
         with pytest.raises(type(failure)):
-            events += [event async for event in setting.caller.call(setting.provider, call_of(QUESTION))]
+            events += [event async for event in setting.caller.stream(setting.provider, call_of(QUESTION))]
         assert setting.provider.requests == 1
 
     in_virtual_time(scene)
@@ -209,7 +220,7 @@ def test_callers_who_leave_open_nothing_and_leave_nothing_behind() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(clock, (TextDelta("a"), 1e6), limits={"generic": ProviderLimits(concurrency=1)})
         for _ in range(20):
-            async with closing(setting.caller.call(setting.provider, call_of(QUESTION))) as events:
+            async with closing(setting.caller.stream(setting.provider, call_of(QUESTION))) as events:
                 assert await anext(events) == TextDelta("a")
             task = asyncio.create_task(setting.ask())
             await clock.sleep(1)
@@ -237,7 +248,10 @@ def test_once_the_provider_works_again_so_do_calls() -> None:
 def test_while_the_breaker_is_open_nobody_waits_for_limits() -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(
-            clock, (DOWN,), breaker_failures=1, limits={"generic": ProviderLimits(requests_per_minute=1)}
+            clock,
+            (DOWN,),
+            breaker_failures=1,
+            limits={"generic": ProviderLimits(requests_per_minute=1)},
         )
         assert await setting.outcome() == "PROVIDER_FAILED"
         assert await setting.outcome() == "PROVIDER_CIRCUIT_OPEN"
@@ -262,7 +276,10 @@ def test_a_repeated_call_counts_towards_the_limits_each_time() -> None:
 def test_tokens_are_settled_by_what_is_known_of_their_use(script: tuple[Part, ...], seconds: int) -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(
-            clock, script, ANSWER, limits={"generic": ProviderLimits(output_tokens_per_minute=12)}
+            clock,
+            script,
+            ANSWER,
+            limits={"generic": ProviderLimits(output_tokens_per_minute=12)},
         )
         await setting.outcome()
         await setting.outcome()

@@ -69,11 +69,11 @@ class Setting:
         return self.providers[name], call_of(request, rest)
 
     def candidates(self, request: GenerateRequest) -> FallbackChain:
-        return FallbackChain(request, self.select, self.caller, self.caller.purse(request))
+        return FallbackChain(request, self.select, self.caller, self.caller.open_budgets(request))
 
     async def ask(self, *models: str, **options: Any) -> list[GatewayEvent]:
         request = asking(model=models[0], fallback_models=models[1:], max_output_tokens=10, **options)
-        return [event async for event in self.candidates(request).ask(request)]
+        return [event async for event in self.candidates(request).stream(request)]
 
     @property
     def requests(self) -> list[int]:
@@ -178,8 +178,8 @@ def test_the_repair_is_for_the_model_that_answered() -> None:
         setting = Setting(clock, {"a": (TIMED_OUT,), "b": ANSWER})
         request = asking(model="a/m", fallback_models=("b/m",))
         candidates = setting.candidates(request)
-        first = [event async for event in candidates.ask(request)]
-        again = [event async for event in candidates.ask(request)]
+        first = [event async for event in candidates.stream(request)]
+        again = [event async for event in candidates.stream(request)]
         assert (completed(first), completed(again)) == (("b", 2), ("b", 1))
         assert setting.requests == [1, 2]
 

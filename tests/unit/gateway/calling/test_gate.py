@@ -40,14 +40,19 @@ class Passage:
         self.entered: dict[str, float] = {}
 
     async def go(
-        self, name: str, *, seconds: float = 0, demand: CallUsage = SMALL, used: CallUsage | None = SMALL
+        self,
+        name: str,
+        *,
+        seconds: float = 0,
+        demand: CallUsage = SMALL,
+        used: CallUsage | None = SMALL,
     ) -> None:
-        reservation = await self.gate.enter(demand)
+        reservation = await self.gate.acquire(demand)
         self.entered[name] = self.clock.now()
         try:
             await self.clock.sleep(seconds)
         finally:
-            await self.gate.leave(reservation, used)
+            await self.gate.release(reservation, used)
 
 
 def test_requests_beyond_the_limit_wait_until_the_minute_is_over() -> None:
@@ -77,7 +82,8 @@ def test_tokens_that_were_set_aside_and_not_used_are_given_back() -> None:
         passage = Passage(clock, output_tokens_per_minute=100, input_tokens_per_minute=100)
         large = CallUsage(90, 90)
         await asyncio.gather(
-            passage.go("a", seconds=5, demand=large, used=CallUsage(10, 10)), passage.go("b", demand=large)
+            passage.go("a", seconds=5, demand=large, used=CallUsage(10, 10)),
+            passage.go("b", demand=large),
         )
         assert passage.entered == {"a": 0, "b": 5}
 
@@ -214,7 +220,9 @@ def test_counters_tell_how_long_to_wait() -> None:
 
 
 async def reserved(
-    counters: MemoryUsageCounters, limits: ProviderLimits, demand: CallUsage
+    counters: MemoryUsageCounters,
+    limits: ProviderLimits,
+    demand: CallUsage,
 ) -> LimitReservation:
     reservation = await counters.reserve("a", limits, demand)
     assert not isinstance(reservation, float)
@@ -285,7 +293,8 @@ def test_a_call_that_costs_more_than_a_minute_may_or_nobody_knows_what_is_refuse
     async def scene(clock: Clock) -> None:
         passage = Passage(clock, dollars_per_minute=1)
         with pytest.raises(
-            ResourceExhaustedError, match=r"cost 1\.5 dollars, and the limit of generic/m is 1 per"
+            ResourceExhaustedError,
+            match=r"cost 1\.5 dollars, and the limit of generic/m is 1 per",
         ):
             await passage.go("a", demand=CallUsage(1, 1, 15 * 10**11))
         with pytest.raises(FailedPreconditionError, match="PERIPETY_MODELS") as caught:
@@ -298,9 +307,12 @@ def test_a_call_that_costs_more_than_a_minute_may_or_nobody_knows_what_is_refuse
 def test_what_is_given_back_while_the_counters_answer_is_noticed() -> None:
     class Distant(MemoryUsageCounters):
         async def reserve(
-            self, account: str, limits: ProviderLimits, demand: CallUsage
+            self,
+            account: str,
+            limits: ProviderLimits,
+            estimate: CallUsage,
         ) -> LimitReservation | float:
-            answer = await super().reserve(account, limits, demand)
+            answer = await super().reserve(account, limits, estimate)
             await asyncio.sleep(1)
             return answer
 

@@ -35,7 +35,8 @@ def test_no_pause_ends_before_the_provider_answers_again() -> None:
 
 @pytest.mark.parametrize(("attempts", "hint"), [(3, None), (1, 61)])
 def test_too_many_attempts_and_too_long_a_pause_are_left_to_the_caller(
-    attempts: int, hint: float | None
+    attempts: int,
+    hint: float | None,
 ) -> None:
     assert pauses(attempts, hint) == []
 
@@ -44,13 +45,13 @@ def test_of_many_calls_one_in_ten_is_repeated() -> None:
     budget = RetryBudget()
     repeated = 0
     for _ in range(10_000):
-        budget.earn()
-        repeated += sum(budget.spend() for _ in range(2))
+        budget.deposit()
+        repeated += sum(budget.withdraw() for _ in range(2))
     assert 1000 <= repeated <= 1010
 
 
 def test_quiet_times_save_up_ten_retries_and_no_more() -> None:
     budget = RetryBudget()
     for _ in range(10_000):
-        budget.earn()
-    assert sum(budget.spend() for _ in range(100)) == 10
+        budget.deposit()
+    assert sum(budget.withdraw() for _ in range(100)) == 10

@@ -54,7 +54,9 @@ async def replicas(url: str, number: int = 2) -> AsyncIterator[list[LeaseManager
 
 
 async def reserved(
-    counters: RedisUsageCounters, limits: ProviderLimits, demand: CallUsage = SMALL
+    counters: RedisUsageCounters,
+    limits: ProviderLimits,
+    demand: CallUsage = SMALL,
 ) -> LimitReservation:
     reservation = await counters.reserve("a", limits, demand)
     assert isinstance(reservation, LimitReservation)
@@ -72,7 +74,9 @@ async def reserved(
     ],
 )
 async def test_replicas_together_let_in_no_more_than_a_limit(
-    redis_url: str, limits: dict[str, int], fit: int
+    redis_url: str,
+    limits: dict[str, int],
+    fit: int,
 ) -> None:
     allowed = ProviderLimits.model_construct(None, **limits)
     async with replicas(redis_url) as both:
@@ -180,18 +184,21 @@ async def test_a_budget_is_opened_once_and_all_or_none_are_reserved(redis_url: s
         await one.open(DAY, BudgetAmount(3, 300, 990))
         await other.open(DAY, BudgetAmount())
         assert await one.reserve([mine, DAY], BudgetAmount(1, 1, 1)) == ReservationRejected(
-            (None, BudgetAmount(3, 300, 990)), 0
+            (None, BudgetAmount(3, 300, 990)),
+            0,
         )
         await other.open(mine, BudgetAmount())
         assert await one.reserve([mine, DAY], BudgetAmount(1, 1, 11)) == ReservationRejected(
-            (BudgetAmount(), BudgetAmount(3, 300, 990)), 1
+            (BudgetAmount(), BudgetAmount(3, 300, 990)),
+            1,
         )
         hold = await other.reserve([mine, DAY], BudgetAmount(1, 100, 10))
         assert isinstance(hold, LedgerHold)
         assert await one.reserve([mine], BudgetAmount(1, 1, 0)) == ReservationRejected((BudgetAmount(),), 0)
         await other.settle(hold, BudgetAmount(1, 2**40, 2**60))
         assert await one.reserve([DAY], BudgetAmount(1, 1, 1)) == ReservationRejected(
-            (BudgetAmount(4, 300 + 2**40, 990 + 2**60),), 0
+            (BudgetAmount(4, 300 + 2**40, 990 + 2**60),),
+            0,
         )
 
 
@@ -222,12 +229,12 @@ async def test_budgets_of_replicas_are_used_up_and_never_overspent(redis_url: st
         async def spend(ledger: RedisBudgetLedger) -> None:
             nonlocal spent, most
             request = asking(conversation_id="c", conversation_budget=cap)
-            purse = BudgetManager(None, ledger, NoUsageHistory(), clock).purse(request)
+            purse = BudgetManager(None, ledger, NoUsageHistory(), clock).open(request)
             while True:
                 held = await purse.reserve(CALL, CallUsage(100, 900, 1))
                 most += 1
                 await asyncio.sleep(random.uniform(0, 0.002))
-                used = CallUsage(random.randint(0, 100), random.randint(0, held.demand.output_tokens))
+                used = CallUsage(random.randint(0, 100), random.randint(0, held.estimate.output_tokens))
                 spent += used.input_tokens + used.output_tokens
                 await purse.settle(held, used)
 
@@ -244,19 +251,22 @@ async def test_the_gates_of_replicas_share_a_limit(redis_url: str) -> None:
         limits: dict[str, Any] = {"concurrency": 3}
         gates = [
             RateLimiter(
-                "a", ProviderLimits(**limits), RedisUsageCounters(leases), Clock(deadline=lambda: None)
+                "a",
+                ProviderLimits(**limits),
+                RedisUsageCounters(leases),
+                Clock(deadline=lambda: None),
             )
             for leases in both
         ]
 
         async def call(gate: RateLimiter) -> None:
             nonlocal under_way, most
-            reservation = await gate.enter(SMALL)
+            reservation = await gate.acquire(SMALL)
             under_way += 1
             most = max(most, under_way)
             await asyncio.sleep(0.001)
             under_way -= 1
-            await gate.leave(reservation, SMALL)
+            await gate.release(reservation, SMALL)
 
         await asyncio.gather(*[call(gates[n % 2]) for n in range(30)])
     assert most == 3

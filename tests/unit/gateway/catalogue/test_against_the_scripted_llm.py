@@ -50,7 +50,12 @@ def test_both_bill_the_same(model: ModelData) -> None:
     for size in sizes:
         written = {ttl: size // share for ttl, share in ((short, 4), (long, 8)) if ttl}
         ours = Usage(
-            size, 777, size // 3, sum(written.values()), 700, 0 if long is None else written.get(long, 0)
+            size,
+            777,
+            size // 3,
+            sum(written.values()),
+            700,
+            0 if long is None else written.get(long, 0),
         )
         charged = Charged(size - size // 3 - sum(written.values()), size // 3, written, 777, 700)
         for moment in moments(model):

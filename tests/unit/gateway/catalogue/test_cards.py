@@ -96,7 +96,7 @@ def test_a_card_takes_over_all_but_names_and_dates() -> None:
         name = "b"
         like = "a"
         traits = { sampling = true }
-        """
+        """,
     )
     found = catalogue.find("p", "b")
     assert (found.names, found.released, found.context_tokens) == ((), None, 1000)
@@ -169,7 +169,9 @@ CARD = ANY_OTHER + '[[model]]\nprovider = "p"\nname = "a"\n'
     ],
 )
 def test_a_bad_file_is_an_error_that_names_file_model_and_key(
-    tmp_path: Path, text: str, problem: str
+    tmp_path: Path,
+    text: str,
+    problem: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         with_file(tmp_path, text)

@@ -98,7 +98,7 @@ def test_every_model_is_found_by_its_own_name_and_knows_its_provider() -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_provider_has_a_card_for_any_other_name(provider: str) -> None:
     found = CATALOGUE.find(provider, "none-of-them")
-    assert (found.provider, found.is_any_other) == (provider, True)
+    assert (found.provider, found.is_default_entry) == (provider, True)
 
 
 def test_figures_fit_together() -> None:

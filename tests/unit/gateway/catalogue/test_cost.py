@@ -139,7 +139,11 @@ def test_a_bill_is_that_of_exact_fractions(model: ModelData, usage: Usage, when:
     later=st.timedeltas(timedelta(0), MAX_CALL_DURATION),
 )
 def test_no_call_costs_more_than_it_can(
-    model: ModelData, usage: Usage, more: tuple[int, int], when: datetime, later: timedelta
+    model: ModelData,
+    usage: Usage,
+    more: tuple[int, int],
+    when: datetime,
+    later: timedelta,
 ) -> None:
     bound = max_cost(usage.input_tokens + more[0], usage.output_tokens + more[1], model, when)
     cost = cost_of(usage, model, when + later)

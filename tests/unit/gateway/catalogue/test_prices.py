@@ -106,7 +106,7 @@ def test_every_price_that_is_known_is_a_whole_number_of_pico_dollars() -> None:
             costs = [each.input, each.output, each.cache_read, *each.cache_write.values()]
             assert all(type(cost) is int for cost in costs)
             assert each.output > each.input > each.cache_read > 0
-            assert each.dearest_input == max(costs[0], *costs[3:], 0)
+            assert each.max_input_price == max(costs[0], *costs[3:], 0)
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,14 @@ def test_every_price_that_is_known_is_a_whole_number_of_pico_dollars() -> None:
     ],
 )
 def test_prices_are_those_that_the_providers_publish(
-    provider: str, model: str, expected: tuple[str, str, str, list[str]]
+    provider: str,
+    model: str,
+    expected: tuple[str, str, str, list[str]],
 ) -> None:
     found = price_at(
-        ModelCatalog.load().find(provider, model).prices, 1000, datetime(2026, 11, 22, tzinfo=UTC)
+        ModelCatalog.load().find(provider, model).prices,
+        1000,
+        datetime(2026, 11, 22, tzinfo=UTC),
     )
     assert found is not None
     dollars = [Decimal(cost) / 10**6 for cost in (found.input, found.output, found.cache_read)]

@@ -90,7 +90,7 @@ async def test_a_failed_turn_leaves_the_conversation_as_it_was() -> None:
     assert len(conversation.turns) == 1
     gateway.before = []
     await conversation.send("c")
-    assert [turn.said[0].text for turn in conversation.turns] == ["a", "c"]
+    assert [turn.user_messages[0].text for turn in conversation.turns] == ["a", "c"]
 
 
 async def test_an_abandoned_turn_leaves_the_conversation_as_it_was() -> None:
@@ -124,5 +124,5 @@ async def test_a_conversation_goes_on_from_earlier_turns() -> None:
     await first.send("a")
     second = Conversation(Gateway(), "s", turns=first.turns)
     await second.send("b")
-    assert [turn.said[0].text for turn in second.turns] == ["a", "b"]
+    assert [turn.user_messages[0].text for turn in second.turns] == ["a", "b"]
     assert len(first.turns) == 1

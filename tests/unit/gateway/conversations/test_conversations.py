@@ -100,7 +100,7 @@ class Setting:
 
     async def texts(self, conversation_id: str) -> list[str]:
         page = await self.conversations.turns(conversation_id, 0, "")
-        return [turn.turn.said[0].text for turn in page.items]
+        return [turn.turn.user_messages[0].text for turn in page.items]
 
     @property
     def sent(self) -> list[str]:
@@ -194,7 +194,7 @@ async def test_a_turn_for_another_length_of_the_conversation_asks_nobody(setting
 async def test_who_stops_waiting_for_a_whole_answer_finds_it_kept(setting: Setting) -> None:
     one = await setting.create()
     stream = setting.conversations.stream(
-        PendingTurn(one, named(), GenerateRequest(None, (ChatMessage.user("a"),)))
+        PendingTurn(one, named(), GenerateRequest(None, (ChatMessage.user("a"),))),
     )
     assert await anext(stream) == TextDelta("re")
     assert isinstance(await anext(stream), Completed)
@@ -203,7 +203,8 @@ async def test_who_stops_waiting_for_a_whole_answer_finds_it_kept(setting: Setti
 
 
 async def test_an_answer_that_is_being_kept_when_its_caller_leaves_is_told_to_the_next_one(
-    setting: Setting, monkeypatch: pytest.MonkeyPatch
+    setting: Setting,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one, name = await setting.create(), named()
     committing, let_go = asyncio.Event(), asyncio.Event()

@@ -18,10 +18,15 @@ COMPACT, SLIDING, REFUSE = HistoryStrategy.COMPACT, HistoryStrategy.SLIDING_WIND
 SMALL = TurnSize(1, 1)
 
 sizes = st.lists(
-    st.builds(TurnSize, st.integers(1, 9), st.integers(0, 9), st.booleans()), min_size=1, max_size=40
+    st.builds(TurnSize, st.integers(1, 9), st.integers(0, 9), st.booleans()),
+    min_size=1,
+    max_size=40,
 )
 policies = st.builds(
-    HistoryPolicy, st.sampled_from([COMPACT, SLIDING]), st.integers(0, 8), st.integers(0, 60)
+    HistoryPolicy,
+    st.sampled_from([COMPACT, SLIDING]),
+    st.integers(0, 8),
+    st.integers(0, 60),
 )
 
 
@@ -79,7 +84,8 @@ def test_each_turn_of_a_long_history_is_looked_at_a_few_times(strategy: HistoryS
 
 @given(sizes, policies)
 def test_a_history_is_cut_forward_only_and_at_places_where_a_prompt_may_begin(
-    turns: list[TurnSize], policy: HistoryPolicy
+    turns: list[TurnSize],
+    policy: HistoryPolicy,
 ) -> None:
     moved = firsts(policy, turns)
     assert moved == sorted(moved)

@@ -35,9 +35,9 @@ def test_the_elements_of_the_first_array_of_objects_are_found_wherever_it_stands
 def test_an_element_is_there_with_its_last_bracket() -> None:
     reader = ObjectReader(in_array=True)
     assert reader.feed('[{"a": {"b": "\\"}"}') == []
-    assert reader.rest == '{"a": {"b": "\\"}"}'
+    assert reader.incomplete_object == '{"a": {"b": "\\"}"}'
     assert reader.feed("}") == ['{"a": {"b": "\\"}"}}']
-    assert reader.rest == ""
+    assert reader.incomplete_object == ""
 
 
 def test_what_comes_behind_the_array_is_not_looked_at() -> None:

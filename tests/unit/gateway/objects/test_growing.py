@@ -57,7 +57,8 @@ def test_what_is_shown_is_complete(numbers: list[int], size: int) -> None:
     ids=["plain", "indented", "fenced", "in prose", "behind other documents", "Python", "commented"],
 )
 def test_every_look_has_all_of_the_one_before_and_nothing_that_the_whole_has_not(
-    text: str, size: int
+    text: str,
+    size: int,
 ) -> None:
     looks = shown(text, size, SCHEMA)
     assert looks or size == 10_000
@@ -109,7 +110,9 @@ def test_what_was_shown_is_not_taken_back_for_another_document() -> None:
 
 def test_a_null_is_shown_only_where_the_schema_names_it() -> None:
     looks = shown(
-        '{"c": null, "a": 7, "b": null, "d": null, "e": 1', 47, SCHEMA | {"additionalProperties": {}}
+        '{"c": null, "a": 7, "b": null, "d": null, "e": 1',
+        47,
+        SCHEMA | {"additionalProperties": {}},
     )
     assert looks == [{"c": None, "a": 7}]
 

@@ -12,7 +12,8 @@ from peripety.gateway.structured_output.incremental_json import StringFieldReade
 
 FIELD = "narrative"
 TEXTS = st.text(
-    st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\{}[],:\n\t\u2028😀'), max_size=20
+    st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\{}[],:\n\t\u2028😀'),
+    max_size=20,
 )
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
@@ -38,7 +39,10 @@ def read(*chunks: str) -> str:
 
 @given(OBJECTS, st.booleans(), st.sampled_from([None, 2]), st.data())
 def test_any_split_releases_the_field_and_nothing_else(
-    document: Any, ascii_only: bool, indent: int | None, data: st.DataObject
+    document: Any,
+    ascii_only: bool,
+    indent: int | None,
+    data: st.DataObject,
 ) -> None:
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
     first, second = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
@@ -130,5 +134,5 @@ def test_a_field_has_begun_when_its_text_opens_and_not_before() -> None:
     begun = []
     for piece in ('{"before": {"narrative": "no"}, ', '"narrative": ', '"', "One"):
         reader.feed(piece)
-        begun.append(reader.begun)
+        begun.append(reader.has_started)
     assert begun == [False, False, True, True]

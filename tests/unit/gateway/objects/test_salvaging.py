@@ -52,7 +52,8 @@ values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "list", "map"]), values, min_size=1), st.data())
 def test_whatever_is_cut_off_nothing_is_kept_that_the_whole_does_not_say(
-    whole: dict[str, Any], data: st.DataObject
+    whole: dict[str, Any],
+    data: st.DataObject,
 ) -> None:
     text = json.dumps(whole, ensure_ascii=False)
     cut = text[: data.draw(st.integers(0, len(text) - 1))]

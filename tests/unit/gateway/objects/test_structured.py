@@ -296,7 +296,10 @@ class Model:
     """Answers with the given texts, one after the other, and remembers the questions."""
 
     def __init__(
-        self, *texts: str, stop: StopReason = StopReason.END, costs: tuple[int | None, ...] = ()
+        self,
+        *texts: str,
+        stop: StopReason = StopReason.END,
+        costs: tuple[int | None, ...] = (),
     ) -> None:
         self._texts = list(texts)
         self._costs = list(costs)
@@ -326,7 +329,12 @@ async def test_a_valid_answer_is_passed_on_with_its_value() -> None:
     events = await ask(Model('{"a": 1}'))
     assert events[0] == TextDelta('{"a": 1}')
     assert completion(events) == Completion(
-        ChatMessage.assistant('{"a": 1}'), {"a": 1}, Usage(10, 2, 4, 1), StopReason.END, "m", "p"
+        ChatMessage.assistant('{"a": 1}'),
+        {"a": 1},
+        Usage(10, 2, 4, 1),
+        StopReason.END,
+        "m",
+        "p",
     )
 
 
@@ -345,7 +353,8 @@ async def test_an_invalid_answer_is_asked_for_once_more_with_its_findings() -> N
 
 @pytest.mark.parametrize(("costs", "expected"), [((7, 5), 12), ((7, None), None), ((None, 5), None)])
 async def test_a_repair_costs_what_both_calls_cost_if_that_is_known(
-    costs: tuple[int | None, int | None], expected: int | None
+    costs: tuple[int | None, int | None],
+    expected: int | None,
 ) -> None:
     model = Model('{"a": "x"}', '{"a": 2}', costs=costs)
     last = completion(await ask(model))
@@ -468,7 +477,8 @@ CALL = ToolCall("c", "t", "{}")
     ],
 )
 async def test_a_refused_answer_goes_back_as_it_was_without_calls_that_get_no_result(
-    parts: tuple[Part, ...], said: tuple[Part, ...]
+    parts: tuple[Part, ...],
+    said: tuple[Part, ...],
 ) -> None:
     class Thoughtful(Model):
         async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
@@ -504,7 +514,9 @@ async def test_calls_come_before_the_answer_only_where_tools_are_offered(offered
     ],
 )
 async def test_an_answer_to_an_advisory_schema_is_handed_over_with_its_findings(
-    text: str, value: Any, codes: list[str]
+    text: str,
+    value: Any,
+    codes: list[str],
 ) -> None:
     model = Model(text)
     answer = completion(await ask(model, replace(ANSWER, advisory=True)))

@@ -23,7 +23,11 @@ def table() -> dict[str, Row]:
     ],
 )
 def test_every_layout_costs_what_the_table_says(
-    table: dict[str, Row], layout: str, not_read: float, dollars: float, of_the_next: float
+    table: dict[str, Row],
+    layout: str,
+    not_read: float,
+    dollars: float,
+    of_the_next: float,
 ) -> None:
     row = table[layout]
     assert row.turns == TURNS

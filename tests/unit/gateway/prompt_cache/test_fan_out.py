@@ -68,10 +68,14 @@ def requests(number: int) -> list[GenerateRequest]:
 
 
 def played(
-    gateway: Timed, number: int, *, release: WarmupPolicy = WarmupPolicy.AT_FIRST_EVENT, at_once: int = 16
+    gateway: Timed,
+    number: int,
+    *,
+    release: WarmupPolicy = WarmupPolicy.AT_FIRST_EVENT,
+    at_once: int = 16,
 ) -> list[BatchOutcome]:
     async def scene(_clock: Clock) -> list[BatchOutcome]:
-        outcomes = fan_out(gateway, requests(number), release, at_once=at_once)
+        outcomes = fan_out(gateway, requests(number), release, max_concurrency=at_once)
         return [outcome async for outcome in outcomes]
 
     return in_virtual_time(scene)
@@ -120,7 +124,9 @@ def test_who_begins_differently_waits_for_nobody() -> None:
 
     async def scene(_clock: Clock) -> None:
         outcomes = fan_out(
-            gateway, [*asked, GenerateRequest(None, (ChatMessage.user("4"),))], WarmupPolicy.AT_END
+            gateway,
+            [*asked, GenerateRequest(None, (ChatMessage.user("4"),))],
+            WarmupPolicy.AT_END,
         )
         assert len([outcome async for outcome in outcomes]) == 5
 
@@ -188,6 +194,8 @@ def test_a_stream_without_an_end_is_an_error_of_its_request() -> None:
     ],
 )
 def test_every_kind_of_cache_says_when_it_can_be_read(
-    provider: str, model: str, release: WarmupPolicy
+    provider: str,
+    model: str,
+    release: WarmupPolicy,
 ) -> None:
     assert warmup_policy_of(ModelCatalog.load().find(provider, model).cache) is release

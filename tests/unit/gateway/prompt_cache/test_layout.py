@@ -62,7 +62,8 @@ def test_an_empty_system_text_gets_no_marker() -> None:
 
 @pytest.mark.parametrize(("turns", "step"), [(7, []), (9, ["15"]), (20, ["15"])])
 def test_a_marker_bridges_what_was_appended_when_it_is_more_than_the_newest_looks_back_over(
-    turns: int, step: list[str]
+    turns: int,
+    step: list[str],
 ) -> None:
     planning = Planning()
     planning.ask(asked(question()))
@@ -96,7 +97,7 @@ def test_a_message_that_is_longer_than_a_marker_looks_back_over_is_bridged_from_
     parts = [part for number in range(15) for part in (Text("a"), ToolCall(f"c{number}", "t", "{}"))]
     results = tuple(ToolResult(f"c{number}", "r") for number in range(15))
     visit = planning.visit(
-        asked(question(), ChatMessage(ChatRole.ASSISTANT, tuple(parts)), ChatMessage(ChatRole.USER, results))
+        asked(question(), ChatMessage(ChatRole.ASSISTANT, tuple(parts)), ChatMessage(ChatRole.USER, results)),
     )
     assert places(visit) == ["system", "0", "1", "2"]
     assert visit.plan is not None
@@ -109,7 +110,7 @@ def test_calls_and_results_in_a_row_are_one_position() -> None:
     calls = tuple(ToolCall(f"c{number}", "t", "{}") for number in range(30))
     results = tuple(ToolResult(f"c{number}", "r") for number in range(30))
     visit = planning.visit(
-        asked(question(), ChatMessage(ChatRole.ASSISTANT, calls), ChatMessage(ChatRole.USER, results))
+        asked(question(), ChatMessage(ChatRole.ASSISTANT, calls), ChatMessage(ChatRole.USER, results)),
     )
     assert places(visit) == ["system", "1", "2"]
 
@@ -125,10 +126,12 @@ def test_calls_and_results_in_a_row_are_one_position() -> None:
     ],
 )
 def test_nothing_is_marked_when_that_will_cost_more_than_it_saves(
-    reuse: int, ttl: CacheTTL, markers: int
+    reuse: int,
+    ttl: CacheTTL,
+    markers: int,
 ) -> None:
     visit = Planning().visit(
-        asked(question(), cache=CacheConfig(ttl=ttl, expected_reuse=reuse), model="anthropic/claude-opus-5")
+        asked(question(), cache=CacheConfig(ttl=ttl, expected_reuse=reuse), model="anthropic/claude-opus-5"),
     )
     assert len(visit.call.breakpoints) == markers
     assert visit.plan is not None
@@ -156,7 +159,7 @@ def test_where_nothing_is_known_of_a_cache_nothing_is_planned(model: str) -> Non
 def test_openai_marks_the_newest_message_by_itself() -> None:
     model = "openai/gpt-6.2-sol"
     visit = Planning().visit(
-        asked(question(), answer(), question(), system="s" * 1_100, tools=(TOOL,), model=model)
+        asked(question(), answer(), question(), system="s" * 1_100, tools=(TOOL,), model=model),
     )
     assert places(visit) == ["system", "1"]
 

@@ -58,7 +58,7 @@ def test_an_entry_can_be_read_from_the_first_event_on() -> None:
     planning = Planning()
     visit = planning.visit(asked(question()))
     assert predicted(planning, question()) == (0, 610)
-    visit.started()
+    visit.on_first_event()
     assert predicted(planning, question()) == (610, 0)
 
 
@@ -66,7 +66,7 @@ def test_an_entry_lives_from_the_beginning_of_the_request_that_used_it_last() ->
     planning = Planning()
     first = planning.visit(asked(question()))
     planning.now = 100
-    first.started()
+    first.on_first_event()
     planning.now = 299
     planning.ask(asked(question()))
     planning.now = 598
@@ -127,7 +127,7 @@ def test_a_provider_that_tells_no_usage_corrects_nothing() -> None:
     planning = Planning()
     planning.ask(asked(question()))
     visit = planning.visit(asked(question()))
-    visit.ended(AnswerFinished((Text("a"),), StopReason.END, Usage(), "m"))
+    visit.on_finished(AnswerFinished((Text("a"),), StopReason.END, Usage(), "m"))
     assert predicted(planning, question()) == (610, 0)
 
 
@@ -138,10 +138,10 @@ def test_openai_can_be_read_when_the_answer_has_ended_and_for_half_an_hour_from_
     planning = Planning()
     options: dict[str, Any] = {"system": LONG, "model": "openai/gpt-6.2-sol"}
     visit = planning.visit(asked(question(), **options))
-    visit.started()
+    visit.on_first_event()
     assert predicted(planning, question(), **options) == (0, 5_010)
     planning.now = 100
-    visit.ended(AnswerFinished((Text("a"),), StopReason.END, Usage(5_010, 1), "m"))
+    visit.on_finished(AnswerFinished((Text("a"),), StopReason.END, Usage(5_010, 1), "m"))
     assert predicted(planning, question(), **options) == (5_010, 0)
     assert predicted(planning, question(), answer(), question(), **options) == (5_010, 20)
     assert predicted(planning, question("other"), **options) == (5_000, 10)
@@ -288,9 +288,9 @@ def test_equal_questions_begin_conversations_of_their_own() -> None:
 
 
 def test_the_entries_used_longest_ago_are_forgotten() -> None:
-    entries = CachedPrefixes(lambda: 0.0, most=2)
+    entries = CachedPrefixes(lambda: 0.0, max_entries=2)
     for key in (b"a", b"b"):
-        entries.keep(CachedPrefix(key, 300), 0.0)
-    assert entries.life(b"a") == 300
-    entries.keep(CachedPrefix(b"c", 300), 0.0)
-    assert [entries.life(key) for key in (b"a", b"b", b"c")] == [300, None, 300]
+        entries.add(CachedPrefix(key, 300), 0.0)
+    assert entries.lifetime_of(b"a") == 300
+    entries.add(CachedPrefix(b"c", 300), 0.0)
+    assert [entries.lifetime_of(key) for key in (b"a", b"b", b"c")] == [300, None, 300]

@@ -17,7 +17,7 @@ TEXT = Segment(CacheBlock.MESSAGE, Text("x" * 4_000))
 
 
 def test_a_token_is_about_four_bytes() -> None:
-    count = LengthTokenEstimator().count_for(CALL)
+    count = LengthTokenEstimator().counter_for(CALL)
     assert count(TEXT) == 1_004
     assert count(Segment(CacheBlock.MESSAGE, Text("\u4e16" * 400))) == 304
 
@@ -32,23 +32,23 @@ def test_a_token_is_about_four_bytes() -> None:
     ],
 )
 def test_everything_that_is_sent_is_counted(content: Tool | ResponseSchema | ToolCall | ToolResult) -> None:
-    assert 104 <= LengthTokenEstimator().count_for(CALL)(Segment(CacheBlock.MESSAGE, content)) <= 115
+    assert 104 <= LengthTokenEstimator().counter_for(CALL)(Segment(CacheBlock.MESSAGE, content)) <= 115
 
 
 def test_a_blank_text_is_not_sent() -> None:
-    assert LengthTokenEstimator().count_for(CALL)(Segment(CacheBlock.MESSAGE, Text(" \n"))) == 0
+    assert LengthTokenEstimator().counter_for(CALL)(Segment(CacheBlock.MESSAGE, Text(" \n"))) == 0
 
 
 def test_reports_of_a_model_correct_what_is_counted_for_it() -> None:
     tokens = LengthTokenEstimator()
     for _ in range(30):
-        counted = tokens.count_for(CALL)(TEXT)
-        tokens.learn(CALL, counted, 1_506)
-    assert abs(tokens.count_for(CALL)(TEXT) - 1_506) <= 1
-    assert tokens.count_for(OTHER)(TEXT) == 1_004
+        counted = tokens.counter_for(CALL)(TEXT)
+        tokens.calibrate(CALL, counted, 1_506)
+    assert abs(tokens.counter_for(CALL)(TEXT) - 1_506) <= 1
+    assert tokens.counter_for(OTHER)(TEXT) == 1_004
 
 
 def test_a_report_of_nothing_corrects_nothing() -> None:
     tokens = LengthTokenEstimator()
-    tokens.learn(CALL, 1_000, 0)
-    assert tokens.count_for(CALL)(TEXT) == 1_004
+    tokens.calibrate(CALL, 1_000, 0)
+    assert tokens.counter_for(CALL)(TEXT) == 1_004

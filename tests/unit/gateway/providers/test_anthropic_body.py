@@ -185,7 +185,9 @@ def test_an_answer_of_which_nothing_can_be_sent_still_has_its_turn() -> None:
 
 def test_ids_that_would_be_refused_are_written_otherwise_in_call_and_result() -> None:
     body = written(
-        ChatMessage.user("a"), assistant(ToolCall("c:1/x", "look", "{}")), user(ToolResult("c:1/x", "y"))
+        ChatMessage.user("a"),
+        assistant(ToolCall("c:1/x", "look", "{}")),
+        user(ToolResult("c:1/x", "y")),
     )
     call_id = body["messages"][1]["content"][0]["id"]
     assert call_id == body["messages"][2]["content"][0]["tool_use_id"]
@@ -361,7 +363,11 @@ def test_where_nothing_can_carry_a_marker_there_is_none() -> None:
 
 def test_counting_asks_about_all_that_is_read_and_nothing_else() -> None:
     call = a_call(
-        *HISTORY, tools=(LOOK,), schema=schema(CLOSED), stop_sequences=("x",), breakpoints=EVERYWHERE
+        *HISTORY,
+        tools=(LOOK,),
+        schema=schema(CLOSED),
+        stop_sequences=("x",),
+        breakpoints=EVERYWHERE,
     )
     asked = dict(to_counting_body(call))
     _COUNTED.validate_python(asked)

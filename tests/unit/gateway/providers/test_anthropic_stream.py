@@ -104,7 +104,7 @@ def test_thoughts_are_told_and_kept_as_they_came() -> None:
         {"type": "signature_delta", "signature": "sig"},
     ]
     deltas, finished = read(
-        [start(), *block(0, thinking, *pieces), *block(1, redacted), *text("a", index=2), *end()]
+        [start(), *block(0, thinking, *pieces), *block(1, redacted), *text("a", index=2), *end()],
     )
     assert deltas == [ReasoningDelta("h"), ReasoningDelta("m"), TextDelta("a")]
     assert finished.parts == (
@@ -123,10 +123,15 @@ def test_a_thought_that_was_cut_off_is_not_kept() -> None:
 
 def test_blocks_that_are_not_known_are_passed_over() -> None:
     other = block(
-        0, {"type": "server_tool_use", "id": "s"}, {"type": "input_json_delta", "partial_json": "{"}
+        0,
+        {"type": "server_tool_use", "id": "s"},
+        {"type": "input_json_delta", "partial_json": "{"},
     )
     cited = block(
-        1, {"type": "text", "text": "a"}, {"type": "citations_delta"}, {"type": "text_delta", "text": "b"}
+        1,
+        {"type": "text", "text": "a"},
+        {"type": "citations_delta"},
+        {"type": "text_delta", "text": "b"},
     )
     deltas, finished = read([start(), *other, *cited, *end("pause_turn")])
     assert deltas == [TextDelta("a"), TextDelta("b")]
@@ -282,7 +287,9 @@ def test_what_is_no_answer_is_refused(events: list[Any]) -> None:
     ],
 )
 def test_an_error_in_the_stream_says_what_it_would_have_said_before_it(
-    error: Event, kind: type[PeripetyError], code: str
+    error: Event,
+    kind: type[PeripetyError],
+    code: str,
 ) -> None:
     with pytest.raises(PeripetyError) as caught:
         read([start(), *text("a"), {"type": "error", "error": error}])

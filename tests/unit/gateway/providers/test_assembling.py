@@ -19,7 +19,7 @@ def test_the_arguments_of_the_answer_tool_are_the_text_of_the_answer() -> None:
         TextDelta('{"a"'),
         TextDelta(": 1}"),
     ]
-    assert assembly.end(StopReason.TOOL_USE) == ((Text('{"a": 1}'),), StopReason.END)
+    assert assembly.finish(StopReason.TOOL_USE) == ((Text('{"a": 1}'),), StopReason.END)
 
 
 def test_two_calls_cannot_have_one_id() -> None:
@@ -34,7 +34,7 @@ def test_every_other_tool_is_called_as_ever() -> None:
     assembly = CompletionBuilder(SchemaMethod.TOOL)
     deltas = assembly.add_arguments(assembly.open_call("c", "take"), "{}")
     assert deltas == [ToolCallDelta("c", "{}", "take")]
-    assert assembly.end(StopReason.END) == ((ToolCall("c", "take", "{}"),), StopReason.TOOL_USE)
+    assert assembly.finish(StopReason.END) == ((ToolCall("c", "take", "{}"),), StopReason.TOOL_USE)
 
 
 def test_a_call_has_to_name_its_tool() -> None:
@@ -46,27 +46,28 @@ def test_a_call_has_to_name_its_tool() -> None:
 @pytest.mark.parametrize("reason", [StopReason.END, StopReason.TOOL_USE])
 @pytest.mark.parametrize("arguments", ["{", "[1]", "nothing"])
 def test_of_an_answer_that_ended_by_itself_every_call_has_to_be_whole(
-    reason: StopReason, arguments: str
+    reason: StopReason,
+    arguments: str,
 ) -> None:
     with pytest.raises(UnavailableError) as caught:
-        calling(arguments, "{}").end(reason)
+        calling(arguments, "{}").finish(reason)
     assert caught.value.code == "STREAM_MALFORMED"
 
 
 @pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER])
 def test_of_an_answer_that_was_cut_only_whole_calls_are_kept(reason: StopReason) -> None:
     assembly = calling('{"a": 1}', '{"a"', "")
-    assert assembly.end(reason) == ((ToolCall("c0", "take", '{"a": 1}'),), reason)
+    assert assembly.finish(reason) == ((ToolCall("c0", "take", '{"a": 1}'),), reason)
 
 
 def test_a_call_without_arguments_is_whole_when_the_answer_ended_by_itself() -> None:
-    assert calling("").end(StopReason.TOOL_USE) == ((ToolCall("c0", "take", "{}"),), StopReason.TOOL_USE)
+    assert calling("").finish(StopReason.TOOL_USE) == ((ToolCall("c0", "take", "{}"),), StopReason.TOOL_USE)
 
 
 def test_nobody_is_told_to_call_tools_where_none_is_called() -> None:
     assembly = CompletionBuilder()
     assembly.add_text("a")
-    assert assembly.end(StopReason.TOOL_USE) == ((Text("a"),), StopReason.OTHER)
+    assert assembly.finish(StopReason.TOOL_USE) == ((Text("a"),), StopReason.OTHER)
 
 
 def calling(*arguments: str) -> CompletionBuilder:

@@ -50,4 +50,4 @@ def test_an_id_that_the_conversation_has_is_not_given_again() -> None:
 
 def test_an_id_that_an_earlier_call_has_is_replaced_and_one_that_is_new_is_kept() -> None:
     ids = CallIdGenerator([ChatMessage.user("a"), calling("x")])
-    assert [ids.unlike(each) for each in ("y", "x", "")] == ["y", "call_2_0", "call_2_1"]
+    assert [ids.make_unique(each) for each in ("y", "x", "")] == ["y", "call_2_0", "call_2_1"]

@@ -94,7 +94,9 @@ def test_calls_and_results_are_parts_with_ids_and_names() -> None:
 
 def test_the_first_call_of_another_model_gets_the_documented_dummy() -> None:
     foreign = answer(
-        ProviderState("other", b"secret"), ToolCall("1", "look", "{}"), ToolCall("2", "look", "{}")
+        ProviderState("other", b"secret"),
+        ToolCall("1", "look", "{}"),
+        ToolCall("2", "look", "{}"),
     )
     first, second = contents(ChatMessage.user("a"), foreign)[1]["parts"]
     assert first["thoughtSignature"] == DUMMY_SIGNATURE
@@ -146,7 +148,9 @@ def test_a_signature_of_another_model_or_one_that_cannot_be_read_stays_here(stat
 
 def test_thoughts_and_states_of_others_stay_here() -> None:
     said = contents(
-        ChatMessage.user("a"), answer(Reasoning("r"), ProviderState("other", b"s")), ChatMessage.user("b")
+        ChatMessage.user("a"),
+        answer(Reasoning("r"), ProviderState("other", b"s")),
+        ChatMessage.user("b"),
     )
     assert said == [{"role": "user", "parts": [{"text": each}]} for each in "ab"]
 
@@ -168,7 +172,10 @@ def test_tools_are_declared_with_their_schemas() -> None:
     ],
 )
 def test_the_choice_of_tools_is_a_mode(
-    choice: ToolChoice | None, config: dict[str, Any], *, strict: bool
+    choice: ToolChoice | None,
+    config: dict[str, Any],
+    *,
+    strict: bool,
 ) -> None:
     written = body(asking(tools=(replace(TOOL, strict=strict),), tool_choice=choice))
     assert written["toolConfig"] == {"functionCallingConfig": config}

@@ -203,7 +203,7 @@ def test_an_error_inside_of_the_stream_is_that_error() -> None:
 def test_a_refused_key_is_one_although_the_status_says_otherwise() -> None:
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
     body = {"code": 400, "status": "INVALID_ARGUMENT", "message": f"no {KEY}", "details": [info]}
-    error = FAILURES.by_status(400, {}, json.dumps({"error": body}).encode())
+    error = FAILURES.from_response(400, {}, json.dumps({"error": body}).encode())
     assert isinstance(error, FailedPreconditionError)
     assert (error.code, "GEMINI_API_KEY" in error.message) == ("PROVIDER_REFUSED_KEY", True)
     assert KEY not in error.message
@@ -224,7 +224,7 @@ def test_a_refused_key_is_one_although_the_status_says_otherwise() -> None:
 )
 def test_messages_say_what_statuses_do_not(status: int, message: str, code: str) -> None:
     body = json.dumps({"error": {"code": status, "message": message}}).encode()
-    assert FAILURES.by_status(status, {}, body).code == code
+    assert FAILURES.from_response(status, {}, body).code == code
 
 
 def test_the_call_of_the_answer_tool_is_the_text_of_the_answer() -> None:
@@ -246,7 +246,7 @@ def test_the_key_is_in_a_header_and_nowhere_else() -> None:
 
 
 def test_tokens_are_counted_for_the_whole_request() -> None:
-    counting = GeminiWire().counting(call_of(asking(), MODEL, "gemini"))
+    counting = GeminiWire().token_count_request(call_of(asking(), MODEL, "gemini"))
     assert counting.path == f"/v1beta/models/{MODEL}:countTokens"
     asked = counting.document["generateContentRequest"]
     assert asked["model"] == f"models/{MODEL}"

@@ -20,7 +20,9 @@ def decode(*chunks: bytes) -> list[dict[str, Any]]:
 
 @given(OBJECTS, st.sampled_from(["\n", "\r\n", "\n\n", "\n \r\n"]), st.integers(1, 7))
 def test_the_chunking_of_the_network_changes_nothing(
-    objects: list[dict[str, Any]], end: str, size: int
+    objects: list[dict[str, Any]],
+    end: str,
+    size: int,
 ) -> None:
     data = "".join(json.dumps(one, ensure_ascii=False) + end for one in objects).encode("utf-8", "replace")
     assert decode(*(data[start : start + size] for start in range(0, len(data), size))) == objects

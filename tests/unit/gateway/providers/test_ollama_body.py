@@ -99,7 +99,10 @@ def test_results_are_told_apart_by_their_order_and_their_tools() -> None:
 
 def test_a_model_reads_its_own_thoughts_again_and_nobody_elses() -> None:
     own = answer(
-        Reasoning("r"), Text("b"), ProviderState("ollama", b"own"), ProviderState("other", b"theirs")
+        Reasoning("r"),
+        Text("b"),
+        ProviderState("ollama", b"own"),
+        ProviderState("other", b"theirs"),
     )
     nothing = answer(Reasoning("r"), ProviderState("other", b"theirs"))
     said = messages(

@@ -132,7 +132,7 @@ def test_an_error_in_place_of_the_next_line_is_that_error() -> None:
 
 
 def test_a_model_that_was_not_pulled_says_how_to_get_it() -> None:
-    error = FAILURES.by_status(404, {}, b'{"error": "model \'m\' not found, try pulling it first"}')
+    error = FAILURES.from_response(404, {}, b'{"error": "model \'m\' not found, try pulling it first"}')
     assert isinstance(error, NotFoundError)
     assert "try pulling it first" in error.message
 

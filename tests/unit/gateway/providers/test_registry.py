@@ -17,7 +17,10 @@ def request(model: str | None) -> GenerateRequest:
 
 def generic(**settings: Any) -> Config:
     return Config(
-        model_provider=ProviderName.GENERIC, openai_api_base="http://127.0.0.1:1", model_name="m", **settings
+        model_provider=ProviderName.GENERIC,
+        openai_api_base="http://127.0.0.1:1",
+        model_name="m",
+        **settings,
     )
 
 
@@ -34,7 +37,9 @@ def generic(**settings: Any) -> Config:
     ],
 )
 async def test_the_provider_is_chosen_by_configuration_or_by_name(
-    model: str | None, provider: str, bare: str | None
+    model: str | None,
+    provider: str,
+    bare: str | None,
 ) -> None:
     providers = ProviderRegistry(generic())
     chosen, call = providers.select(request(model))

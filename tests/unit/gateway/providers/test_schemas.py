@@ -85,7 +85,8 @@ def test_the_schema_is_told_at_the_end_and_nothing_before_it_changes() -> None:
 
 @pytest.mark.parametrize(("system", "before"), [("s", "s\n\n"), (None, "")])
 def test_the_schema_is_told_in_the_beginning_where_more_requests_will_begin_with_it(
-    system: str | None, before: str
+    system: str | None,
+    before: str,
 ) -> None:
     messages = (ChatMessage.user("a"),)
     request = with_schema_hint(GenerateRequest(system, messages, cache=CacheConfig(expected_reuse=1)), SCHEMA)

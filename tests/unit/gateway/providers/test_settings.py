@@ -43,7 +43,8 @@ def endpoint(monkeypatch: pytest.MonkeyPatch, provider: ProviderName, **variable
 
 @pytest.mark.parametrize("provider", CHOICES, ids=lambda provider: provider.value)
 def test_the_environment_is_all_that_it_takes(
-    monkeypatch: pytest.MonkeyPatch, provider: ProviderName
+    monkeypatch: pytest.MonkeyPatch,
+    provider: ProviderName,
 ) -> None:
     found = endpoint(monkeypatch, provider, **CHOICES[provider])
     assert (found.name, found.model) == (provider.value, "m")
@@ -59,7 +60,9 @@ def test_no_provider_is_left_out() -> None:
     [(provider, name) for provider, variables in CHOICES.items() for name in variables if "_API_KEY" in name],
 )
 def test_what_is_missing_is_named(
-    monkeypatch: pytest.MonkeyPatch, provider: ProviderName, missing: str
+    monkeypatch: pytest.MonkeyPatch,
+    provider: ProviderName,
+    missing: str,
 ) -> None:
     rest = {name: value for name, value in CHOICES[provider].items() if name != missing}
     with pytest.raises(FailedPreconditionError, match=missing):
@@ -86,7 +89,10 @@ def test_the_key_of_gemini_goes_by_two_names(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_base_url_may_end_with_the_version(
-    monkeypatch: pytest.MonkeyPatch, provider: ProviderName, variable: str, ends: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch,
+    provider: ProviderName,
+    variable: str,
+    ends: tuple[str, ...],
 ) -> None:
     for end in ends:
         found = endpoint(monkeypatch, provider, **{**CHOICES[provider], variable: f"{URL}/a{end}"})

@@ -56,7 +56,7 @@ PIECES = st.sampled_from(
         "\x85",
         "data: x\n\n",
         "id: 1",
-    ]
+    ],
 )
 STREAMS = st.lists(PIECES, max_size=30).map("".join)
 
@@ -84,7 +84,7 @@ def test_line_separators_of_unicode_are_text() -> None:
 
 def test_comments_and_unknown_fields_are_skipped() -> None:
     assert decode(b": keep-alive\n\nretry: 3\nid: 7\ndata: a\ndata: b\n\n") == [
-        ServerSentEvent("message", "a\nb")
+        ServerSentEvent("message", "a\nb"),
     ]
 
 

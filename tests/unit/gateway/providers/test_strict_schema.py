@@ -63,7 +63,10 @@ EVERYTHING = an_object(
 
 def test_what_strict_mode_takes_stays_as_it_is() -> None:
     document = an_object(
-        {"a": {"type": "integer", "minimum": 1, "description": "one"}, "b": {"type": "string", "enum": ["x"]}}
+        {
+            "a": {"type": "integer", "minimum": 1, "description": "one"},
+            "b": {"type": "string", "enum": ["x"]},
+        },
     )
     assert strict(document) == (document, [])
 

@@ -12,10 +12,10 @@ from peripety.gateway.providers.schema_dialect import SchemaDialect, convert_sch
 SUBSET = SchemaDialect(
     name="it",
     keywords={"type": is_any, "minItems": (0, 1).__contains__},
-    leaves_out=True,
+    allows_optional_keys=True,
     object_root=False,
-    recursive=False,
-    parts_choices=True,
+    allows_recursion=False,
+    allows_overlapping_choices=True,
 )
 
 
@@ -25,7 +25,8 @@ def an_object(properties: dict[str, Any], **others: Any) -> dict[str, Any]:
 
 def test_optional_keys_stay_optional_and_are_counted() -> None:
     written = convert_schema(
-        an_object({"a": {"type": "string"}, "b": {"type": "null"}}, required=["b"]), SUBSET
+        an_object({"a": {"type": "string"}, "b": {"type": "null"}}, required=["b"]),
+        SUBSET,
     )
     assert written.schema is not None
     assert (written.schema["required"], written.optional) == (["b"], 1)
@@ -72,13 +73,13 @@ def test_an_open_subset_takes_objects_with_keys_of_any_name_and_parts_that_may_b
         "additionalProperties": {"type": "string"},
         "properties": {"a": True, "b": {}},
     }
-    written = convert_schema(document, replace(SUBSET, open=True))
+    written = convert_schema(document, replace(SUBSET, allows_any=True))
     assert written.schema == {**document, "properties": {"a": {}, "b": {}}}
     assert written.dropped == ()
 
 
 def test_where_nothing_may_stand_an_open_subset_lets_anything_and_says_so() -> None:
-    written = convert_schema({"properties": {"a": False}}, replace(SUBSET, open=True))
+    written = convert_schema({"properties": {"a": False}}, replace(SUBSET, allows_any=True))
     assert written.schema == {"properties": {"a": {}}}
     assert [finding.path for finding in written.dropped] == ["/properties/a"]
 

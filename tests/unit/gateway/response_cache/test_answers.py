@@ -51,7 +51,12 @@ ANSWER = Completion(
 
 def test_an_answer_comes_back_as_it_was_without_its_cost() -> None:
     assert decode_answer(encode_answer(ANSWER)) == replace(
-        ANSWER, usage=Usage(), cost=0, cache_savings=0, calls=0, from_response_cache=True
+        ANSWER,
+        usage=Usage(),
+        cost=0,
+        cache_savings=0,
+        calls=0,
+        from_response_cache=True,
     )
     assert decode_answer(encode_answer(ANSWER)) == without_usage(ANSWER)
     without = replace(ANSWER, schema_report=None)
@@ -73,9 +78,9 @@ def test_an_empty_answer_has_no_pieces() -> None:
         len(
             list(
                 replay_answer(
-                    StoredAnswer(encode_answer(replace(ANSWER, message=ChatMessage.assistant(""))), 0)
-                )
-            )
+                    StoredAnswer(encode_answer(replace(ANSWER, message=ChatMessage.assistant(""))), 0),
+                ),
+            ),
         )
         == 1
     )

@@ -77,7 +77,9 @@ def test_who_would_answer_and_for_whom_is_part_of_the_key(field: str) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("_FORMAT", 0), ("__version__", "0")])
 def test_another_program_or_form_of_key_has_other_keys(
-    name: str, value: Any, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    value: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = cache_key(REQUEST, ANSWERER)
     monkeypatch.setattr(key_module, name, value)

@@ -70,7 +70,7 @@ def test_memory_is_never_over_its_bound(seed: int) -> None:
                 kept[key] = of(chance.choice((1, 500, 5000, 25_000)), chance.random())
                 memory.put(key, kept[key])
             case 1:
-                memory.drop(key)
+                memory.remove(key)
                 kept.pop(key, None)
             case _:
                 found = memory.get(key)
@@ -116,7 +116,7 @@ async def test_processes_that_share_a_database_share_the_bound(database_url: str
     disks = [DatabaseTier(database, 20 * (100 + ROW_OVERHEAD_BYTES)) for database in databases]
     for moment in range(30):
         await asyncio.gather(
-            *(disk.put(f"{i} {moment}", of(100, moment), expired=-1) for i, disk in enumerate(disks))
+            *(disk.put(f"{i} {moment}", of(100, moment), expired=-1) for i, disk in enumerate(disks)),
         )
         assert await disks[0].size() <= 20 * (100 + ROW_OVERHEAD_BYTES)
     assert await disks[0].size() == await disks[1].size() == 20 * (100 + ROW_OVERHEAD_BYTES)
@@ -165,28 +165,28 @@ async def test_an_answer_holds_for_its_time_in_both_places(database: Database) -
     clock = Clock()
     disk = DatabaseTier(database, MIB)
     cache = ResponseCache(MemoryTier(MIB), [disk], ttl=60, clock=clock)
-    stored = cache.keep("k", answer("text"))
-    await cache.write("k", stored)
+    stored = cache.put("k", answer("text"))
+    await cache.persist("k", stored)
     other = ResponseCache(MemoryTier(MIB), [disk], ttl=60, clock=clock)
     clock.now += 59
-    assert cache.at_hand("k") == stored
-    assert other.at_hand("k") is None
-    assert await other.look_up("k") == stored
-    assert other.at_hand("k") == stored
+    assert cache.get_local("k") == stored
+    assert other.get_local("k") is None
+    assert await other.get("k") == stored
+    assert other.get_local("k") == stored
     clock.now += 1
     for one in (cache, other):
-        assert one.at_hand("k") is None
-        assert await one.look_up("k") is None
+        assert one.get_local("k") is None
+        assert await one.get("k") is None
 
 
 async def test_an_answer_from_the_future_does_not_count(database: Database) -> None:
     clock = Clock()
     cache = ResponseCache(MemoryTier(MIB), [DatabaseTier(database, MIB)], ttl=60, clock=clock)
-    stored = cache.keep("k", answer("text"))
-    await cache.write("k", stored)
+    stored = cache.put("k", answer("text"))
+    await cache.persist("k", stored)
     clock.now -= 1
-    assert cache.at_hand("k") is None
-    assert await cache.look_up("k") is None
+    assert cache.get_local("k") is None
+    assert await cache.get("k") is None
 
 
 async def test_a_restart_keeps_answers(database_url: str) -> None:
@@ -194,10 +194,10 @@ async def test_a_restart_keeps_answers(database_url: str) -> None:
     for turn in range(2):
         database = await Database.open(database_url)
         cache = ResponseCache(MemoryTier(MIB), [DatabaseTier(database, MIB)], ttl=60, clock=clock)
-        found = await cache.look_up("k")
+        found = await cache.get("k")
         assert (found is not None) == (turn == 1)
-        stored = cache.keep("k", answer("text"))
-        await cache.write("k", stored)
+        stored = cache.put("k", answer("text"))
+        await cache.persist("k", stored)
         await database.close()
 
 
@@ -218,9 +218,9 @@ async def test_a_disk_that_fails_costs_nothing_else_and_tells_no_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cache = ResponseCache(MemoryTier(MIB), [Broken()], ttl=60, clock=Clock())
-    stored = cache.keep("k", answer("canary"))
-    assert await cache.look_up("k") is None
-    await cache.write("k", stored)
-    assert cache.at_hand("k") == stored
+    stored = cache.put("k", answer("canary"))
+    assert await cache.get("k") is None
+    await cache.persist("k", stored)
+    assert cache.get_local("k") == stored
     assert caplog.messages == ["stored answers cannot be read", "an answer cannot be stored"]
     assert "canary" not in repr([vars(record) for record in caplog.records])

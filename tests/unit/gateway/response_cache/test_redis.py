@@ -43,7 +43,7 @@ async def test_redis_deletes_an_answer_when_it_holds_no_more(server: RedisServer
     answers = RedisTier(server)
     await answers.put("a", StoredAnswer(b"x", NOW), expired=NOW - 60)
     await answers.put("b", StoredAnswer(b"x", NOW), expired=NOW)
-    async with server.using() as client:
+    async with server.use() as client:
         (key,) = await client.keys()
         assert 59_000 < await client.pttl(key) <= 60_000
     assert await answers.get("b") is None
@@ -51,11 +51,11 @@ async def test_redis_deletes_an_answer_when_it_holds_no_more(server: RedisServer
 
 async def test_a_replica_finds_what_another_has_stored_and_has_it_at_hand(server: RedisServer) -> None:
     one, other = cache(server), cache(server)
-    stored = one.keep("k", answer("text"))
-    await one.write("k", stored)
-    assert other.at_hand("k") is None
-    assert await other.look_up("k") == stored
-    assert other.at_hand("k") == stored
+    stored = one.put("k", answer("text"))
+    await one.persist("k", stored)
+    assert other.get_local("k") is None
+    assert await other.get("k") == stored
+    assert other.get_local("k") == stored
 
 
 async def test_the_places_are_asked_in_their_order(server: RedisServer) -> None:
@@ -69,7 +69,7 @@ async def test_the_places_are_asked_in_their_order(server: RedisServer) -> None:
     answers = RedisTier(server)
     await answers.put("k", StoredAnswer(b"x", NOW), expired=NOW - 60)
     both = ResponseCache(MemoryTier(MIB), [Empty(server), answers], ttl=60, clock=lambda: NOW)
-    assert await both.look_up("k") == StoredAnswer(b"x", NOW)
+    assert await both.get("k") == StoredAnswer(b"x", NOW)
     assert asked == ["k"]
 
 
@@ -79,11 +79,11 @@ async def test_a_server_that_is_down_costs_what_it_would_have_saved_and_tells_no
     with RedisProcess() as process:
         server = RedisServer(process.url)
         one = cache(server)
-        stored = one.keep("a-key", answer("canary"))
+        stored = one.put("a-key", answer("canary"))
         process.kill()
-        assert await one.look_up("a-key") is None
-        await one.write("a-key", stored)
-        assert one.at_hand("a-key") == stored
+        assert await one.get("a-key") is None
+        await one.persist("a-key", stored)
+        assert one.get_local("a-key") == stored
         await server.close()
         process.start()
     assert caplog.messages == ["stored answers cannot be read", "an answer cannot be stored"]

@@ -354,7 +354,7 @@ async def test_an_answer_on_the_disk_is_found_once_for_all_and_refused_by_who_wa
             super().__init__(MemoryTier(0), [], ttl=60, clock=lambda: 0.0)
             self.looks: list[str] = []
 
-        async def look_up(self, key: str) -> StoredAnswer | None:
+        async def get(self, key: str) -> StoredAnswer | None:
             self.looks.append(key)
             await opened.wait()
             return StoredAnswer(encode_answer(answer("old")), 0.0)
@@ -422,7 +422,7 @@ async def test_a_failure_is_remembered_past_an_old_answer_that_was_not_wanted() 
 
         looks = 0
 
-        async def look_up(self, _key: str) -> StoredAnswer | None:
+        async def get(self, _key: str) -> StoredAnswer | None:
             self.looks += 1
             await settle()
             return None if self.looks == 1 else StoredAnswer(encode_answer(answer("old")), 0.0)

@@ -33,17 +33,29 @@ CALL = CallRecord(
     model="m-2026-01-31",
     conversation_id=None,
     outcome="OK",
-    begun=NOON,
+    started_at=NOON,
     seconds=1.0,
-    counted=CallUsage(10, 5, 70),
+    counted_usage=CallUsage(10, 5, 70),
     usage=Usage(10, 5, 4, 3, 2, 1),
     cost=Cost(70, 7),
 )
 ONCE = UsageTotal(1, CALL.usage, 70, 7)
-FAILED = replace(CALL, outcome="PROVIDER_TIMEOUT", usage=Usage(), cost=None, counted=CallUsage(20, 50, 900))
-REFUSED = replace(CALL, outcome="PROVIDER_BUSY", usage=Usage(), cost=Cost(), counted=CallUsage(0, 0))
+FAILED = replace(
+    CALL,
+    outcome="PROVIDER_TIMEOUT",
+    usage=Usage(),
+    cost=None,
+    counted_usage=CallUsage(20, 50, 900),
+)
+REFUSED = replace(CALL, outcome="PROVIDER_BUSY", usage=Usage(), cost=Cost(), counted_usage=CallUsage(0, 0))
 HIT = Completion(
-    ChatMessage.assistant("a"), None, Usage(), StopReason.END, "m", "openai", from_response_cache=True
+    ChatMessage.assistant("a"),
+    None,
+    Usage(),
+    StopReason.END,
+    "m",
+    "openai",
+    from_response_cache=True,
 )
 
 
@@ -103,7 +115,7 @@ async def test_sums_are_grouped_and_ordered_as_asked(database: Database) -> None
     book = book_of(UsageStore(database))
     for day, provider, conversation in ((1, "openai", "c"), (0, "openai", None), (0, "gemini", "c")):
         begun = NOON + timedelta(days=day)
-        book.add_call(replace(CALL, begun=begun, provider=provider, conversation_id=conversation))
+        book.add_call(replace(CALL, started_at=begun, provider=provider, conversation_id=conversation))
     midnight = NOON.replace(hour=0)
     found = await rows(book, UsageDimension.DAY, UsageDimension.PROVIDER)
     assert [row.group for row in found] == [
@@ -135,13 +147,15 @@ async def test_sums_are_grouped_and_ordered_as_asked(database: Database) -> None
     ],
 )
 async def test_sums_are_of_what_was_asked_for(
-    database: Database, filters: dict[str, Any], calls: int
+    database: Database,
+    filters: dict[str, Any],
+    calls: int,
 ) -> None:
     book = book_of(UsageStore(database))
     book.add_call(CALL)
     book.add_call(replace(CALL, provider="gemini"))
     book.add_call(replace(CALL, model="n", conversation_id="c"))
-    book.add_call(replace(CALL, begun=NOON + timedelta(hours=1)))
+    book.add_call(replace(CALL, started_at=NOON + timedelta(hours=1)))
     (row,) = await rows(book, **filters)
     assert row.spent.calls == calls
     await book.aclose()
@@ -179,11 +193,11 @@ async def test_budgets_go_by_what_calls_may_have_used(database: Database) -> Non
     book = book_of(UsageStore(database))
     book.add_call(replace(CALL, conversation_id="c"))
     book.add_call(FAILED)
-    book.add_call(replace(CALL, begun=NOON + timedelta(hours=12)))
+    book.add_call(replace(CALL, started_at=NOON + timedelta(hours=12)))
     conversation = BudgetScope(BudgetKind.CONVERSATION, "c", Budget())
     day = BudgetScope(BudgetKind.DAY, "2026-11-18", Budget())
-    assert await book.used(conversation) == BudgetAmount(1, 15, 70)
-    assert await book.used(day) == BudgetAmount(2, 85, 970)
+    assert await book.get_usage(conversation) == BudgetAmount(1, 15, 70)
+    assert await book.get_usage(day) == BudgetAmount(2, 85, 970)
     await book.aclose()
 
 
@@ -244,7 +258,7 @@ async def test_while_the_database_fails_what_is_kept_has_bounds_and_loses_no_cal
     for number in range(10_500):
         book.add_call(replace(CALL, conversation_id=str(number)))
     with pytest.raises(UnavailableError):
-        await book.used(BudgetScope(BudgetKind.CONVERSATION, "c", Budget()))
+        await book.get_usage(BudgetScope(BudgetKind.CONVERSATION, "c", Budget()))
     await book.aclose()
     assert store.calls == 10_500
     assert len(store.written) == 10_001
@@ -264,7 +278,7 @@ async def test_who_leaves_while_it_is_written_loses_nothing_and_doubles_nothing(
     store = Flaky()
     book = book_of(store)
     book.add_call(CALL)
-    reading = asyncio.create_task(book.used(BudgetScope(BudgetKind.CONVERSATION, "c", Budget())))
+    reading = asyncio.create_task(book.get_usage(BudgetScope(BudgetKind.CONVERSATION, "c", Budget())))
     await asyncio.sleep(0)
     reading.cancel()
     await asyncio.wait([reading])

@@ -112,7 +112,7 @@ def _growing(random: Random, depth: int) -> Any:
             {"*": [factor, inner]},
             {"/": [inner, factor, factor]},
             {"-": [{"-": [inner]}]} if random.random() < 0.5 else {"+": [_literal(random), inner]},
-        )
+        ),
     )
 
 

@@ -61,7 +61,8 @@ def test_a_tool_that_is_not_there_any_more_is_denied() -> None:
     tools = tool(), tool("b")
     everything = rule("r", "allow", servers=["alpha"])
     (change,) = find_differences(
-        policy_of(everything, tools=tools), policy_of(everything, tools=tools[:1])
+        policy_of(everything, tools=tools),
+        policy_of(everything, tools=tools[:1]),
     ).changes
     assert change.witness.tool_name == "b"
     assert change.after.by_invariant

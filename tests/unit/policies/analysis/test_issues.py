@@ -27,8 +27,8 @@ def test_good_rules_have_no_issues() -> None:
         {"logic": {"<": [3, {"var": "arguments.amount"}, 4]}},
         {
             "logic": {
-                "and": [{"<": [{"var": "arguments.amount"}, 3]}, {">": [{"var": "arguments.amount"}, 7]}]
-            }
+                "and": [{"<": [{"var": "arguments.amount"}, 3]}, {">": [{"var": "arguments.amount"}, 7]}],
+            },
         },
         {"logic": {"missing": ["arguments.path"]}},
         {"arguments": [matching("/a"), matching("/b")]},
@@ -91,7 +91,7 @@ def test_witnesses_show_what_is_wrong_on_the_engine() -> None:
     hidden, same = find_rule_issues(policy)
     assert hidden.witness is not None
     assert policy.decide(hidden.witness).rule_id == "a"
-    assert policy.matches(policy.prepare([hidden.witness]))[1].holds
+    assert policy.match_rules(policy.prepare([hidden.witness]))[1].holds
     assert same.witness is not None
     assert policy.decide(same.witness).rule_id == "same"
 

@@ -29,7 +29,8 @@ def _is_told_apart(before: Any, after: Any, **schema: Any) -> bool:
 
 @pytest.mark.parametrize("kind", ["number", "integer"])
 @pytest.mark.parametrize(
-    "bound", [{">": [_SIZE, _LARGEST]}, {"<": [_SIZE, -_LARGEST]}, {">": [_SIZE, 1e300]}]
+    "bound",
+    [{">": [_SIZE, _LARGEST]}, {"<": [_SIZE, -_LARGEST]}, {">": [_SIZE, 1e300]}],
 )
 def test_numbers_beyond_those_that_are_exact_everywhere_tell_rules_apart(kind: str, bound: Any) -> None:
     assert _is_told_apart(bound, {"<": [1, 0]}, type=kind)
@@ -56,7 +57,10 @@ def test_a_multiple_that_is_no_number_does_not_stand_for_those_beside_it() -> No
     ],
 )
 def test_where_a_schema_accepts_no_number_there_is_none(
-    low: float, high: float, schema: Any, whole: bool
+    low: float,
+    high: float,
+    schema: Any,
+    whole: bool,
 ) -> None:
     assert numbers_between(low, high, schema, whole=whole) == ()
 

@@ -11,7 +11,10 @@ from support.policy_documents import policy_document, rule, tool
 _RULES = (
     rule("first", "deny", arguments=[matching("/a")]),
     rule(
-        "second", "allow", arguments=[matching("/a/b", "/c")], logic={"<": [{"var": "arguments.amount"}, 10]}
+        "second",
+        "allow",
+        arguments=[matching("/a/b", "/c")],
+        logic={"<": [{"var": "arguments.amount"}, 10]},
     ),
     rule("third", "escalate", arguments=[matching("/a/d")]),
 )
@@ -77,7 +80,8 @@ def test_an_array_that_has_to_be_longer_than_any_request_is_not_made() -> None:
     wants = {"type": "object", "properties": {"a": {"type": "array", "minItems": 10**9}}, "required": ["a"]}
     offered = tool("a", "alpha", input_schema=wants)
     document = policy_document(
-        tools=[offered], rules=[rule("r", logic={"in": ["x", {"var": "arguments.a"}]})]
+        tools=[offered],
+        rules=[rule("r", logic={"in": ["x", {"var": "arguments.a"}]})],
     )
     (found,) = find_requests(compile_policy(document), [ReachTarget(0, decides=True)])
     assert isinstance(found, Undecided)

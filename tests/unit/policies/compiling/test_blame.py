@@ -24,13 +24,19 @@ def failure(
 
 def says(blame: FaultAttribution | str, corrected: str | None = None, name: str = "one") -> JudgeAttribution:
     return JudgeAttribution(
-        name, FaultAttribution(blame), "I say so", None if corrected is None else Expectation(corrected)
+        name,
+        FaultAttribution(blame),
+        "I say so",
+        None if corrected is None else Expectation(corrected),
     )
 
 
 def test_no_word_of_a_judge_makes_a_scenario_expect_allow_that_did_not() -> None:
     for expected, actual, blame, word in product(
-        Expectation, Decision, FaultAttribution, (None, *Expectation)
+        Expectation,
+        Decision,
+        FaultAttribution,
+        (None, *Expectation),
     ):
         if expected is Expectation.ALLOW or expected.is_met_by(actual):
             continue
@@ -50,7 +56,7 @@ def test_a_judgement_that_wants_allow_is_put_aside_and_the_rules_are_to_blame(bl
     assert not found.corrections
     assert [one.description for one in found.problems] == ["one"]
     ((contested, opinion),) = found.contested
-    assert (contested.expected_decision, opinion.corrected) == (Expectation.DENY, Expectation.ALLOW)
+    assert (contested.expected_decision, opinion.corrected_decision) == (Expectation.DENY, Expectation.ALLOW)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,8 @@ def test_a_corrected_scenario_that_still_fails_is_a_problem_of_the_rules_as_it_i
 @pytest.mark.parametrize("blame", ["scenario", "both"])
 def test_blame_on_a_handwritten_scenario_is_a_warning_and_a_problem_of_the_rules(blame: str) -> None:
     found = resolve_attributions(
-        [failure("allow", "deny", ScenarioOrigin.HANDWRITTEN)], [says(blame, "deny")]
+        [failure("allow", "deny", ScenarioOrigin.HANDWRITTEN)],
+        [says(blame, "deny")],
     )
     assert [warning.code for warning in found.warnings] == ["HANDWRITTEN_BLAMED"]
     assert found.judgements[0].overruled

@@ -70,7 +70,10 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     ],
 )
 def test_handwritten_scenarios_with_one_request_have_to_agree(
-    one: str, other: str, *, together: bool
+    one: str,
+    other: str,
+    *,
+    together: bool,
 ) -> None:
     handwritten = (own("one", one, at="/x"), own("other", other, at="/x"))
     if together:
@@ -91,7 +94,7 @@ def test_a_handwritten_scenario_against_an_invariant_is_refused() -> None:
 def test_a_handwritten_scenario_has_a_name_of_its_own_and_a_request_that_is_one() -> None:
     beyond = replace(own("beyond", "deny"), request=ToolRequest("alpha", "a", {"amount": 2**70}))
     violations = refused(
-        handwritten=(own("x", "deny", at="/1"), own("x", "deny", at="/2"), beyond)
+        handwritten=(own("x", "deny", at="/1"), own("x", "deny", at="/2"), beyond),
     ).violations
     assert [violation.field for violation in violations] == [
         "handwritten_scenarios[1].description",

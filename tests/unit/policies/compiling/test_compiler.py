@@ -230,7 +230,9 @@ async def test_a_judge_cannot_make_an_unsafe_decision_pass() -> None:
 
 async def test_what_a_judge_contests_is_mended_in_the_rules_all_the_same() -> None:
     script = Script(
-        rules=(WIDE,), judgements=(blames("outside", "scenario", "allow"), SATISFIED), patches=(UPDATE,)
+        rules=(WIDE,),
+        judgements=(blames("outside", "scenario", "allow"), SATISFIED),
+        patches=(UPDATE,),
     )
     done = await ran(script)
     assert done.rules[0]["when"]["arguments"] == below("/open")
@@ -465,7 +467,7 @@ class Many:
                             "request": {"server_name": server, "tool_name": name, "arguments": {}},
                         }
                         for server, name in asked
-                    ]
+                    ],
                 }
         return SATISFIED
 
@@ -515,7 +517,7 @@ async def test_a_batch_that_fails_stops_no_other_and_what_those_wrote_is_kept() 
     assert (finding.code, finding.message[:4]) == ("BATCH_FAILED", "beta")
     again = await ran(FakeModel(Many()), artifacts=artifacts, **with_tools())
     assert [about(request)["tools"][0]["server_name"] for request in again.model.of(RULES_SCHEMA_NAME)] == [
-        "beta"
+        "beta",
     ]
     assert len(again.run) == 5
 
@@ -638,7 +640,8 @@ async def test_no_more_turns_of_a_conversation_than_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME, PATCHES_SCHEMA_NAME]
+    "name",
+    [RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME, PATCHES_SCHEMA_NAME],
 )
 async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(UPDATE,))
@@ -667,7 +670,7 @@ async def test_who_leaves_early_leaves_nothing_running() -> None:
     model = FakeModel(Many())
     events: list[CompileEvent] = []
     async with closing(
-        PolicyCompiler(model, InMemoryArtifactCache()).compile(replace(ORDER, tools=TOOLS))
+        PolicyCompiler(model, InMemoryArtifactCache()).compile(replace(ORDER, tools=TOOLS)),
     ) as stream:
         async for event in stream:
             events.append(event)

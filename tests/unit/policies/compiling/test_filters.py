@@ -23,8 +23,8 @@ POLICY = engine.compile_policy(
             "tools": [tool_to_document(one) for one in TOOLS],
             "invariants": [INVARIANT],
             "rules": [rule("all", "allow", tools=["a"])],
-        }
-    )
+        },
+    ),
 )
 FILTER = ScenarioFilter(POLICY, TOOLS)
 
@@ -32,14 +32,14 @@ FILTER = ScenarioFilter(POLICY, TOOLS)
 def test_what_an_invariant_decides_otherwise_is_discarded_by_its_name() -> None:
     wrong, right = scenario("wrong", "allow", at="/kept/x"), scenario("right", "deny", at="/kept/x")
     found = FILTER.apply([wrong, right])
-    assert found.kept == (right,)
+    assert found.accepted == (right,)
     ((discarded),) = found.discarded
     assert (discarded.scenario, discarded.rule, discarded.actual) == (wrong, "structural-kept", Decision.DENY)
 
 
 def test_what_a_rule_decides_otherwise_is_not_discarded() -> None:
     wrong = scenario("wrong", "deny", at="/other")
-    assert FILTER.apply([wrong]).kept == (wrong,)
+    assert FILTER.apply([wrong]).accepted == (wrong,)
 
 
 def test_arguments_that_the_tool_refuses_are_discarded_whatever_is_expected() -> None:
@@ -56,11 +56,11 @@ def test_what_the_engine_cannot_read_is_discarded() -> None:
 def test_a_call_of_an_unknown_tool_is_only_expected_to_be_refused() -> None:
     allowed, denied = scenario("x", "allow", "zz"), scenario("y", "deny", "zz")
     found = FILTER.apply([allowed, denied])
-    assert found.kept == (denied,)
+    assert found.accepted == (denied,)
     assert found.discarded[0].rule == "structural-unknown-tool"
 
 
 def test_handwritten_scenarios_are_never_discarded() -> None:
     for one in (scenario("a", "allow", at="/kept"), scenario("b", other=1)):
         kept = replace(one, source=ScenarioOrigin.HANDWRITTEN)
-        assert FILTER.apply([kept]).kept == (kept,)
+        assert FILTER.apply([kept]).accepted == (kept,)

@@ -17,7 +17,8 @@ from support.random_requests import random_requests
 from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
 
 POLICY = tiny_policy(
-    deny("big", logic={">": [{"var": "arguments.size"}, 10]}), allow("read", tools=["read"], roles=["x", "y"])
+    deny("big", logic={">": [{"var": "arguments.size"}, 10]}),
+    allow("read", tools=["read"], roles=["x", "y"]),
 )
 SUITE = [
     scenario("by hand", request(), "deny", source=ScenarioOrigin.HANDWRITTEN),
@@ -39,20 +40,20 @@ def pieces(policy: Policy, suite: list[TestScenario]) -> int:
         next(times)
         return False
 
-    assert not finalize(policy, suite, is_late=is_late).left
+    assert not finalize(policy, suite, is_late=is_late).skipped
     return next(times)
 
 
 def test_without_any_time_all_scenarios_stay_and_are_run() -> None:
     done = late_after(0)
     assert done.scenarios == tuple(SUITE)
-    assert not done.directed
+    assert not done.generated
     assert [result.passed for result in done.report.results] == [True] * len(SUITE)
     assert done.report.mutation is not None
     assert (done.report.mutation.killed, done.report.mutation.survived) == (0, 0)
     total = len([*iter_mutations(POLICY)])
-    assert done.left[0] == "the scenarios that add coverage"
-    assert done.left[-1] == f"{total} of {total} mutants"
+    assert done.skipped[0] == "the scenarios that add coverage"
+    assert done.skipped[-1] == f"{total} of {total} mutants"
 
 
 def test_coverage_without_time_to_explore_calls_nothing_unreachable() -> None:
@@ -61,7 +62,7 @@ def test_coverage_without_time_to_explore_calls_nothing_unreachable() -> None:
     whole, hasty = finalize(policy, suite), late_after(0, policy, suite)
     assert any(one.unreachable for one in whole.report.coverage)
     assert not any(one.unreachable for one in hasty.report.coverage)
-    assert any("uncovered targets" in what for what in hasty.left)
+    assert any("uncovered targets" in what for what in hasty.skipped)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -75,7 +76,7 @@ def test_whenever_the_time_ends_what_is_told_holds(seed: int) -> None:
         done = late_after(asked, policy, suite)
         assert [result.scenario for result in done.report.results] == [*done.scenarios]
         assert not done.report.failures
-        if done.left:
+        if done.skipped:
             for known, full in zip(done.report.coverage, whole.report.coverage, strict=True):
                 assert {*known.unreachable} <= {*full.unreachable}
         else:

@@ -68,7 +68,7 @@ async def test_system_text_and_schema_are_the_same_in_every_turn_and_messages_on
         assert (before.system, before.schema) == (after.system, after.schema)
         assert before.messages == after.messages[: len(before.messages)]
         assert after.messages[len(before.messages)].text == json.dumps(
-            answer(scenario(str(len(before.messages) // 2), at=f"/{len(before.messages) // 2}"))
+            answer(scenario(str(len(before.messages) // 2), at=f"/{len(before.messages) // 2}")),
         )
     assert writes.turn_count == 3
     assert [entry["role"] for entry in writes.get_history()] == ["user", "assistant"] * 3

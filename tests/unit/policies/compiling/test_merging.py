@@ -86,7 +86,10 @@ def test_the_same_request_never_comes_again_whatever_is_expected_of_it(expected:
 def test_a_replacement_cannot_undo_the_correction_whose_scenario_it_replaces() -> None:
     patched = apply_corrections(ALL, [CORRECTION])
     undone = merge_replacements(
-        patched, FEEDBACK, [scenario("new", "allow", at="/w")], replace_corrected=True
+        patched,
+        FEEDBACK,
+        [scenario("new", "allow", at="/w")],
+        replace_corrected=True,
     )
     assert names(undone) == ["by hand", "fine"]
     kept = merge_replacements(patched, FEEDBACK, [scenario("new", "deny", at="/w")], replace_corrected=True)

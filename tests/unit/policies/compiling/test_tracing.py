@@ -10,7 +10,8 @@ TEXT = "# Rules\n\nAlpha may be read. Beta must not be. \nBe careful!\n- Gamma i
 
 def unnamed(*principles: str) -> list[str]:
     found = uncovered_sentences(
-        TEXT, [{"id": str(n), "principle": text} for n, text in enumerate(principles)]
+        TEXT,
+        [{"id": str(n), "principle": text} for n, text in enumerate(principles)],
     )
     assert all(one.severity is Severity.WARNING and one.remedy for one in found)
     return [one.message.removeprefix("no rule implements: ") for one in found]

@@ -30,7 +30,7 @@ def test_the_first_of_several_that_add_as_much_is_taken() -> None:
 
 
 def test_what_kept_ones_reach_is_no_gain() -> None:
-    assert choose_scenarios([0b011, 0b011, 0b110], kept=[0]) == [2]
+    assert choose_scenarios([0b011, 0b011, 0b110], fixed=[0]) == [2]
 
 
 def test_who_was_made_needless_by_later_ones_goes_again() -> None:
@@ -92,7 +92,7 @@ def test_a_smaller_suite_kills_and_reaches_what_the_larger_one_does(seed: int) -
     assert minimal_suite(policy, kept) == kept
 
     def things(suite: EvaluatedSuite) -> list[bool]:
-        killed = suite.failing(mutation.rules for mutation in iter_mutations(policy))
+        killed = suite.failing_by_change(mutation.rules for mutation in iter_mutations(policy))
         return [bool(by) for by in (*killed, *reaching_scenarios(suite, coverage_targets(policy)))]
 
     assert things(EvaluatedSuite(policy, kept)) == things(EvaluatedSuite(policy, scenarios))

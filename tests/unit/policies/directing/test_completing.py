@@ -15,7 +15,8 @@ from support.random_requests import random_requests
 from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
 
 POLICY = tiny_policy(
-    deny("big", logic={">": [{"var": "arguments.size"}, 10]}), allow("read", tools=["read"], roles=["x", "y"])
+    deny("big", logic={">": [{"var": "arguments.size"}, 10]}),
+    allow("read", tools=["read"], roles=["x", "y"]),
 )
 
 

@@ -29,7 +29,9 @@ POLICY = tiny_policy(
 
 
 def directed(
-    policy: Policy, scenarios: Sequence[TestScenario] = (), most: int = 0
+    policy: Policy,
+    scenarios: Sequence[TestScenario] = (),
+    most: int = 0,
 ) -> tuple[list[TestScenario], CoverageGenerated]:
     *made, last = generate_for_gaps(policy, scenarios, most)
     assert isinstance(last, CoverageGenerated)
@@ -107,7 +109,8 @@ def test_what_random_suites_miss_is_made_in_calls_that_tools_take_and_counted_as
     schemas = {(tool["server_name"], tool["tool_name"]): tool.get("input_schema") for tool in spec["tools"]}
     for one in made:
         assert not argument_violations(
-            schemas[one.request.server_name, one.request.tool_name], one.request.arguments
+            schemas[one.request.server_name, one.request.tool_name],
+            one.request.arguments,
         )
     report = verify(policy, [*scenarios, *made], mutation=True)
     assert not report.failures

@@ -133,7 +133,7 @@ def test_no_request_that_a_tool_takes_tells_equivalent_mutants_from_the_policy(s
         for mutation in iter_mutations(policy)
         if outcomes[mutation.mutant_id] is MutantOutcome.EQUIVALENT
     ]
-    noticed = EvaluatedSuite(policy, expecting(policy, *requests)).failing(
+    noticed = EvaluatedSuite(policy, expecting(policy, *requests)).failing_by_change(
         mutation.rules for mutation in equivalent
     )
     assert [m.mutant_id for m, by in zip(equivalent, noticed, strict=True) if by] == []

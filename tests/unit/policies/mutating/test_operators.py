@@ -134,7 +134,11 @@ def test_a_quantifier_may_be_any_other() -> None:
     ],
 )
 def test_an_entry_may_be_too_wide_or_too_narrow(
-    operator: str, role: str, kind: str, entry: str, after: str | None
+    operator: str,
+    role: str,
+    kind: str,
+    entry: str,
+    after: str | None,
 ) -> None:
     found = afters(operator, allow("a", arguments=[matcher(role, kind, entry)]))
     assert found == ([] if after is None else [("rules/0/when/arguments/0/among/0", after)])
@@ -157,7 +161,7 @@ def test_values_may_be_compared_as_they_are_where_no_list_says_what_kind_they_ha
         allow("c", arguments=[matcher("label", "identifier", "x")]),
     ]
     assert afters("read_as_identifier", *rules, lists=lists) == [
-        ("rules/0/when/arguments/0/kind", "identifier")
+        ("rules/0/when/arguments/0/kind", "identifier"),
     ]
 
 
@@ -194,7 +198,7 @@ def test_a_value_of_a_list_may_be_missing_wherever_the_list_is_used() -> None:
 )
 def test_a_comparison_may_be_the_one_beside_it(before: str, after: str) -> None:
     assert afters("swap_comparison", allow("a", tools=["read"], logic={before: [SIZE, 1]})) == [
-        ("rules/0/when/logic", {after: [SIZE, 1]})
+        ("rules/0/when/logic", {after: [SIZE, 1]}),
     ]
 
 
@@ -247,7 +251,8 @@ def test_a_rule_that_would_be_larger_than_a_document_stands_as_it_is() -> None:
 
 def test_invariants_stand_as_they_are() -> None:
     policy = tiny_policy(
-        allow("a", tools=["read", "send"]), invariants=[deny("structural-x", tools=["read", "send"])]
+        allow("a", tools=["read", "send"]),
+        invariants=[deny("structural-x", tools=["read", "send"])],
     )
     assert {index for found in iter_mutations(policy) for index in found.rules} == {1}
 

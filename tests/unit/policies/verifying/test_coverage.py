@@ -30,7 +30,9 @@ def missed(kind: str, policy: Policy, *requests: ToolRequest) -> set[str]:
 
 def test_each_rule_has_to_decide_once_and_none_of_them_as_well() -> None:
     policy = tiny_policy(
-        allow("a", tools=["read"]), deny("b", roles=["x"]), invariants=[deny("structural-c", roles=["y"])]
+        allow("a", tools=["read"]),
+        deny("b", roles=["x"]),
+        invariants=[deny("structural-c", roles=["y"])],
     )
     found = covered(policy, request())["rule"]
     assert (found.covered, found.reachable) == (1, 4)
@@ -108,7 +110,9 @@ def test_each_matcher_is_a_part_of_its_own() -> None:
     ],
 )
 def test_comparisons_are_seen_only_where_what_connects_them_asks_them(
-    logic: dict[str, Any], asked: dict[str, Any], unseen: list[str]
+    logic: dict[str, Any],
+    asked: dict[str, Any],
+    unseen: list[str],
 ) -> None:
     policy = tiny_policy(allow("a", tools=["read"], logic=logic))
     place = "/rules/0/when/logic/"
@@ -161,7 +165,10 @@ def test_a_neighbour_that_a_tool_does_not_take_cannot_be_reached() -> None:
     ],
 )
 def test_each_entry_has_values_on_it_or_inside_and_values_just_outside(
-    role: str, kind: str, entry: str, points: dict[str, str]
+    role: str,
+    kind: str,
+    entry: str,
+    points: dict[str, str],
 ) -> None:
     policy = tiny_policy(allow("a", arguments=[matcher(role, kind, entry)]))
     place = "/rules/0/when/arguments/0/among/0"

@@ -47,13 +47,15 @@ def test_only_what_passes_can_notice_a_change() -> None:
         policy,
         [scenario("right", request(size=11), "deny"), scenario("wrong", request(size=11), "allow")],
     )
-    assert [*suite.failing([{0: None}])] == [0b01]
+    assert [*suite.failing_by_change([{0: None}])] == [0b01]
 
 
 def test_a_denial_and_an_escalation_are_the_same_to_who_wants_anything_but_allow() -> None:
     policy = tiny_policy(*RULES)
     suite = EvaluatedSuite(policy, [scenario("either", request(size=11), "not_allow")])
-    assert [*suite.failing([{0: {**RULES[0], "then": "escalate"}}, {0: {**RULES[0], "then": "allow"}}])] == [
+    assert [
+        *suite.failing_by_change([{0: {**RULES[0], "then": "escalate"}}, {0: {**RULES[0], "then": "allow"}}]),
+    ] == [
         0,
         1,
     ]
@@ -61,7 +63,7 @@ def test_a_denial_and_an_escalation_are_the_same_to_who_wants_anything_but_allow
 
 def test_without_scenarios_nothing_is_noticed() -> None:
     suite = EvaluatedSuite(tiny_policy(*RULES), [])
-    assert (suite.passed, [*suite.failing([{0: None}])]) == (0, [0])
+    assert (suite.passed, [*suite.failing_by_change([{0: None}])]) == (0, [0])
 
 
 def test_a_request_that_is_none_is_refused() -> None:
@@ -86,7 +88,7 @@ def test_a_changed_rule_is_noticed_by_exactly_those_whom_a_policy_compiled_with_
     requests = [*random_requests(random, spec, 60), *hostile_requests(random, spec, 60)]
     scenarios = expecting(policy, *requests)
     changes = [*iter_mutations(policy)]
-    noticed = [*EvaluatedSuite(policy, scenarios).failing(change.rules for change in changes)]
+    noticed = [*EvaluatedSuite(policy, scenarios).failing_by_change(change.rules for change in changes)]
     invariants = len(spec["invariants"])
     for number in random.sample(range(len(changes)), min(40, len(changes))):
         rules = mutated_rules(policy.rules, changes[number])[invariants:]

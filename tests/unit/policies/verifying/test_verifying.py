@@ -33,7 +33,8 @@ def test_a_rule_is_masked_when_it_takes_hold_too_but_another_decides_before_it()
 
 def test_a_rule_that_does_not_take_hold_is_not_masked() -> None:
     [result] = verify(
-        POLICY, [scenario("meant for guest", request(size=11), "deny", rule_id="guest")]
+        POLICY,
+        [scenario("meant for guest", request(size=11), "deny", rule_id="guest")],
     ).results
     assert result.masked_rule_id == ""
 
@@ -46,14 +47,16 @@ def test_the_rule_that_decides_is_not_masked() -> None:
 def test_where_nobody_said_which_rule_is_meant_it_is_the_first_that_would_meet_the_expectation() -> None:
     asked = request(size=11, roles=["guest"])
     wrong, right = verify(
-        POLICY, [scenario("fails", asked, "allow"), scenario("passes", asked, "deny")]
+        POLICY,
+        [scenario("fails", asked, "allow"), scenario("passes", asked, "deny")],
     ).results
     assert (wrong.masked_rule_id, right.masked_rule_id) == ("read", "")
 
 
 def test_a_rule_that_cannot_be_evaluated_and_denies_is_masked_as_well() -> None:
     policy = tiny_policy(
-        escalate("all", tools=["read"]), deny("broken", logic={">": [{"var": "arguments.mode"}, 1]})
+        escalate("all", tools=["read"]),
+        deny("broken", logic={">": [{"var": "arguments.mode"}, 1]}),
     )
     [result] = verify(policy, [scenario("one", request(mode="a"), "deny")]).results
     assert (result.actual.rule_id, result.masked_rule_id) == ("all", "broken")

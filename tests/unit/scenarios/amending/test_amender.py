@@ -111,7 +111,7 @@ async def test_a_change_by_rules_becomes_the_latest_version_with_what_differs(
     assert (last.spent, gateway.requests) == (UsageTotal(), [])
     assert last.record == await registry.get(record.scenario.scenario_id)
     assert json.loads(last.record.scenario.document)["horizon"] == 22
-    versions = (await registry.versions(record.scenario.scenario_id)).items
+    versions = (await registry.list_versions(record.scenario.scenario_id)).items
     assert [one.spec_hash for one in versions] == [
         last.record.scenario.spec_hash,
         record.scenario.spec_hash,
@@ -173,7 +173,11 @@ async def test_a_modest_model_is_asked_for_what_rules_do_not_understand(registry
     record = await stored(registry, siege())
     for instruction, calls in ((LONGER, 0), ("twenty turns", 1)):
         events, gateway = await amended(
-            registry, record, instruction, partial(horizon=20), provider=ProviderName.GENERIC
+            registry,
+            record,
+            instruction,
+            partial(horizon=20),
+            provider=ProviderName.GENERIC,
         )
         assert isinstance(events[-1], AmendmentCompleted)
         assert len(gateway.requests) == calls
@@ -233,12 +237,12 @@ async def test_a_certified_scenario_has_to_earn_its_certificate_again(registry: 
     scenario_id = record.scenario.scenario_id
     certificate = await certified(contest(), FEWEST)
     assert certificate.verdict is CertificateVerdict.CERTIFIED
-    await registry.certify(scenario_id, certificate)
+    await registry.add_certificate(scenario_id, certificate)
     events, _ = await amended(registry, record, "make it slightly longer")
     last = events[-1]
     assert isinstance(last, AmendmentCompleted), last
     assert last.record.certificate_hash is not None
-    kept = await registry.certificate(last.record.certificate_hash)
+    kept = await registry.get_certificate(last.record.certificate_hash)
     assert (kept.spec_hash, kept.verdict) == (
         last.record.scenario.spec_hash,
         CertificateVerdict.CERTIFIED,

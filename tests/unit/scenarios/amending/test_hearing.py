@@ -15,7 +15,7 @@ from peripety.scenario.amendment.offline_amendment import (
 def heard(text: str) -> list[tuple[EditKind, float] | str]:
     """Ways and factors; clauses that were not understood as they are."""
     return [
-        one if isinstance(one, str) else (one.way, round(one.factor, 3)) for one in parse_instruction(text)
+        one if isinstance(one, str) else (one.kind, round(one.factor, 3)) for one in parse_instruction(text)
     ]
 
 
@@ -46,8 +46,8 @@ def only(text: str) -> EditRequest:
 )
 def test_directions_are_understood_in_every_language(text: str, way: EditKind) -> None:
     wish = only(text)
-    assert wish.way is way
-    assert find_mentioned(wish.about, [("alpha", 1), ("beta", 2)]) == [1]
+    assert wish.kind is way
+    assert find_mentioned(wish.target, [("alpha", 1), ("beta", 2)]) == [1]
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_what_was_named_need_not_be_named_again() -> None:
     one, other = parse_instruction("alpha longer and harder")
     assert isinstance(one, EditRequest)
     assert isinstance(other, EditRequest)
-    assert (one.about, other.way, other.is_general) == (other.about, EditKind.HARDER, False)
+    assert (one.target, other.kind, other.is_general) == (other.target, EditKind.HARDER, False)
 
 
 def test_one_change_may_be_about_several_things() -> None:
     wish = only("make alpha and beta longer")
-    assert find_mentioned(wish.about, [("alpha", 1)]) == find_mentioned(wish.about, [("beta", 1)]) == [1]
+    assert find_mentioned(wish.target, [("alpha", 1)]) == find_mentioned(wish.target, [("beta", 1)]) == [1]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,8 @@ def test_what_is_not_understood_is_given_back(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["make it harder", "Mach alles schwerer", "让整个游戏更难", "全体を難しくして", "longer"]
+    "text",
+    ["make it harder", "Mach alles schwerer", "让整个游戏更难", "全体を難しくして", "longer"],
 )
 def test_what_names_nothing_is_about_the_whole(text: str) -> None:
     assert only(text).is_general

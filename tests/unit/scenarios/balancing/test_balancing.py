@@ -30,7 +30,12 @@ RUNS = 2_000
 
 
 async def events_of(
-    value: Any, least: float, most: float, *, persona: Persona = "random", runs: int = RUNS
+    value: Any,
+    least: float,
+    most: float,
+    *,
+    persona: Persona = "random",
+    runs: int = RUNS,
 ) -> list[BalanceEvent]:
     data = value if isinstance(value, bytes) else document(value)
     order = BalanceOrder(data, BalanceTarget(least, most), DryRunOptions(persona, max_runs=runs))
@@ -51,7 +56,8 @@ async def refused(value: Any, least: float, most: float) -> BalanceFailed:
 
 @pytest.mark.parametrize(("least", "most"), [(0.1, 0.2), (0.3, 0.4), (0.6, 0.7), (0.85, 1.0)])
 async def test_the_persona_loses_as_often_as_wanted_on_runs_that_nobody_has_seen(
-    least: float, most: float
+    least: float,
+    most: float,
 ) -> None:
     found = await balanced(siege(), least, most)
     assert found.after.first_run >= FIRST_FRESH_RUN

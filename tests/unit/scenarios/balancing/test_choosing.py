@@ -11,7 +11,7 @@ from support.specs import action, at_most, event, never, spec
 
 
 def ways(value: dict[str, Any]) -> dict[str, int]:
-    return {format_pointer(knob.segments): knob.harder for knob in select_for_balance(value)}
+    return {format_pointer(knob.segments): knob.harder_direction for knob in select_for_balance(value)}
 
 
 def test_everything_that_says_how_hard_it_is_may_move_with_what_is_known_of_its_way() -> None:
@@ -38,7 +38,7 @@ def test_an_event_that_hurts_and_helps_has_no_way() -> None:
         event(
             "both",
             [{"op": "dec", "path": "state.a", "value": 1}, {"op": "dec", "path": "state.b", "value": 1}],
-        )
+        ),
     ]
     assert ways(value)["/random_events/0/weight"] == 0
 

@@ -76,7 +76,7 @@ def test_scheduled_effects_are_turned_as_well_and_derived_values_are_not() -> No
     }
     value = siege()
     value["random_events"] = [
-        event("late", [later, {"op": "dec", "path": "state.a", "value": "d"}], weight=0.3, derives={"d": 2})
+        event("late", [later, {"op": "dec", "path": "state.a", "value": "d"}], weight=0.3, derives={"d": 2}),
     ]
     del value["negativity_budget"]["decay_per_turn"]
     assert paths_of(value) == ["/random_events/0/effects/0/effects/0/value"]

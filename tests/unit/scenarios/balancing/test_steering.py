@@ -78,7 +78,8 @@ async def test_a_number_may_have_to_fall() -> None:
 
 async def test_no_more_numbers_are_moved_than_it_takes() -> None:
     found = await searched(
-        HARDER, Known(lambda a, b, c, d: 0.011 * a + 0.008 * (b + c) + 0.0005 * d, 9, 9, 9, 9)
+        HARDER,
+        Known(lambda a, b, c, d: 0.011 * a + 0.008 * (b + c) + 0.0005 * d, 9, 9, 9, 9),
     )
     assert moved(found) == "ab"
 
@@ -100,15 +101,15 @@ async def test_a_jump_is_made_up_for_by_another_number() -> None:
 async def test_a_jump_that_nothing_makes_up_for_is_told() -> None:
     steering = BalanceSearch(Known(lambda a, b: 0.2 + 0.4 * (a >= 12) + 0.0 * b, 10, 10), HARDER)  # type: ignore[arg-type]
     assert await steering.search() is None
-    assert steering.jump is not None
-    assert (steering.jump.below.rate, steering.jump.above.rate) == pytest.approx((0.2, 0.6))
-    assert steering.jump.index == 0
+    assert steering.discontinuity is not None
+    assert (steering.discontinuity.below.rate, steering.discontinuity.above.rate) == pytest.approx((0.2, 0.6))
+    assert steering.discontinuity.index == 0
 
 
 async def test_what_is_out_of_reach_leaves_the_closest() -> None:
     steering = BalanceSearch(Known(lambda a, b: 0.01 * a + 0.003 * b, 10, 10), HARDER)  # type: ignore[arg-type]
     assert await steering.search() is None
-    assert steering.jump is None
+    assert steering.discontinuity is None
     assert steering.closest is not None
     assert steering.closest.rate == pytest.approx(0.195)
 
@@ -123,7 +124,7 @@ async def test_a_result_is_rounded_as_far_as_it_still_holds() -> None:
     steering = BalanceSearch(Known(lambda a: 0.01 * a, 24.31), HARDER)  # type: ignore[arg-type]
     found = await steering.search()
     assert found is not None
-    assert (await steering.tidied(found)).setting in {(33.0,), (32.0,)}
+    assert (await steering.round_digits(found)).setting in {(33.0,), (32.0,)}
 
 
 @pytest.mark.parametrize("aim", [HARDER, EASIER])

@@ -27,16 +27,16 @@ FOUND = {
 @pytest.mark.parametrize("name", FOUND)
 def test_a_verdict_is_found_as_it_was_kept(tmp_path: Path, name: str) -> None:
     ledger = SqliteVerdictCache(DICE, tmp_path / "ledger")
-    ledger.keep([(KEY, FOUND[name])])
-    assert ledger.find([KEY, b"other"]) == {KEY: FOUND[name]}
+    ledger.put_many([(KEY, FOUND[name])])
+    assert ledger.get_many([KEY, b"other"]) == {KEY: FOUND[name]}
     ledger.close()
 
 
 def test_another_process_finds_what_was_kept_however_the_first_one_ended(tmp_path: Path) -> None:
     first = SqliteVerdictCache(DICE, tmp_path / "ledger")
-    first.keep([(KEY, FOUND["good"])])
+    first.put_many([(KEY, FOUND["good"])])
     second = SqliteVerdictCache(DICE, tmp_path / "ledger")  # the first one is never closed
-    assert second.find([KEY]) == {KEY: FOUND["good"]}
+    assert second.get_many([KEY]) == {KEY: FOUND["good"]}
     second.close()
     first.close()
 
@@ -53,19 +53,19 @@ def test_another_process_finds_what_was_kept_however_the_first_one_ended(tmp_pat
 )
 def test_verdicts_under_other_options_are_not_seen(tmp_path: Path, options: BatchOptions) -> None:
     ledger = SqliteVerdictCache(DICE, tmp_path / "ledger")
-    ledger.keep([(KEY, FOUND["good"])])
+    ledger.put_many([(KEY, FOUND["good"])])
     ledger.close()
     other = SqliteVerdictCache(options, tmp_path / "ledger")
-    assert not other.find([KEY])
+    assert not other.get_many([KEY])
     other.close()
 
 
 def test_how_long_a_document_may_take_changes_no_verdict(tmp_path: Path) -> None:
     ledger = SqliteVerdictCache(DICE, tmp_path / "ledger")
-    ledger.keep([(KEY, FOUND["good"])])
+    ledger.put_many([(KEY, FOUND["good"])])
     ledger.close()
     patient = SqliteVerdictCache(BatchOptions(DICE.level, DICE.dry_run, seconds=99), tmp_path / "ledger")
-    assert patient.find([KEY])
+    assert patient.get_many([KEY])
     patient.close()
 
 
@@ -89,7 +89,7 @@ def test_without_dice_the_last_findings_are_remembered_in_memory() -> None:
     memory = create_cache(BatchOptions())
     assert isinstance(memory, RecentVerdictCache)
     wrong = FOUND["wrong"]
-    memory.keep([(b"good", DocumentVerdict()), *((index.to_bytes(4), wrong) for index in range(10_000))])
-    assert not memory.find([b"good", (0).to_bytes(4)])
-    assert memory.find([(9_999).to_bytes(4)]) == {(9_999).to_bytes(4): wrong}
+    memory.put_many([(b"good", DocumentVerdict()), *((index.to_bytes(4), wrong) for index in range(10_000))])
+    assert not memory.get_many([b"good", (0).to_bytes(4)])
+    assert memory.get_many([(9_999).to_bytes(4)]) == {(9_999).to_bytes(4): wrong}
     memory.close()

@@ -39,7 +39,7 @@ def test_both_forms_hold_the_same_rows(tmp_path: Path, parts: list[InputSplit]) 
     read: dict[str, list[dict[str, Any]]] = {}
     for form in FORMS:
         there = JobOutput(str(tmp_path / form), BatchOptions(), form)  # type: ignore[arg-type]  # one of FORMS
-        assert [there.write(number, parts[number]) for number in there.begin(parts)] == [
+        assert [there.write(number, parts[number]) for number in there.prepare(parts)] == [
             Totals(3, 3),
             Totals(3, 3),
             Totals(1, 0),
@@ -62,10 +62,11 @@ def test_both_forms_hold_the_same_rows(tmp_path: Path, parts: list[InputSplit]) 
 
 
 def test_a_part_that_is_done_again_is_there_once_and_the_same(
-    tmp_path: Path, parts: list[InputSplit]
+    tmp_path: Path,
+    parts: list[InputSplit],
 ) -> None:
     there = output(tmp_path)
-    there.begin(parts)
+    there.prepare(parts)
     there.write(0, parts[0])
     first = (tmp_path / "out" / "part-000000.jsonl").read_bytes()
     there.write(0, parts[0])
@@ -74,14 +75,16 @@ def test_a_part_that_is_done_again_is_there_once_and_the_same(
 
 
 def test_a_part_whose_writing_fails_leaves_nothing(
-    tmp_path: Path, parts: list[InputSplit], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    parts: list[InputSplit],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_: Any) -> Any:
         yield b"half of it"
         raise RuntimeError("no more")
 
     there = output(tmp_path)
-    there.begin(parts)
+    there.prepare(parts)
     monkeypatch.setattr(partitions, "_to_json_lines", fail)
     with pytest.raises(RuntimeError, match="no more"):
         there.write(0, parts[0])
@@ -90,34 +93,34 @@ def test_a_part_whose_writing_fails_leaves_nothing(
 
 def test_a_job_goes_on_with_what_is_not_there(tmp_path: Path, parts: list[InputSplit]) -> None:
     there = output(tmp_path)
-    assert there.begin(parts) == [0, 1, 2]
+    assert there.prepare(parts) == [0, 1, 2]
     there.write(1, parts[1])
-    assert output(tmp_path).begin(parts) == [0, 2]
+    assert output(tmp_path).prepare(parts) == [0, 2]
 
 
 def test_what_a_dead_writer_left_is_removed_at_the_end(tmp_path: Path, parts: list[InputSplit]) -> None:
     there = output(tmp_path)
-    there.begin(parts)
+    there.prepare(parts)
     (tmp_path / "out" / ".part-000000.jsonl.1.a.tmp").write_bytes(b"half")
-    assert there.begin(parts) == [0, 1, 2]
-    there.end()
+    assert there.prepare(parts) == [0, 1, 2]
+    there.clean_up()
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["_job.json"]
 
 
 def test_a_folder_with_anything_else_is_refused(tmp_path: Path, parts: list[InputSplit]) -> None:
     there = output(tmp_path)
-    there.begin(parts)
+    there.prepare(parts)
     others = [
         JobOutput(there.folder, BatchOptions(ValidationLevel.SCHEMA), "jsonl"),
         JobOutput(there.folder, BatchOptions(), "parquet"),
     ]
     for other in others:
         with pytest.raises(FailedPreconditionError, match="other content"):
-            other.begin(parts)
+            other.prepare(parts)
     with pytest.raises(FailedPreconditionError):
-        there.begin(parts[:2])
+        there.prepare(parts[:2])
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(reversed(DOCUMENTS)))
     with pytest.raises(FailedPreconditionError):
-        there.begin(parts)
+        there.prepare(parts)
     with pytest.raises(FailedPreconditionError):
-        JobOutput(str(tmp_path), BatchOptions(), "jsonl").begin(parts)
+        JobOutput(str(tmp_path), BatchOptions(), "jsonl").prepare(parts)

@@ -81,7 +81,8 @@ def test_a_dry_run_tells_what_was_counted() -> None:
 
 def test_a_certificate_is_told_as_it_is_named() -> None:
     options = BatchOptions(
-        ValidationLevel.CERTIFICATE, certificate=CertificateOptions(("idle",), max_runs=256)
+        ValidationLevel.CERTIFICATE,
+        certificate=CertificateOptions(("idle",), max_runs=256),
     )
     good, bad = rows(validate_partition(partition([GOOD.decode(), BAD.decode()]), options))
     assert json.loads(good["certificate"])["spec_hash"] == good["spec_hash"]

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 def read(parts: Sequence[InputSplit]) -> list[tuple[Any, Any]]:
     return [
-        (row["id"], row["spec"]) for part in parts for table in part.tables() for row in table.to_pylist()
+        (row["id"], row["spec"])
+        for part in parts
+        for table in part.iter_tables()
+        for row in table.to_pylist()
     ]
 
 
 @pytest.mark.parametrize("documents", [1, 2, 3, 5, 100])
 @pytest.mark.parametrize(
-    "text", [b'{"a":1}\n\n{"b":2}\r\n  \n{"c":"\xc3\xa9"}\n', b'{"a":1}\n{"b":2}', b"\n"]
+    "text",
+    [b'{"a":1}\n\n{"b":2}\r\n  \n{"c":"\xc3\xa9"}\n', b'{"a":1}\n{"b":2}', b"\n"],
 )
 def test_each_line_is_in_one_part_under_its_number(tmp_path: Path, text: bytes, documents: int) -> None:
     file = tmp_path / "a.jsonl"
@@ -44,7 +48,7 @@ def test_a_line_that_is_too_long_is_found_so_and_hides_no_other(tmp_path: Path) 
     file = tmp_path / "a.jsonl"
     file.write_bytes(b'"' + b"x" * (3 << 20) + b'"\n1\n')
     (part,) = split_inputs([file])
-    (table,) = part.tables()
+    (table,) = part.iter_tables()
     long, short = validate_partition(table).to_pylist()
     assert json.loads(long["findings"])[0]["code"] == "DOCUMENT_TOO_LARGE"
     assert (short["id"], json.loads(short["findings"])[0]["code"]) == (f"{file}:2", "WRONG_TYPE")

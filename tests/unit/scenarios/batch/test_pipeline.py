@@ -45,7 +45,7 @@ FOUR = [("good", GOOD), ("easy", EASY), ("wrong", WRONG), ("bytes", BYTES)]
 
 def test_each_document_is_judged_as_if_it_were_alone() -> None:
     found = verdicts(FOUR, DICE)
-    assert {name: verdict.accepted for name, verdict in found.items()} == {
+    assert {name: verdict.is_accepted for name, verdict in found.items()} == {
         "good": True,
         "easy": False,
         "wrong": False,
@@ -67,10 +67,10 @@ def test_the_level_says_how_much_is_checked() -> None:
     documents = [("nowhere", nowhere), ("easy", EASY)]
     levels = (ValidationLevel.SCHEMA, ValidationLevel.STATIC, ValidationLevel.DRY_RUN)
     accepted = {level: verdicts(documents, BatchOptions(level)) for level in levels}
-    assert accepted[ValidationLevel.SCHEMA]["nowhere"].accepted
-    assert not accepted[ValidationLevel.STATIC]["nowhere"].accepted
-    assert accepted[ValidationLevel.STATIC]["easy"].accepted
-    assert not accepted[ValidationLevel.DRY_RUN]["easy"].accepted
+    assert accepted[ValidationLevel.SCHEMA]["nowhere"].is_accepted
+    assert not accepted[ValidationLevel.STATIC]["nowhere"].is_accepted
+    assert accepted[ValidationLevel.STATIC]["easy"].is_accepted
+    assert not accepted[ValidationLevel.DRY_RUN]["easy"].is_accepted
 
 
 def test_the_highest_level_gives_the_certificate_that_the_document_gets_alone() -> None:
@@ -94,14 +94,14 @@ def test_many_findings_are_counted_and_the_worst_are_told() -> None:
     verdict = build_verdict("", [*warnings, Finding("E", "", "is")])
     assert verdict.findings[0].code == "E"
     assert (len(verdict.findings), verdict.total) == (MAX_FINDINGS, MAX_FINDINGS + 1)
-    assert not verdict.accepted
+    assert not verdict.is_accepted
 
 
 def test_what_could_not_be_read_passes_through() -> None:
     unread = DocumentVerdict(error=InvalidArgumentError("it is gone", code="UNREADABLE"))
     found = dict(batch.validate([("unread", unread), ("good", GOOD)], STATIC))
     assert found["unread"] is unread
-    assert found["good"].accepted
+    assert found["good"].is_accepted
 
 
 def test_what_is_the_same_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_a_document_that_uses_up_its_time_is_an_error_and_no_verdict() -> None:
     error = found["slow"].error
     assert isinstance(error, ResourceExhaustedError)
     assert error.code == "DRY_RUN_TOO_SLOW"
-    assert not found["slow"].accepted
+    assert not found["slow"].is_accepted
     assert found["wrong"].error is None
 
 
@@ -181,12 +181,13 @@ def test_an_error_is_tried_again_by_the_next_batch(tmp_path: object) -> None:
     hasty = BatchOptions(ValidationLevel.DRY_RUN, DICE.dry_run, seconds=1e-9)
     ledger = batch.SqliteVerdictCache(hasty)
     assert verdicts([("good", GOOD)], hasty, memory=ledger)["good"].error
-    assert verdicts([("good", GOOD)], DICE, memory=ledger)["good"].accepted
+    assert verdicts([("good", GOOD)], DICE, memory=ledger)["good"].is_accepted
     ledger.close()
 
 
 def test_a_defect_is_an_error_of_the_one_document_that_shows_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def defective(name: str, _worker: Executor) -> None:
         if name == "odd":
@@ -197,8 +198,8 @@ def test_a_defect_is_an_error_of_the_one_document_that_shows_it(
     assert found["odd"].error is not None
     assert found["odd"].error.code == "INTERNAL"
     assert "private words" not in found["odd"].error.message + caplog.text
-    assert found["a"].accepted
-    assert found["b"].accepted
+    assert found["a"].is_accepted
+    assert found["b"].is_accepted
 
 
 def test_a_defect_in_checking_is_an_error_of_the_one_document_that_shows_it(
@@ -214,7 +215,7 @@ def test_a_defect_in_checking_is_an_error_of_the_one_document_that_shows_it(
     monkeypatch.setattr("peripety.engine.validate_many", defective)
     found = verdicts(FOUR, STATIC, threads=1)
     assert found["bytes"].error is not None
-    assert found["good"].accepted
+    assert found["good"].is_accepted
     assert found["wrong"].findings
 
 

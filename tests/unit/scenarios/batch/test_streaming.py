@@ -43,7 +43,8 @@ async def all_of(
 
 @pytest.mark.parametrize("messages", [[FOUR], [FOUR[:1], [], FOUR[1:]], [[each] for each in FOUR]])
 async def test_the_verdicts_are_those_of_any_other_batch(
-    threads: FairThreadPool, messages: list[list[tuple[str, bytes]]]
+    threads: FairThreadPool,
+    messages: list[list[tuple[str, bytes]]],
 ) -> None:
     found = await all_of(validate_stream(given(*messages), DICE, threads))
     assert sorted(name for name, _ in found) == sorted(name for name, _ in FOUR)
@@ -74,7 +75,8 @@ async def test_no_more_is_read_than_is_taken(threads: FairThreadPool) -> None:
 
 
 async def test_a_batch_that_nobody_follows_any_more_begins_nothing(
-    threads: FairThreadPool, monkeypatch: pytest.MonkeyPatch
+    threads: FairThreadPool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     played = []
     release = threading.Event()
@@ -94,7 +96,8 @@ async def test_a_batch_that_nobody_follows_any_more_begins_nothing(
 
 
 async def test_what_the_source_raises_ends_the_batch_at_once(
-    threads: FairThreadPool, monkeypatch: pytest.MonkeyPatch
+    threads: FairThreadPool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     release = threading.Event()
 

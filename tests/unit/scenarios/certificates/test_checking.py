@@ -117,7 +117,8 @@ async def test_a_specification_with_errors_is_refused(right: bytes) -> None:
 
 @pytest.mark.parametrize("change", [{"engine_version": "2.0"}, {"rng_version": 99}])
 async def test_the_work_of_another_engine_is_refused_with_a_way_out(
-    right: bytes, change: dict[str, Any]
+    right: bytes,
+    change: dict[str, Any],
 ) -> None:
     with pytest.raises(FailedPreconditionError, match="certify anew") as caught:
         await compared(forged(right, lambda value: value.update(change)))

@@ -93,11 +93,14 @@ def test_what_is_no_json_object_is_refused(document: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "spelling", [b"NaN", b"Infinity", b"1e400", b"-0", b"9" * 5_000, b"[" * 500 + b"]" * 500, b'"\\ud800"']
+    "spelling",
+    [b"NaN", b"Infinity", b"1e400", b"-0", b"9" * 5_000, b"[" * 500 + b"]" * 500, b'"\\ud800"'],
 )
 @pytest.mark.parametrize("field", [b'"planner_gap":-0.25', b'"n":1.5'])
 async def test_a_value_that_canonical_form_has_not_is_refused(
-    certificate: Certificate, field: bytes, spelling: bytes
+    certificate: Certificate,
+    field: bytes,
+    spelling: bytes,
 ) -> None:
     name = field.partition(b":")[0]
     changed = encode(certificate).replace(field, name + b":" + spelling)

@@ -107,9 +107,9 @@ def report(persona: Persona, **changes: Any) -> PersonaReport:
     usual = PersonaReport(
         persona=persona,
         turns=600,
-        lost=Rate.of(50 + 10 * PERSONAS.index(persona), 100),
-        won=Rate.of(0, 100),
-        survived=Rate.of(0, 100),
+        lost=Rate.from_count(50 + 10 * PERSONAS.index(persona), 100),
+        won=Rate.from_count(0, 100),
+        survived=Rate.from_count(0, 100),
         errored=0,
         losses=(NamedCount("gone", 25), NamedCount("flooded", 25)),
         wins=(NamedCount("full", 1),),
@@ -127,7 +127,7 @@ def found_in(*reports: PersonaReport, proofs: tuple[Proof, ...] = ()) -> tuple[F
 
 
 def everybody(**changes: Any) -> list[PersonaReport]:
-    won = {"won": Rate.of(1, 100)}
+    won = {"won": Rate.from_count(1, 100)}
     return [report(persona, **{**won, **changes}) for persona in PERSONAS]
 
 
@@ -136,10 +136,10 @@ def test_different_fates_are_no_finding() -> None:
 
 
 def test_a_goal_that_nobody_reached_is_a_warning_and_with_a_proof_an_error() -> None:
-    unproved = found_in(*everybody(won=Rate.of(0, 100)))
+    unproved = found_in(*everybody(won=Rate.from_count(0, 100)))
     assert [(found.code, found.severity) for found in unproved] == [("NEVER_WON", Severity.WARNING)]
     claim = Proof("UNREACHABLE_WIN", "/win_conditions/0", "it is at most 3", Severity.ERROR)
-    proved = found_in(*everybody(won=Rate.of(0, 100)), proofs=(claim,))
+    proved = found_in(*everybody(won=Rate.from_count(0, 100)), proofs=(claim,))
     assert {found.code for found in proved} == {"UNREACHABLE_WIN", "NEVER_WON"}
     assert {found.severity for found in proved} == {Severity.ERROR}
 
@@ -150,7 +150,7 @@ def test_what_ended_no_run_and_was_never_possible_is_named_by_its_place() -> Non
             losses=(NamedCount("gone", 50), NamedCount("flooded", 0)),
             actions=(ActionCount("shore", 300, 200), ActionCount("press", 0, 0)),
             events=(NamedCount("blow", 0), NamedCount("swell", 3)),
-        )
+        ),
     )
     assert {(found.code, found.path, found.severity) for found in never_seen} == {
         ("LOSS_NEVER_MET", "/loss_conditions/1", Severity.WARNING),
@@ -175,10 +175,14 @@ def test_what_is_proved_is_not_told_again_as_merely_unseen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("legal", "taken", "dominates"), [(200, 180, True), (200, 179, False), (199, 199, False), (0, 0, False)]
+    ("legal", "taken", "dominates"),
+    [(200, 180, True), (200, 179, False), (199, 199, False), (0, 0, False)],
 )
 def test_an_action_dominates_when_the_planner_takes_it_nine_times_of_ten_and_often_may(
-    legal: int, taken: int, *, dominates: bool
+    legal: int,
+    taken: int,
+    *,
+    dominates: bool,
 ) -> None:
     uses = (ActionCount("shore", 300, 1), ActionCount("press", legal, taken))
     reports = [replace(r, actions=uses) if r.persona == "planner" else r for r in everybody()]
@@ -187,16 +191,16 @@ def test_an_action_dominates_when_the_planner_takes_it_nine_times_of_ten_and_oft
 
 
 def test_choices_do_not_matter_when_all_intervals_overlap() -> None:
-    alike = everybody(lost=Rate.of(50, 100))
+    alike = everybody(lost=Rate.from_count(50, 100))
     assert [found.code for found in found_in(*alike)] == ["CHOICES_DO_NOT_MATTER"]
-    one_differs = [replace(r, lost=Rate.of(90, 100)) if r.persona == "saboteur" else r for r in alike]
+    one_differs = [replace(r, lost=Rate.from_count(90, 100)) if r.persona == "saboteur" else r for r in alike]
     assert found_in(*one_differs) == ()
-    wins_differ = [replace(r, won=Rate.of(40, 100)) if r.persona == "planner" else r for r in alike]
+    wins_differ = [replace(r, won=Rate.from_count(40, 100)) if r.persona == "planner" else r for r in alike]
     assert found_in(*wins_differ) == ()
 
 
 def test_choices_are_not_judged_when_somebody_who_chooses_did_not_play() -> None:
-    alike = everybody(lost=Rate.of(50, 100))
+    alike = everybody(lost=Rate.from_count(50, 100))
     assert found_in(*(report for report in alike if report.persona != "planner")) == ()
 
 

@@ -26,7 +26,9 @@ FULL = CertificateOptions()
 
 
 async def measured(
-    rules: Program, persona: Persona = "idle", options: CertificateOptions = FULL
+    rules: Program,
+    persona: Persona = "idle",
+    options: CertificateOptions = FULL,
 ) -> list[DryRunReport]:
     return [report async for report in sample_persona(rules, persona, options, {}, WORKERS)]
 
@@ -106,6 +108,6 @@ def test_options_out_of_range_are_refused(options: dict[str, int]) -> None:
 
 
 def test_figures_have_six_decimals() -> None:
-    assert Rate.of(1, 3) == Rate(1, 3, 0.333333, 0.061492, 0.79234)
-    assert Rate.of(0, 64).low == 0
-    assert Rate.of(64, 64).high == 1
+    assert Rate.from_count(1, 3) == Rate(1, 3, 0.333333, 0.061492, 0.79234)
+    assert Rate.from_count(0, 64).low == 0
+    assert Rate.from_count(64, 64).high == 1

@@ -50,7 +50,7 @@ def test_rules_go_by_their_names_and_quantities_by_their_paths() -> None:
         {"op": "inc", "path": 'state["odd key"]', "value": 1},
     ]
     graph = build_graph(
-        spec(state={"a": 1, "odd key": 1}, actions=[{**action("x", written), "name": "Do X"}, action("y")])
+        spec(state={"a": 1, "odd key": 1}, actions=[{**action("x", written), "name": "Do X"}, action("y")]),
     )
     labels = [node.label for node in graph.nodes]
     assert labels == ["a", "odd key", "Do X", "y", "first", "second"]

@@ -39,7 +39,7 @@ def test_rules_are_as_hot_as_the_report_says() -> None:
     report = inspection.report
     assert report is not None
     assert report.detail is not None
-    heat = {node.key: inspection.heat[node.node_id] for node in inspection.graph.nodes}
+    heat = {node.key: inspection.activity[node.node_id] for node in inspection.graph.nodes}
     for name, count in {**report.losses, **report.wins, **report.detail.events}.items():
         assert heat[name] == count
     for name, use in report.detail.actions.items():
@@ -52,8 +52,8 @@ def test_a_quantity_is_written_as_often_as_its_writers_are_at_work() -> None:
         actions=[action("act", [up, up])],
         negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.a": 0.5}},
     )
-    assert inspection.heat["/actions/0"] == 128
-    assert inspection.heat["state.a"] == 256
+    assert inspection.activity["/actions/0"] == 128
+    assert inspection.activity["state.a"] == 256
     assert told(inspection)["a"] == "2.0 a turn (256)"
     assert told(inspection)["a: decay"] == "every turn"
 
@@ -85,9 +85,11 @@ def test_what_was_never_seen_says_so() -> None:
 def test_endings_are_told_as_shares_of_runs() -> None:
     fall = event("fall", [{"op": "set", "path": "state.a", "value": 0}], weight=0.05)
     inspection = inspected(
-        runs=1024, random_events=[fall], loss_conditions=[at_most("low", "state.a", 0), never("x")]
+        runs=1024,
+        random_events=[fall],
+        loss_conditions=[at_most("low", "state.a", 0), never("x")],
     )
-    count = inspection.heat["/loss_conditions/0"]
+    count = inspection.activity["/loss_conditions/0"]
     assert told(inspection)["low"] == f"{100 * count / 1024:.0f} % of runs ({count})"
 
 
@@ -105,6 +107,6 @@ def test_levels_compare_what_is_counted_alike() -> None:
 def test_without_runs_there_is_no_heat() -> None:
     inspection = inspected(runs=None)
     assert inspection.report is None
-    assert not inspection.heat
+    assert not inspection.activity
     assert set(told(inspection).values()) == {""}
     assert set(activity_levels(inspection).values()) == {0}

@@ -25,7 +25,7 @@ def test_lines_that_need_not_cross_do_not() -> None:
             state=dict.fromkeys(names, 1),
             actions=[action(name.upper(), [inc(name)]) for name in reversed(names)],
             random_events=[event(f"e{name}", [inc(name)]) for name in ("c", "a", "d", "b")],
-        )
+        ),
     )
     before, lines = assign_columns(graph), bundle_edges(graph)
     assert count_crossings(before, lines) == 6 + 3
@@ -37,7 +37,7 @@ def test_crossings_are_counted_pair_by_pair() -> None:
         spec(
             state={"a": 1, "b": 1},
             actions=[action("x", [inc("a"), inc("b")]), action("y", [inc("a"), inc("b")])],
-        )
+        ),
     )
     assert count_crossings(assign_columns(graph), bundle_edges(graph)) == 1
 

@@ -95,7 +95,8 @@ def test_a_word_that_carries_nothing_names_nobody() -> None:
 
 def test_numbers_and_spans_of_time_are_those_of_the_description() -> None:
     words = extract_outline_terms(
-        outline(), "There are 40 spares for the next six days, and they are due in two hours."
+        outline(),
+        "There are 40 spares for the next six days, and they are due in two hours.",
     )
     amounts = {term.text: term.amount for term in words.terms}
     assert (amounts["Spares"], amounts["Fuel"]) == (40, None)
@@ -118,7 +119,8 @@ def test_a_name_that_the_limit_cut_ends_with_a_whole_word() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "description", ["", "7", "Beta", "alpha waits for beta", "\u05d0\u05d1\u05d2 \u05d3\u05d4\u05d5"]
+    "description",
+    ["", "7", "Beta", "alpha waits for beta", "\u05d0\u05d1\u05d2 \u05d3\u05d4\u05d5"],
 )
 def test_whatever_is_said_there_is_enough_and_every_name_is_its_own(said: Any, description: str) -> None:
     words = extract_outline_terms(said, description)

@@ -26,7 +26,7 @@ def test_a_schema_takes_an_answer_about_every_part_and_no_other_name(section: An
 
 
 def test_quantities_get_their_sizes_and_secrets_their_holders() -> None:
-    blueprint, missing = QUANTITIES.read(OUTLINED, stepwise.QUANTITIES)
+    blueprint, missing = QUANTITIES.apply_answer(OUTLINED, stepwise.QUANTITIES)
     assert missing == 0
     fuel = blueprint.quantities[0]
     assert (fuel.name, fuel.start, fuel.fades) == ("Fuel (reserve)", Size.LARGE, True)
@@ -35,12 +35,12 @@ def test_quantities_get_their_sizes_and_secrets_their_holders() -> None:
 
 def test_a_secret_of_nobody_in_particular_stays_hidden() -> None:
     told = {"quantities_07": {"start": "small", "known_to": "nobody", "helps": True}}
-    blueprint, _ = QUANTITIES.read(OUTLINED, told)
+    blueprint, _ = QUANTITIES.apply_answer(OUTLINED, told)
     assert blueprint.quantities[6] == Quantity("Crack", Role.SUPPLY, Size.SMALL, is_hidden=True)
 
 
 def test_actions_get_their_changes() -> None:
-    blueprint, missing = ACTIONS.read(OUTLINED, stepwise.ACTIONS)
+    blueprint, missing = ACTIONS.apply_answer(OUTLINED, stepwise.ACTIONS)
     assert missing == 0
     gain, price = Flow("Report (progress)", rises=True), Flow("Fuel (reserve)", rises=False, size=Size.SMALL)
     assert blueprint.actions[0] == Action("File the report", (gain, price), is_scaled=True)
@@ -49,11 +49,15 @@ def test_actions_get_their_changes() -> None:
 
 
 def test_events_get_their_changes_and_what_they_wait_for() -> None:
-    blueprint, missing = EVENTS.read(OUTLINED, stepwise.EVENTS)
+    blueprint, missing = EVENTS.apply_answer(OUTLINED, stepwise.EVENTS)
     assert missing == 0
     drained = (Flow("Fuel (reserve)", rises=False),)
     assert blueprint.events[0] == Event(
-        "Leak", drained, Chance.RARE, Trigger("Gauge (condition)", is_high=False), lasts=True
+        "Leak",
+        drained,
+        Chance.RARE,
+        Trigger("Gauge (condition)", is_high=False),
+        lasts=True,
     )
     assert blueprint.events[1].when is None
     assert blueprint.events[3].when == Trigger("Crack", is_high=True)
@@ -70,7 +74,7 @@ def test_events_get_their_changes_and_what_they_wait_for() -> None:
     ],
 )
 def test_of_changes_what_makes_sense_is_kept(changes: Any, flows: tuple[Flow, ...]) -> None:
-    blueprint, missing = ACTIONS.read(OUTLINED, {"actions_01": {"changes": changes}})
+    blueprint, missing = ACTIONS.apply_answer(OUTLINED, {"actions_01": {"changes": changes}})
     assert blueprint.actions[0].flows == flows
     assert missing == 4 - bool(flows)
 

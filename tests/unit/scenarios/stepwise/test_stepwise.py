@@ -28,7 +28,10 @@ NO_ANSWER = "I would rather talk about something else."
 
 
 async def written(
-    *answers: str | list[str] | Exception, description: str = DESCRIPTION, seed: int = 1, **limits: Any
+    *answers: str | list[str] | Exception,
+    description: str = DESCRIPTION,
+    seed: int = 1,
+    **limits: Any,
 ) -> tuple[OutlineAuthor, Spec, ScriptedGateway]:
     """What comes of these answers, and what was asked."""
     gateway = ScriptedGateway(list(answers))
@@ -36,7 +39,7 @@ async def written(
     stepwise = OutlineAuthor(asker, gateway, GenerationOrder(description, model="x/y"), seed)
     async for step in stepwise.events():
         assert isinstance(step, Progress)
-    return stepwise, stepwise.candidates[0].write(), gateway
+    return stepwise, stepwise.candidates[0].build_spec(), gateway
 
 
 def findings(stepwise: OutlineAuthor) -> tuple[Finding, ...]:
@@ -148,7 +151,7 @@ async def test_what_rules_add_and_replace_is_said_of_the_candidates_that_come_la
     assert "added" in hows[1][0]
     assert "wrote both" in hows[2][0]
     for candidate in stepwise.candidates:
-        assert engine.validate(json.dumps(candidate.write())) == []
+        assert engine.validate(json.dumps(candidate.build_spec())) == []
 
 
 async def test_where_the_model_names_no_rules_there_is_nothing_to_replace() -> None:

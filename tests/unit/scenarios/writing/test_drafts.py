@@ -115,7 +115,10 @@ async def test_another_configured_model_writes_anew_where_the_order_names_none(d
     [("__version__", "0"), ("ENGINE_VERSION", "0"), ("prompts", dict), ("answer_schema", dict)],
 )
 async def test_another_version_of_the_program_of_prompts_or_of_the_schema_writes_anew(
-    database: Database, name: str, other: Any, monkeypatch: pytest.MonkeyPatch
+    database: Database,
+    name: str,
+    other: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await written(DraftCache(Writer(), database, "p/m"))
     monkeypatch.setattr(drafts_module, name, other)
@@ -135,10 +138,12 @@ async def test_to_refresh_writes_anew_and_keeps_that(database: Database) -> None
 
 
 @pytest.mark.parametrize(
-    "last", [FAILED, replace(DONE, without_model=True), replace(DONE, model="scripted/m")]
+    "last",
+    [FAILED, replace(DONE, without_model=True), replace(DONE, model="scripted/m")],
 )
 async def test_what_failed_and_what_rules_or_a_script_wrote_is_not_kept(
-    database: Database, last: SpecGenerated | SpecGenerationFailed
+    database: Database,
+    last: SpecGenerated | SpecGenerationFailed,
 ) -> None:
     writer = Writer(last)
     drafts = DraftCache(writer, database, "p/m")

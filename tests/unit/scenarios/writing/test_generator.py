@@ -50,7 +50,7 @@ GOOD = json.dumps({**chance(0.5), "seed": 99})
 EASY = json.dumps(chance(0.2, min_fail_rate=0.9))
 WRONG = json.dumps({**chance(0.5), "rules": []})
 WORSE = json.dumps(
-    {**chance(0.5), "negativity_budget": {"min_fail_rate": 0.5, "decay_per_turn": {"state.z": 1}}}
+    {**chance(0.5), "negativity_budget": {"min_fail_rate": 0.5, "decay_per_turn": {"state.z": 1}}},
 )
 BUDGET = json.dumps({"negativity_budget": {"decay_per_turn": {"state.a": 0}}})
 MISSED = json.dumps(siege(min_fail_rate=0.65))
@@ -58,12 +58,14 @@ NO_ANSWER = "I would rather talk about something else."
 
 
 async def generated(
-    *answers: str | list[str] | Exception, provider: ProviderName = ProviderName.OPENAI, **order: Any
+    *answers: str | list[str] | Exception,
+    provider: ProviderName = ProviderName.OPENAI,
+    **order: Any,
 ) -> tuple[list[GenerationEvent], ScriptedGateway]:
     """Everything that happens when a model gives these answers, and what it was asked."""
     gateway = ScriptedGateway(list(answers))
     events = ScenarioGenerator(gateway, provider, WORKERS).generate(
-        GenerationOrder(**{"description": "a gauge falls", "level": ValidationLevel.STATIC, **order})
+        GenerationOrder(**{"description": "a gauge falls", "level": ValidationLevel.STATIC, **order}),
     )
     async with closing(events) as stream:
         return [event async for event in stream], gateway
@@ -191,7 +193,9 @@ async def test_parts_that_make_no_fair_scenario_are_made_up_for_by_rules_and_tha
     ],
 )
 async def test_the_model_that_an_order_names_decides(
-    model: str | None, provider: ProviderName, system: str
+    model: str | None,
+    provider: ProviderName,
+    system: str,
 ) -> None:
     answers = [GOOD] if system == "generate" else ANSWERS
     _, gateway = await generated(*answers, model=model, provider=provider)
@@ -260,7 +264,7 @@ async def test_a_dry_run_that_is_ordered_sends_its_findings_back() -> None:
     last = events[-1]
     assert isinstance(last, SpecGenerated)
     assert [codes(found) for found in of(ValidationFailed, events)] == [
-        ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"]
+        ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS"],
     ]
     first, second = gateway.requests
     assert (second.system, second.schema) == (first.system, first.schema)
@@ -391,7 +395,7 @@ class Endless(ScriptedGateway):
 async def test_who_leaves_early_closes_the_call_to_the_model_at_once(provider: ProviderName) -> None:
     gateway = Endless()
     async with closing(
-        ScenarioGenerator(gateway, provider, WORKERS).generate(GenerationOrder("a"))
+        ScenarioGenerator(gateway, provider, WORKERS).generate(GenerationOrder("a")),
     ) as events:
         async for event in events:
             if isinstance(event, Progress) and "characters" in event.message:

@@ -31,14 +31,17 @@ UNWINNABLE = {**PLAYED, "win_conditions": [{"id": "won", "when": {">": [{"var": 
 
 
 async def judged(
-    document: dict[str, Any], level: ValidationLevel, *, insisted: Collection[str] = ()
+    document: dict[str, Any],
+    level: ValidationLevel,
+    *,
+    insisted: Collection[str] = (),
 ) -> tuple[SpecEvaluation, list[Progress | NumbersAdjusted]]:
     """What a judge says, and what happens until then."""
-    judge = SpecEvaluator(level, WORKERS, insisted=insisted)
-    judgement = await judge.check(document)
+    judge = SpecEvaluator(level, WORKERS, tolerated=insisted)
+    judgement = await judge.evaluate_statically(document)
     if judgement.errors:
         return judgement, []
-    steps = [step async for step in judge.play(judgement)]
+    steps = [step async for step in judge.evaluate_in_simulation(judgement)]
     assert isinstance(steps[-1], SpecEvaluation)
     return steps[-1], [step for step in steps if not isinstance(step, SpecEvaluation)]
 
@@ -65,7 +68,10 @@ def codes(findings: tuple[Finding, ...]) -> list[str]:
     ],
 )
 async def test_each_depth_is_looked_into_when_nothing_is_wrong_before_it(
-    document: dict[str, Any], level: ValidationLevel, depth: EvaluationDepth, errors: list[str]
+    document: dict[str, Any],
+    level: ValidationLevel,
+    depth: EvaluationDepth,
+    errors: list[str],
 ) -> None:
     judgement, _ = await judged(document, level)
     assert judgement.depth is depth
@@ -79,7 +85,7 @@ async def test_a_certificate_is_the_last_depth_and_choices_have_to_matter() -> N
     assert judgement.dry_run is not None
     assert codes(judgement.errors) == ["CHOICES_DO_NOT_MATTER"]
     assert {f.severity for f in judgement.certificate.findings if f.code in codes(judgement.errors)} == {
-        Severity.WARNING
+        Severity.WARNING,
     }
     fractions = [step.fraction for step in steps if isinstance(step, Progress)]
     assert fractions == sorted(fractions)
@@ -90,7 +96,7 @@ async def test_a_budget_that_lets_nearly_everybody_off_is_not_obeyed() -> None:
     document = chance(0.5, min_fail_rate=0.05)
     judgement, _ = await judged(document, ValidationLevel.STATIC)
     assert [(f.code, f.path) for f in judgement.errors] == [
-        ("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate")
+        ("RISK_TOO_SMALL", "/negativity_budget/min_fail_rate"),
     ]
     assert (await judged(document, ValidationLevel.SCHEMA))[0].errors == ()
 
@@ -131,7 +137,7 @@ async def test_rules_that_nobody_can_play_in_time_are_what_is_wrong(monkeypatch:
     monkeypatch.setattr(evaluation, "certify", too_long)
     judgement, _ = await judged(PLAYED, ValidationLevel.CERTIFICATE)
     assert (judgement.depth, codes(judgement.errors)) == (EvaluationDepth.CERTIFICATE, ["DRY_RUN_TOO_SLOW"])
-    assert not judgement.has_looked_for("DEAD_ACTION")
+    assert not judgement.would_have_found("DEAD_ACTION")
     monkeypatch.setattr(GateWithRepair, "events", too_long)
     judgement, _ = await judged(PLAYED, ValidationLevel.DRY_RUN)
     assert (judgement.depth, codes(judgement.errors)) == (EvaluationDepth.GATE, ["DRY_RUN_TOO_SLOW"])

@@ -30,8 +30,8 @@ def judged(
 def relapses_after(*judgements: SpecEvaluation) -> Sequence[tuple[str, ...]]:
     ledger = FindingHistory()
     for before, after in pairwise(judgements[:-1]):
-        ledger.note(before, after)
-    return ledger.relapses(judgements[-1])
+        ledger.record(before, after)
+    return ledger.find_regressions(judgements[-1])
 
 
 def test_what_was_mended_and_is_wrong_again_is_a_relapse() -> None:
@@ -56,7 +56,9 @@ def test_another_code_is_another_finding() -> None:
 
 def test_a_warning_is_no_relapse() -> None:
     warned = SpecEvaluation(
-        ONE_TWO, EvaluationDepth.RULES, (Finding("A", "/actions/0", "", Severity.WARNING),)
+        ONE_TWO,
+        EvaluationDepth.RULES,
+        (Finding("A", "/actions/0", "", Severity.WARNING),),
     )
     assert relapses_after(judged(("A", "/actions/0")), judged(), warned) == ()
 

@@ -120,10 +120,10 @@ def test_a_scope_holds_the_parts_that_findings_are_about() -> None:
             Finding("MISSING_KEY", "", ""),
         ],
     )
-    assert scope.holds(("actions", "two"))
-    assert scope.holds(("negativity_budget", "min_fail_rate"))
-    assert not scope.holds(("actions", "one"))
-    assert not scope.holds(("name",))
+    assert scope.allows(("actions", "two"))
+    assert scope.allows(("negativity_budget", "min_fail_rate"))
+    assert not scope.allows(("actions", "one"))
+    assert not scope.allows(("name",))
 
 
 @pytest.mark.parametrize("path", ["", "/"])
@@ -132,8 +132,8 @@ def test_what_is_wrong_with_the_whole_document_opens_all_of_it(path: str) -> Non
 
 
 def test_a_finding_about_a_section_opens_its_parts() -> None:
-    assert scope_of_findings(TWO, [Finding("CHOICES_DO_NOT_MATTER", "/actions", "")]).holds(
-        ("actions", "one")
+    assert scope_of_findings(TWO, [Finding("CHOICES_DO_NOT_MATTER", "/actions", "")]).allows(
+        ("actions", "one"),
     )
 
 
@@ -204,10 +204,11 @@ def test_answers_need_say_little_and_may_say_everything() -> None:
     assert validate_against_schema(answer_schema(), {**TWO, "removed": ["/actions/one"]}) == []
     assert (
         validate_against_schema(
-            answer_schema(), {"loss_conditions": TWO["loss_conditions"][:1], "actions": []}
+            answer_schema(),
+            {"loss_conditions": TWO["loss_conditions"][:1], "actions": []},
         )
         == []
     )
     assert [finding.code for finding in validate_against_schema(answer_schema(), {"horizon": "x"})] == [
-        "WRONG_TYPE"
+        "WRONG_TYPE",
     ]

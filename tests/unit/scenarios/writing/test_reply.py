@@ -16,7 +16,7 @@ def test_a_finding_is_told_with_the_part_by_its_id_where_its_place_does_not_say_
         Finding("OUT_OF_RANGE", "/horizon", "b"),
         Finding("NEVER_HEARD_OF", "", "c", Severity.WARNING),
     )
-    message = Feedback(found, DOCUMENT).message()
+    message = Feedback(found, DOCUMENT).render()
     assert message["findings"] == [
         {"code": "UNKNOWN_PATH", "path": "/actions/1/effects/0/path", "message": "a", "part": "/actions/two"},
         {"code": "OUT_OF_RANGE", "path": "/horizon", "message": "b"},
@@ -28,7 +28,7 @@ def test_a_finding_is_told_with_the_part_by_its_id_where_its_place_does_not_say_
 
 def test_what_became_of_the_answer_is_told() -> None:
     moved = (NumberEdit("/horizon", 3, 4),)
-    message = Feedback((), DOCUMENT, ("/actions/one",), ("",), moved).message()
+    message = Feedback((), DOCUMENT, ("/actions/one",), ("",), moved).render()
     assert message == {
         "left_out": ["/actions/one"],
         "undone": [""],
@@ -37,12 +37,12 @@ def test_what_became_of_the_answer_is_told() -> None:
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:
-    message = Feedback(tuple(Finding("A", "", str(number)) for number in range(50)), DOCUMENT).message()
+    message = Feedback(tuple(Finding("A", "", str(number)) for number in range(50)), DOCUMENT).render()
     assert [finding["message"] for finding in message["findings"]] == [str(number) for number in range(20)]
     assert message["more_findings"] == 30
 
 
 def test_of_many_parts_that_stay_as_they_were_not_all_are_told() -> None:
     paths = tuple(f"/actions/a{number}" for number in range(5_000))
-    message = Feedback((), DOCUMENT, left_out=paths, undone=paths).message()
+    message = Feedback((), DOCUMENT, ignored=paths, rolled_back=paths).render()
     assert message == {"left_out": list(paths[:20]), "undone": list(paths[:20])}

@@ -35,7 +35,10 @@ RISKLESS = "A day on which nothing can go wrong."
 async def test_a_description_with_something_at_stake_is_left_alone() -> None:
     assert (
         await find_retained_risk(
-            "We lose it all if anything goes wrong.", document(chance(0.4)), None, WORKERS
+            "We lose it all if anything goes wrong.",
+            document(chance(0.4)),
+            None,
+            WORKERS,
         )
         == ()
     )
@@ -71,7 +74,10 @@ async def test_what_takes_long_to_play_is_told_without_a_rate(monkeypatch: pytes
 
 
 async def written(
-    gateway: ModelGateway, provider: ProviderName, description: str, level: ValidationLevel
+    gateway: ModelGateway,
+    provider: ProviderName,
+    description: str,
+    level: ValidationLevel,
 ) -> SpecGenerated:
     order = GenerationOrder(description, level=level)
     events = [event async for event in ScenarioGenerator(gateway, provider, WORKERS).generate(order)]
@@ -95,7 +101,9 @@ def offline() -> ModelGateway:
 )
 @pytest.mark.parametrize("level", [ValidationLevel.STATIC, ValidationLevel.DRY_RUN])
 async def test_whoever_writes_the_risk_stays_and_is_told(
-    provider: ProviderName, answers: Sequence[str] | None, level: ValidationLevel
+    provider: ProviderName,
+    answers: Sequence[str] | None,
+    level: ValidationLevel,
 ) -> None:
     def gateway() -> ModelGateway:
         return offline() if answers is None else ScriptedGateway(list(answers))

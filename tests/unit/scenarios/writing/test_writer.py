@@ -81,7 +81,7 @@ async def wrote(
     ]
     manuscript = SpecDraft(SpecEvaluator(level, WORKERS), document or {}, FIXED)
     writer = RepairLoop(ModelClient(GenerationLimits(limit), SEED), Conversation(asked, "system"), manuscript)
-    async with closing(writer.events({"description": "a"})) as events:
+    async with closing(writer.run({"description": "a"})) as events:
         return Wrote([event async for event in events], writer, manuscript, asked)
 
 
@@ -193,8 +193,8 @@ async def test_numbers_that_were_moved_are_part_of_what_the_model_goes_on_from()
     assert done.writer.is_done
     assert done.codes() == [{"UNKNOWN_KEY"}]
     (event,) = done.of(NumbersAdjusted)
-    assert done.manuscript.judgement is not None
-    assert done.manuscript.judgement.edits == event.edits
+    assert done.manuscript.evaluation is not None
+    assert done.manuscript.evaluation.edits == event.edits
     moved = {edit["path"]: edit["after"] for edit in done.told(1)["moved"]}
     decay = done.manuscript.document["negativity_budget"]["decay_per_turn"]["state.a"]
     assert moved["/negativity_budget/decay_per_turn/state.a"] == decay != 0.5
@@ -257,7 +257,10 @@ async def test_what_is_undone_down_to_a_document_that_passed_is_not_played_again
     wrong = {"actions": [bad("wait")]}
     first = {**good, **wrong}
     done = await wrote(
-        first, {"actions": good["actions"], "notes": 1}, {**wrong, "memo": 1}, level=ValidationLevel.DRY_RUN
+        first,
+        {"actions": good["actions"], "notes": 1},
+        {**wrong, "memo": 1},
+        level=ValidationLevel.DRY_RUN,
     )
     assert done.codes() == [
         {"UNKNOWN_PATH"},
@@ -316,4 +319,4 @@ async def test_two_vain_answers_in_a_row_are_enough() -> None:
     done = await wrote("a", [], "c")
     assert len(done.gateway.requests) == 2
     assert not done.writer.is_done
-    assert done.manuscript.judgement is None
+    assert done.manuscript.evaluation is None

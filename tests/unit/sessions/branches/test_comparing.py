@@ -29,7 +29,7 @@ SECRETIVE = document(
                 {"op": "inc", "path": path, "value": 1}
                 for path in ("state.a", "state.private.p.x", "state.hidden.y")
             ],
-        )
+        ),
     ],
 )
 
@@ -37,12 +37,12 @@ SECRETIVE = document(
 async def play(game: Table, session_id: str, *actions: str, turns: int = 1) -> None:
     """Take some turns in a session."""
     for _ in range(turns):
-        await game.take(turn_for(await game.store.session(session_id), *actions))
+        await game.take(turn_for(await game.store.get_session(session_id), *actions))
 
 
 async def compared(game: Table, other: str, **more: object) -> BranchComparison:
     return await game.sessions.compare(
-        CompareRequest(**{"session_id": game.session_id, "other_session_id": other, **more})  # type: ignore[arg-type]
+        CompareRequest(**{"session_id": game.session_id, "other_session_id": other, **more}),  # type: ignore[arg-type]
     )
 
 
@@ -124,7 +124,9 @@ async def test_a_page_ends_where_a_message_does(database_url: str) -> None:
     [(None, ["state.a"]), ("p", ["state.a", "state.private.p.x"]), ("q", ["state.a"])],
 )
 async def test_both_are_seen_as_one_viewer_sees_them(
-    database_url: str, pov: str | None, paths: list[str]
+    database_url: str,
+    pov: str | None,
+    paths: list[str],
 ) -> None:
     async with table(database_url, SECRETIVE) as game:
         fork = (await forked(game.sessions, game.session_id)).session.session_id

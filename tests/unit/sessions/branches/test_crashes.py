@@ -24,7 +24,7 @@ TURNS = 4
 
 async def play(game: Table, session_id: str, turns: int) -> None:
     for _ in range(turns):
-        await game.take(turn_for(await game.store.session(session_id), "act"))
+        await game.take(turn_for(await game.store.get_session(session_id), "act"))
 
 
 async def points_of(game: Table, ask: Callable[[SessionManager], Awaitable[SessionView]]) -> int:
@@ -47,12 +47,12 @@ async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) 
             request = ForkRequest(new_id(), game.session_id, 2)
             faults = Faults(point, kind)
             await attempted(process(game, faults).fork(request), faults)
-            there = len((await game.sessions.list(None, 0, "")).items) - made
+            there = len((await game.sessions.list_sessions(None, 0, "")).items) - made
             assert there in {0, 1}
             outcomes.add(there)
             fork = (await game.sessions.fork(request)).session
             made += 1
-            assert len((await game.sessions.list(None, 0, "")).items) == made
+            assert len((await game.sessions.list_sessions(None, 0, "")).items) == made
             assert await verified(game.store, fork.session_id) == kept[:2]
             assert (await standing_rows(game.database))["session_lines"] == made
         assert outcomes == {0, 1}
@@ -80,10 +80,10 @@ async def test_a_rewind_has_happened_once_or_not_at_all(database_url: str, kind:
         outcomes = set()
         for point in range(1, points + 1):
             request = await rewinding()
-            before = await game.store.session(request.session_id)
+            before = await game.store.get_session(request.session_id)
             faults = Faults(point, kind)
             await attempted(process(game, faults).rewind(request), faults)
-            reached = await game.store.session(request.session_id)
+            reached = await game.store.get_session(request.session_id)
             assert reached == before or reached.turn == request.turn
             outcomes.add(reached.turn)
             await verified(game.store, request.session_id)

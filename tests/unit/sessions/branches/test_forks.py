@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 async def play_on(game: Table, session_id: str, *actions: str) -> str:
     """Take a turn in a session; the chain hash after it."""
-    session = await game.store.session(session_id)
+    session = await game.store.get_session(session_id)
     events = await game.take(turn_for(session, *actions))
     (end,) = only(events, Committed)
     chain_hash: str = end.chain_hash
@@ -31,7 +31,7 @@ async def play(game: Table, turns: int) -> Session:
     """The session after some turns more."""
     for _ in range(turns):
         await play_on(game, game.session_id, "act")
-    return await game.store.session(game.session_id)
+    return await game.store.get_session(game.session_id)
 
 
 async def test_a_fork_has_the_first_turns_and_leaves_the_other_session_as_it_was(database_url: str) -> None:
@@ -41,7 +41,7 @@ async def test_a_fork_has_the_first_turns_and_leaves_the_other_session_as_it_was
         assert (fork.turn, fork.parent) == (2, ForkOrigin(game.session_id, 2))
         assert fork.session_id != game.session_id
         await play_on(game, fork.session_id, "other")
-        assert await game.store.session(game.session_id) == parent
+        assert await game.store.get_session(game.session_id) == parent
         mine, its = await verified(game.store, fork.session_id), await verified(game.store, game.session_id)
     assert mine[:2] == its[:2]
     assert mine[2].record != its[2].record
@@ -201,12 +201,14 @@ async def test_the_same_request_makes_one_fork(database_url: str) -> None:
     ],
 )
 async def test_a_wrong_field_of_a_fork_is_named(
-    database_url: str, field: str, change: dict[str, Any]
+    database_url: str,
+    field: str,
+    change: dict[str, Any],
 ) -> None:
     async with table(database_url, FATEFUL) as game:
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.fork(
-                ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change})
+                ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change}),
             )
     assert [violation.field for violation in caught.value.violations] == [field]
 
@@ -220,13 +222,15 @@ async def test_a_wrong_field_of_a_fork_is_named(
     ],
 )
 async def test_a_fork_of_what_does_not_exist_is_not_made(
-    database_url: str, code: str, change: dict[str, Any]
+    database_url: str,
+    code: str,
+    change: dict[str, Any],
 ) -> None:
     async with table(database_url, FATEFUL) as game:
         await play(game, 1)
         with pytest.raises(NotFoundError) as caught:
             await game.sessions.fork(
-                ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change})
+                ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change}),
             )
-        assert len((await game.sessions.list(None, 0, "")).items) == 1
+        assert len((await game.sessions.list_sessions(None, 0, "")).items) == 1
     assert caught.value.code == code

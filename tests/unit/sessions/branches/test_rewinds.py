@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 async def play(game: Table, turns: int, *actions: str) -> Session:
     """The session after some turns more."""
     for _ in range(turns):
-        await game.take(turn_for(await game.store.session(game.session_id), *actions))
-    return await game.store.session(game.session_id)
+        await game.take(turn_for(await game.store.get_session(game.session_id), *actions))
+    return await game.store.get_session(game.session_id)
 
 
 async def test_a_rewound_session_is_what_it_was_and_the_rewind_has_a_sequence(database_url: str) -> None:
@@ -105,7 +105,7 @@ async def test_forks_stay_as_they_were(database_url: str) -> None:
             assert [await verified(game.store, fork.session_id) for fork in forks] == kept
             await play(game, 1, "other")
             await verified(game.store, game.session_id)
-        assert [await game.store.session(fork.session_id) for fork in forks] == forks
+        assert [await game.store.get_session(fork.session_id) for fork in forks] == forks
 
 
 async def test_a_fork_can_go_back_past_where_it_began(database_url: str) -> None:
@@ -140,12 +140,13 @@ async def test_the_same_request_takes_turns_back_once(database_url: str) -> None
 
 
 async def test_a_rewind_that_its_own_request_overtakes_tells_what_is_now(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with table(database_url, FATEFUL) as game:
         await play(game, 4, "act")
         request = RewindRequest(new_id(), game.session_id, 2, 4)
-        look = game.store.rewound_by
+        look = game.store.is_rewound_by_request
 
         async def overtaken(*asked: Any) -> bool:
             monkeypatch.undo()
@@ -154,7 +155,7 @@ async def test_a_rewind_that_its_own_request_overtakes_tells_what_is_now(
 
         monkeypatch.setattr(game.store, "rewound_by", overtaken)
         late = await game.sessions.rewind(request)
-        assert late.session == await game.store.session(game.session_id)
+        assert late.session == await game.store.get_session(game.session_id)
     assert late.session.turn == 2
 
 
@@ -163,7 +164,7 @@ async def test_a_rewind_that_was_meant_for_another_state_is_refused(database_url
         before = await play(game, 2, "act")
         with pytest.raises(ConflictError) as caught:
             await game.sessions.rewind(RewindRequest(new_id(), game.session_id, 1, 3))
-        assert await game.store.session(game.session_id) == before
+        assert await game.store.get_session(game.session_id) == before
     assert caught.value.code == "STALE_TURN"
 
 
@@ -182,10 +183,10 @@ class Interrupted(SessionStore):
 
     meanwhile: Any = None
 
-    async def commit(self, session: Session, turn: CommittedTurn) -> None:
+    async def commit_turn(self, session: Session, turn: CommittedTurn) -> None:
         if self.meanwhile is not None:
             await self.meanwhile()
-        await super().commit(session, turn)
+        await super().commit_turn(session, turn)
 
 
 async def test_a_turn_under_way_loses_against_a_rewind(database_url: str) -> None:
@@ -213,8 +214,8 @@ async def test_a_turn_under_way_loses_even_when_the_session_is_at_its_turn_again
         async def meanwhile() -> None:
             game.store.meanwhile = None  # type: ignore[attr-defined]
             await rewound(game.sessions, game.session_id, 1)
-            other = await game.store.session(game.session_id)
-            await game.store.commit(*await turn_elsewhere(game, other))
+            other = await game.store.get_session(game.session_id)
+            await game.store.commit_turn(*await turn_elsewhere(game, other))
 
         game.store.meanwhile = meanwhile
         with pytest.raises(ConflictError) as caught:
@@ -252,14 +253,16 @@ async def turn_elsewhere(game: Table, session: Session) -> tuple[Session, Commit
     ],
 )
 async def test_a_wrong_field_of_a_rewind_is_named(
-    database_url: str, field: str, change: dict[str, Any]
+    database_url: str,
+    field: str,
+    change: dict[str, Any],
 ) -> None:
     async with table(database_url, FATEFUL) as game:
         before = await play(game, 2, "act")
         whole = {"request_id": new_id(), "session_id": game.session_id, "turn": 1, "expected_turn": 2}
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.rewind(RewindRequest(**{**whole, **change}))
-        assert await game.store.session(game.session_id) == before
+        assert await game.store.get_session(game.session_id) == before
     assert [violation.field for violation in caught.value.violations] == [field]
 
 
@@ -270,18 +273,18 @@ async def test_who_watches_hears_turns_and_rewinds_in_order(database_url: str) -
         await play(game, 1, "other")
         second = (await rewound(game.sessions, game.session_id, 1)).session.last_sequence
         end = (await play(game, 1, "other")).last_sequence
-        whole = await game.store.happened(game.session_id, 0, 10)
+        whole = await game.store.list_history(game.session_id, 0, 10)
         assert [told(one) for one in whole] == [1, ("back", 1), 2]
         assert told_sequences(whole) == [1, second, second + 1]
         one_turn = whole[0]
         assert isinstance(one_turn, CommittedTurn)
         # In the middle of a turn that turn comes again, whole; a rewind that came to less is not told.
-        assert await game.store.happened(game.session_id, one_turn.last_sequence - 1, 10) == whole
-        assert await game.store.happened(game.session_id, one_turn.last_sequence, 10) == whole[1:]
-        assert await game.store.happened(game.session_id, first, 1) == whole[1:2]
-        assert await game.store.happened(game.session_id, second, 10) == whole[2:]
-        assert await game.store.happened(game.session_id, end, 10) == []
-        assert await game.store.happened("nobody", 0, 10) == []
+        assert await game.store.list_history(game.session_id, one_turn.last_sequence - 1, 10) == whole
+        assert await game.store.list_history(game.session_id, one_turn.last_sequence, 10) == whole[1:]
+        assert await game.store.list_history(game.session_id, first, 1) == whole[1:2]
+        assert await game.store.list_history(game.session_id, second, 10) == whole[2:]
+        assert await game.store.list_history(game.session_id, end, 10) == []
+        assert await game.store.list_history("nobody", 0, 10) == []
 
 
 def told(one: CommittedTurn | RecordedRewind) -> Any:
@@ -295,12 +298,13 @@ def told_sequences(found: list[CommittedTurn | RecordedRewind]) -> list[int]:
 class Remembering(SessionStore):
     """A store of sessions in which every turn is remembered, and the oldest memory is forgotten."""
 
-    async def commit(self, session: Session, turn: CommittedTurn) -> None:
-        before = (await self.session(session.session_id)).memories
+    async def commit_turn(self, session: Session, turn: CommittedTurn) -> None:
+        before = (await self.get_session(session.session_id)).memories
         new = NarratorMemory(turn.turn, "scope", "p", f"turn {turn.turn}", "private")
         now = (*before[-3:], new) if turn.turn % 3 else before
-        await super().commit(
-            replace(session, memories=now), replace(turn, memories=memory.diff_memories(before, now))
+        await super().commit_turn(
+            replace(session, memories=now),
+            replace(turn, memories=memory.diff_memories(before, now)),
         )
 
 
@@ -322,10 +326,10 @@ async def test_an_earlier_state_starts_from_the_nearest_snapshot(database_url: s
         starts = {
             turn: past.start
             for turn in (1, SNAPSHOT_TURNS - 1, SNAPSHOT_TURNS, SNAPSHOT_TURNS + 1, 2 * SNAPSHOT_TURNS + 1)
-            if (past := await game.store.past(name, turn)) is not None
+            if (past := await game.store.load_replay_start(name, turn)) is not None
         }
         assert list(starts.values()) == [0, 0, SNAPSHOT_TURNS, SNAPSHOT_TURNS, 2 * SNAPSHOT_TURNS]
-        assert await game.store.past(name, 2 * SNAPSHOT_TURNS + 3) is None
+        assert await game.store.load_replay_start(name, 2 * SNAPSHOT_TURNS + 3) is None
 
 
 async def test_a_record_that_was_tampered_with_is_found(database_url: str) -> None:

@@ -102,11 +102,12 @@ async def test_a_replay_of_turns_that_are_not_there_names_the_field(database_url
 
 @pytest.mark.parametrize("damage", [(b'"after":12', b'"after":13'), (b"{", b"[{"), (b'"actions"', b'"acts"')])
 async def test_a_record_that_was_damaged_is_found_by_its_turn(
-    database_url: str, damage: tuple[bytes, bytes]
+    database_url: str,
+    damage: tuple[bytes, bytes],
 ) -> None:
     async with table(database_url, document()) as game:
         await played_without(game, 3)
-        turn = await game.store.turn(game.session_id, 2)
+        turn = await game.store.find_turn(game.session_id, 2)
         assert turn is not None
         # Below everything that would refuse it.
         async with game.database.write() as connection:
@@ -129,7 +130,7 @@ async def test_what_was_exported_is_right_and_the_same_every_time(database_url: 
         session = (await game.now()).session
         assert await exported(game.sessions, game.session_id) == bundle
     verdict = verdict_on(bundle)
-    assert verdict.right
+    assert verdict.is_valid
     assert verdict.header is not None
     assert (verdict.turns, verdict.header.chain_hash) == (18, session.chain_hash)
     lines = bundle.splitlines()
@@ -141,7 +142,7 @@ async def test_what_was_exported_is_right_and_the_same_every_time(database_url: 
             "content": "Kept.",
             "visibility": "private",
             "audience": "p",
-        }
+        },
     ]
     assert [event["utterance"] for event in json.loads(lines[2])["events"] if event["kind"] == "dialogue"]
 
@@ -151,27 +152,27 @@ async def test_what_a_narrator_did_with_its_tools_is_played_again_without_it(dat
         [
             calling(("roll", {"kind": "k", "difficulty": 5}), ("action:act", {})),
             outcome("Told.", state_changes=[{"op": "inc", "path": "state.a", "value": 1}]),
-        ]
+        ],
     )
     async with table(database_url, SPEC, gateway) as game:
         await game.play(1, input="I try it.", pov="p")
-        turn = await game.store.turn(game.session_id, 1)
+        turn = await game.store.find_turn(game.session_id, 1)
         assert turn is not None
         record = json.loads(turn.record)
         assert [len(record[name]) for name in ("actions", "rolls", "narrated")] == [1, 1, 1]
         _, completed = await replayed(game)
         assert completed.mismatches == 0
-        assert verdict_on(await exported(game.sessions, game.session_id)).right
+        assert verdict_on(await exported(game.sessions, game.session_id)).is_valid
 
 
 async def test_an_export_may_end_at_an_earlier_turn(database_url: str) -> None:
     async with table(database_url, SPEC) as game:
         await played(game, 3)
         verdict = verdict_on(await exported(game.sessions, game.session_id, 2))
-        assert verdict.right
+        assert verdict.is_valid
         assert verdict.turns == 2
         assert verdict.header is not None
-        turn = await game.store.turn(game.session_id, 2)
+        turn = await game.store.find_turn(game.session_id, 2)
         assert turn is not None
         assert verdict.header.chain_hash == turn.events[-1].chain_hash  # type: ignore[union-attr]
 
@@ -181,7 +182,7 @@ async def test_an_imported_session_is_the_same_and_goes_on(database_url: str) ->
         await played(game, 20)
         before = (await game.now("p")).session
         bundle = await exported(game.sessions, game.session_id)
-        seen = await game.sessions.take_in(new_id(), pieces(bundle))
+        seen = await game.sessions.import_bundle(new_id(), pieces(bundle))
         after = seen.session
         assert seen.viewer is None
         assert after.session_id != before.session_id
@@ -194,7 +195,7 @@ async def test_an_imported_session_is_the_same_and_goes_on(database_url: str) ->
         assert past.session.turn == 17
         back = await game.sessions.rewind(RewindRequest(new_id(), after.session_id, 5, expected_turn=20))
         assert back.session.turn == 5
-        twin = await game.sessions.take_in(new_id(), pieces(bundle))
+        twin = await game.sessions.import_bundle(new_id(), pieces(bundle))
         imported = type(game)(game.sessions, game.store, game.database, twin.session.session_id)
         await game.play(21, "act", pov="p")
         await imported.play(21, "act", pov="p")
@@ -208,7 +209,7 @@ async def test_a_fork_under_another_seed_is_exported_with_it_before_and_after_it
         await played(game, 2)
         fork = await game.sessions.fork(ForkRequest(new_id(), game.session_id, seed=77))
         bundle = await exported(game.sessions, fork.session.session_id)
-        taken_in = (await game.sessions.take_in(new_id(), pieces(bundle))).session
+        taken_in = (await game.sessions.import_bundle(new_id(), pieces(bundle))).session
         assert (taken_in.seed, taken_in.reseeded, taken_in.first_seed) == (77, True, fork.session.first_seed)
         for session_id in (fork.session.session_id, taken_in.session_id):
             await type(game)(game.sessions, game.store, game.database, session_id).play(3, "act")
@@ -218,7 +219,7 @@ async def test_a_fork_under_another_seed_is_exported_with_it_before_and_after_it
         ]
         assert chains[0] == chains[1]
         verdict = verdict_on(await exported(game.sessions, fork.session.session_id))
-        assert verdict.right
+        assert verdict.is_valid
         assert verdict.header is not None
         assert verdict.header.next_seed is None
 
@@ -227,7 +228,7 @@ async def long_session(game: Game, turns: int, made: Callable[[], None] = lambda
     """A session with many turns, which all tell of the same."""
     await played(game, 1)
     session = (await game.now()).session
-    (turn,) = await game.store.turns(session.session_id, 0, 1)
+    (turn,) = await game.store.list_turns(session.session_id, 0, 1)
 
     def past() -> Iterator[CommittedTurn]:
         for number in range(1, turns + 1):
@@ -251,13 +252,17 @@ async def test_the_event_loop_goes_on_while_a_long_past_is_stored(database_url: 
 
     async with table(database_url, SPEC) as game:
         session = await long_session(game, 50, made)
-        assert [one.turn for one in await game.store.turns(session.session_id, 0, 60)] == list(range(1, 51))
+        assert [one.turn for one in await game.store.list_turns(session.session_id, 0, 60)] == list(
+            range(1, 51),
+        )
     assert seen[0] < seen[-1]
 
 
 @pytest.mark.parametrize("turns", [2, 256, 257, 600])
 async def test_of_many_turns_those_are_deleted_that_nobody_needs_while_the_event_loop_goes_on(
-    database_url: str, turns: int, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    turns: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     came_round: list[None] = []
     seen: list[int] = []
@@ -285,7 +290,7 @@ async def test_an_imported_table_with_little_time_goes_on_by_itself(database_url
     async with table(database_url, SPEC) as game:
         made = await game.sessions.create(NewSession(new_id(), "scenario", table=seats))
         bundle = await exported(game.sessions, made.session.session_id)
-        session = (await game.sessions.take_in(new_id(), pieces(bundle))).session
+        session = (await game.sessions.import_bundle(new_id(), pieces(bundle))).session
         assert session.due == session.created + 3_600_000_000
 
 
@@ -294,14 +299,17 @@ async def test_an_import_is_made_once(database_url: str) -> None:
         await played(game, 2)
         bundle = await exported(game.sessions, game.session_id)
         request_id = new_id()
-        first = await game.sessions.take_in(request_id, pieces(bundle))
-        again = await game.sessions.take_in(request_id, pieces(bundle, 7))
+        first = await game.sessions.import_bundle(request_id, pieces(bundle))
+        again = await game.sessions.import_bundle(request_id, pieces(bundle, 7))
         assert again.session == first.session
         with pytest.raises(AlreadyExistsError) as caught:
-            await game.sessions.take_in(request_id, pieces(await exported(game.sessions, game.session_id, 1)))
+            await game.sessions.import_bundle(
+                request_id,
+                pieces(await exported(game.sessions, game.session_id, 1)),
+            )
         assert caught.value.code == "REQUEST_ID_REUSED"
         with pytest.raises(InvalidArgumentError, match=r"^request_id"):
-            await game.sessions.take_in("mine", pieces(bundle))
+            await game.sessions.import_bundle("mine", pieces(bundle))
 
 
 @pytest.mark.parametrize("line", [2, 3, 4])
@@ -311,10 +319,10 @@ async def test_of_a_bundle_that_is_not_right_nothing_is_stored(database_url: str
         lines = (await exported(game.sessions, game.session_id)).splitlines()[:-1]
         lines[line - 1] = lines[line - 1].replace(b'"op":"inc"', b'"op":"dec"', 1)
         with pytest.raises(BundleError) as caught:
-            await game.sessions.take_in(new_id(), pieces(resealed(lines)))
+            await game.sessions.import_bundle(new_id(), pieces(resealed(lines)))
         assert caught.value.code == "BUNDLE_INVALID"
         assert caught.value.violations[0].field.startswith(f"line {line}")
-        assert len((await game.sessions.list(None, 0, "")).items) == 1
+        assert len((await game.sessions.list_sessions(None, 0, "")).items) == 1
 
 
 async def test_who_could_not_play_here_is_refused(database_url: str) -> None:
@@ -326,8 +334,8 @@ async def test_who_could_not_play_here_is_refused(database_url: str) -> None:
             {"narrator": NarratorOptions(language="!")},
         ):
             with pytest.raises(BundleError) as caught:
-                await game.sessions.take_in(new_id(), pieces(bundle_of(game_of, **header)))
-            (defect,) = caught.value.defects
+                await game.sessions.import_bundle(new_id(), pieces(bundle_of(game_of, **header)))
+            (defect,) = caught.value.issues
             assert (defect.line, defect.finding.code) == (1, "HEADER_INVALID")
 
 
@@ -342,7 +350,7 @@ async def test_a_bundle_that_is_too_large_is_refused_before_it_is_all_there(data
 
     async with table(database_url, SPEC) as game:
         with pytest.raises(ResourceExhaustedError) as caught:
-            await SessionImporter(game.store, ROOM, most_bytes=1000).take_in(new_id(), endless())
+            await SessionImporter(game.store, ROOM, max_bytes=1000).import_bundle(new_id(), endless())
     assert caught.value.code == "BUNDLE_TOO_LARGE"
     assert taken == 11
 
@@ -353,7 +361,7 @@ async def test_a_turn_that_no_message_of_this_server_can_hold_is_not_taken_in(da
         bundle = await exported(game.sessions, game.session_id)
     async with table(database_url, SPEC, message_bytes=1100) as small:
         with pytest.raises(BundleError, match="does not fit into a message"):
-            await small.sessions.take_in(new_id(), pieces(bundle))
+            await small.sessions.import_bundle(new_id(), pieces(bundle))
 
 
 async def test_a_session_that_is_rewound_meanwhile_is_not_written_down_as_two(database_url: str) -> None:
@@ -367,14 +375,14 @@ async def test_a_session_that_is_rewound_meanwhile_is_not_written_down_as_two(da
         assert caught.value.code == "STALE_TURN"
         await played(game, 40)
         writing = game.sessions.export(game.session_id, 0)
-        document = game.store.document
+        document = game.store.get_document
 
         async def rewound(spec_hash: str) -> bytes:
             await game.sessions.rewind(RewindRequest(new_id(), game.session_id, 3, expected_turn=43))
             await played(game, 41)
             return await document(spec_hash)
 
-        game.store.document = rewound  # type: ignore[method-assign]
+        game.store.get_document = rewound  # type: ignore[method-assign]
         with pytest.raises(ConflictError):
             [piece async for piece in writing]
 
@@ -387,7 +395,7 @@ async def test_a_bundle_has_the_certificate_of_its_scenario(database_url: str) -
         exporter = SessionExporter(game.store, rulesets(game.store), scenarios)
         bundle = b"".join([piece async for piece in exporter.export(game.session_id)])
         verdict = verdict_on(bundle)
-        assert verdict.right
+        assert verdict.is_valid
         assert verdict.header is not None
         assert verdict.header.certificate_hash == certificate_hash(certificate)
-        assert (await game.sessions.take_in(new_id(), pieces(bundle))).session.turn == 0
+        assert (await game.sessions.import_bundle(new_id(), pieces(bundle))).session.turn == 0

@@ -44,7 +44,7 @@ def a_game(**parts: Any) -> Game:
             ],
             random_events=[event(f"e{n}", [{"op": "dec", "path": "state.a", "value": 1}]) for n in range(3)],
             **parts,
-        )
+        ),
     )
     first = Plan(
         [ACT, PlayerAction("big", {})],
@@ -69,13 +69,13 @@ def forged(bundle: bytes, line: int, change: Callable[[Any], Any]) -> bytes:
 
 
 def codes(bundle: bytes) -> list[tuple[int, str, str]]:
-    return [(d.line, d.finding.code, d.finding.path) for d in verdict_on(bundle).defects]
+    return [(d.line, d.finding.code, d.finding.path) for d in verdict_on(bundle).issues]
 
 
 def test_a_bundle_is_right_when_every_turn_comes_to_what_is_recorded() -> None:
     game = a_game()
     turns, verdict = verified(bundle_of(game))
-    assert verdict.right
+    assert verdict.is_valid
     assert (verdict.turns, verdict.mismatches) == (3, 0)
     assert [turn.turn for turn in turns] == [1, 2, 3]
     assert all(turn.matches for turn in turns)
@@ -85,7 +85,7 @@ def test_a_bundle_is_right_when_every_turn_comes_to_what_is_recorded() -> None:
 
 def test_a_session_before_its_first_turn_is_a_bundle() -> None:
     verdict = verdict_on(bundle_of(play(a_game().program, [])))
-    assert verdict.right
+    assert verdict.is_valid
     assert verdict.turns == 0
 
 
@@ -93,7 +93,7 @@ def test_a_bundle_tells_who_plays_and_how_it_is_narrated() -> None:
     table = SeatConfig((Seat("s", "x"), Seat("t", "y")), TurnOrder.SIMULTANEOUS, 2.5)
     narrator = NarratorOptions("fake/model", "de")
     verdict = verdict_on(bundle_of(a_game(), table=table, narrator=narrator, next_seed=5))
-    assert verdict.right
+    assert verdict.is_valid
     assert verdict.header is not None
     assert (verdict.header.table, verdict.header.narrator, verdict.header.next_seed) == (table, narrator, 5)
 
@@ -101,7 +101,7 @@ def test_a_bundle_tells_who_plays_and_how_it_is_narrated() -> None:
 def test_numbers_that_canonical_form_writes_as_long_integers_stay_what_they_are() -> None:
     game = a_game(state={"a": 10, "b": 2e17, "list": [], "tree": {}})
     assert b'"b":200000000000000000' in bundle_of(game)
-    assert verdict_on(bundle_of(game)).right
+    assert verdict_on(bundle_of(game)).is_valid
 
 
 @pytest.mark.parametrize(
@@ -125,18 +125,20 @@ def test_numbers_that_canonical_form_writes_as_long_integers_stay_what_they_are(
 def test_the_first_turn_that_differs_is_explained(path: str, change: Callable[[Any], Any]) -> None:
     verdict = verdict_on(forged(bundle_of(a_game()), FIRST_TURN, change))
     assert (verdict.turns, verdict.mismatches) == (3, 1)
-    (first, *_) = verdict.defects
+    (first, *_) = verdict.issues
     assert (first.line, first.finding.code, first.finding.path) == (FIRST_TURN, "TURN_DIFFERS", path)
-    assert {defect.line for defect in verdict.defects} == {FIRST_TURN}
+    assert {defect.line for defect in verdict.issues} == {FIRST_TURN}
 
 
 def test_what_differs_is_told_with_both_values() -> None:
     bundle = forged(
-        bundle_of(a_game()), FIRST_TURN, lambda turn: turn["record"]["changes"][0].update(after=5)
+        bundle_of(a_game()),
+        FIRST_TURN,
+        lambda turn: turn["record"]["changes"][0].update(after=5),
     )
-    (defect,) = verdict_on(bundle).defects
+    (defect,) = verdict_on(bundle).issues
     assert defect.finding.message == "recorded 5, computed 11"
-    assert defect.violation.field == "line 3/record/changes/0/after"
+    assert defect.to_violation.field == "line 3/record/changes/0/after"
 
 
 @pytest.mark.parametrize(
@@ -153,21 +155,23 @@ def test_what_differs_is_told_with_both_values() -> None:
 def test_a_turn_that_was_played_otherwise_comes_to_something_else(change: Callable[[Any], Any]) -> None:
     verdict = verdict_on(forged(bundle_of(a_game()), FIRST_TURN, lambda turn: change(turn["record"])))
     assert verdict.mismatches >= 1
-    assert verdict.defects[0].line == FIRST_TURN
+    assert verdict.issues[0].line == FIRST_TURN
 
 
 def test_from_a_turn_that_cannot_be_played_on_nothing_matches() -> None:
     bundle = forged(
-        bundle_of(a_game()), FIRST_TURN, lambda turn: turn["record"]["actions"][0].update(id="none")
+        bundle_of(a_game()),
+        FIRST_TURN,
+        lambda turn: turn["record"]["actions"][0].update(id="none"),
     )
     turns, verdict = verified(bundle)
     assert [(turn.matches, turn.computed_chain_hash) for turn in turns] == [(False, "")] * 3
-    assert [(d.line, d.finding.code) for d in verdict.defects] == [(FIRST_TURN, "TURN_NOT_PLAYABLE")]
+    assert [(d.line, d.finding.code) for d in verdict.issues] == [(FIRST_TURN, "TURN_NOT_PLAYABLE")]
 
 
 def test_the_seed_and_the_chain_of_the_header_are_held_to_the_turns() -> None:
     assert codes(forged(bundle_of(a_game()), HEADER, lambda h: h.update(chain_hash="0" * 64))) == [
-        (HEADER, "TURN_DIFFERS", "/chain_hash")
+        (HEADER, "TURN_DIFFERS", "/chain_hash"),
     ]
     assert verdict_on(forged(bundle_of(a_game()), HEADER, lambda h: h.update(first_seed=8))).mismatches == 3
 
@@ -175,20 +179,20 @@ def test_the_seed_and_the_chain_of_the_header_are_held_to_the_turns() -> None:
 def test_the_specification_is_checked_and_held_to_its_hash() -> None:
     bundle = bundle_of(a_game())
     assert codes(forged(bundle, SPECIFICATION, lambda spec: spec.update(name="Beta"))) == [
-        (SPECIFICATION, "OTHER_DOCUMENT", "")
+        (SPECIFICATION, "OTHER_DOCUMENT", ""),
     ]
     assert codes(forged(bundle, SPECIFICATION, lambda spec: spec.update(more=1))) == [
-        (SPECIFICATION, "UNKNOWN_KEY", "/more")
+        (SPECIFICATION, "UNKNOWN_KEY", "/more"),
     ]
 
 
 def test_a_certificate_is_held_to_its_hash_and_to_the_specification() -> None:
     game = a_game()
     own, other = (encode(certified_alone(spec)) for spec in (game.program.spec, contest()))
-    assert verdict_on(bundle_of(game, own, certificate_hash=certificate_hash(own))).right
+    assert verdict_on(bundle_of(game, own, certificate_hash=certificate_hash(own))).is_valid
     assert codes(bundle_of(game, own, certificate_hash="0" * 64)) == [(3, "OTHER_DOCUMENT", "")]
     assert codes(bundle_of(game, other, certificate_hash=certificate_hash(other))) == [
-        (3, "OTHER_DOCUMENT", "")
+        (3, "OTHER_DOCUMENT", ""),
     ]
     assert codes(bundle_of(game, b"{}", certificate_hash="0" * 64)) == [(3, "CERTIFICATE_INVALID", "")]
 
@@ -217,14 +221,18 @@ def test_prose_and_memories_are_carried_and_are_no_part_of_the_chain() -> None:
         turn["events"][5]["text"] = turn["events"][6]["narrative"] = "Otherwise."
         turn["memories"] = [{"turn": 1, "scope": "s", "owner": "x", "content": "c", "visibility": "hidden"}]
 
-    assert verdict_on(forged(bundle_of(a_game()), FIRST_TURN, change)).right
+    assert verdict_on(forged(bundle_of(a_game()), FIRST_TURN, change)).is_valid
     game = a_game()
     turn = game.turns[0]
     told = (*turn.events[:-1], DialogueSpoken("x", "Words."), turn.events[-1])
     game.turns[0] = type(turn)(
-        turn.record, turn.request_id, "x", told, (NarratorMemory(1, "s", "x", "c", "private"),)
+        turn.record,
+        turn.request_id,
+        "x",
+        told,
+        (NarratorMemory(1, "s", "x", "c", "private"),),
     )
-    assert verdict_on(bundle_of(game)).right
+    assert verdict_on(bundle_of(game)).is_valid
 
 
 @pytest.mark.parametrize(
@@ -241,7 +249,7 @@ def test_prose_and_memories_are_carried_and_are_no_part_of_the_chain() -> None:
 def test_what_is_no_bundle_is_told_so(code: str, first_line: bytes) -> None:
     verdict = verdict_on(first_line + b"\n")
     assert verdict.header is None
-    found = [defect.finding.code for defect in verdict.defects]
+    found = [defect.finding.code for defect in verdict.issues]
     assert found[-1] == "NOT_A_BUNDLE"
     if code != "DEEP":
         assert code in found
@@ -266,12 +274,14 @@ def test_lines_that_are_missing_doubled_or_added_are_found() -> None:
     assert codes(resealed(lines[:-1])) == [(5, "BUNDLE_TRUNCATED", "")]
     assert codes(resealed([*lines, lines[-1]])) == [(6, "BUNDLE_CHANGED", "")]
     doubled = forged(
-        bundle_of(a_game()), 4, lambda turn: turn.update(request_id=f"{0:08}-0000-0000-0000-{1:012}")
+        bundle_of(a_game()),
+        4,
+        lambda turn: turn.update(request_id=f"{0:08}-0000-0000-0000-{1:012}"),
     )
     assert codes(doubled) == [(4, "TURN_INVALID", "/request_id")]
     assert codes(bundle_of(a_game()) + b"\n") == [(7, "BUNDLE_CHANGED", "")]
     swapped = resealed([*lines[:3], lines[4], lines[3]])
-    assert verdict_on(swapped).defects[0].line == 4
+    assert verdict_on(swapped).issues[0].line == 4
 
 
 def test_no_single_byte_can_be_changed_unnoticed() -> None:
@@ -279,7 +289,7 @@ def test_no_single_byte_can_be_changed_unnoticed() -> None:
     for place in range(0, len(bundle), 41):
         changed = bytearray(bundle)
         changed[place] ^= 1
-        assert not verdict_on(bytes(changed)).right, place
+        assert not verdict_on(bytes(changed)).is_valid, place
 
 
 def test_a_line_without_end_is_not_read_to_its_end() -> None:
@@ -298,7 +308,7 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
 
     verification = BundleVerification(Endless())  # type: ignore[arg-type]
     assert not list(verification.turns())
-    assert verification.verdict.defects[0].finding.code == "LINE_TOO_LONG"
+    assert verification.result.issues[0].finding.code == "LINE_TOO_LONG"
 
 
 def test_a_bundle_is_read_no_further_than_its_turns_are_played() -> None:
@@ -312,8 +322,8 @@ def test_a_bundle_is_read_no_further_than_its_turns_are_played() -> None:
 
 def test_every_defect_says_the_way_out() -> None:
     bundle = forged(bundle_of(a_game()), FIRST_TURN, lambda turn: turn["record"].update(turn=9))
-    assert all(defect.finding.remedy for defect in verdict_on(bundle).defects)
-    assert all(defect.finding.remedy for defect in verdict_on(b"{}\n").defects)
+    assert all(defect.finding.remedy for defect in verdict_on(bundle).issues)
+    assert all(defect.finding.remedy for defect in verdict_on(b"{}\n").issues)
 
 
 def test_the_lines_can_be_read_by_whatever_reads_json() -> None:

@@ -34,8 +34,8 @@ async def test_an_action_is_carried_out_at_once_and_the_world_is_told_before_the
     assert result["accepted"]
     assert result["changes"][0]["after"] == 2
     assert result["world"]["status"]["kind"] == "ongoing"
-    assert about.stage.played is not None
-    assert about.stage.played.tree["a"] == 2
+    assert about.speculation.result is not None
+    assert about.speculation.result.tree["a"] == 2
 
 
 async def test_a_turn_with_words_is_open_until_the_narrator_has_acted() -> None:
@@ -72,8 +72,8 @@ async def test_who_chose_an_action_has_chosen() -> None:
 async def test_words_beside_a_chosen_action_may_add_to_it() -> None:
     about = scene("more", chosen=(PlayerAction("give", {"n": 1}),))
     await played(calling(("action:raise", {})), outcome("Told."), about=about)
-    assert about.stage.played is not None
-    assert [act.action_id for act in about.stage.played.actions] == ["give", "raise"]
+    assert about.speculation.result is not None
+    assert [act.action_id for act in about.speculation.result.actions] == ["give", "raise"]
 
 
 @pytest.mark.parametrize("given", [{}, {"n": 9}, {"n": {"x": [1]}}, {"n": 1, "m": 2}, {"n": "1"}])
@@ -88,8 +88,8 @@ async def test_an_action_with_illegal_parameters_is_rejected_with_reasons_and_le
     assert result["accepted"] is False
     assert result["reasons"]
     assert events[-1].conduct.rejected_actions == 1
-    assert about.stage.played is not None
-    assert not json.loads(about.stage.played.record)["actions"]
+    assert about.speculation.result is not None
+    assert not json.loads(about.speculation.result.record)["actions"]
 
 
 async def test_after_a_rejected_action_another_may_be_tried() -> None:
@@ -129,7 +129,9 @@ async def test_a_query_reads_what_the_point_of_view_sees(path: str, value: Any) 
 async def test_what_is_not_seen_and_what_is_not_there_are_the_same_answer() -> None:
     paths = ["state.private.q", "state.private.q.x", "state.nothing", "state.c.x[9]", "params.a", "no path["]
     _, gateway = await played(
-        calling(*[("query", {"path": path}) for path in paths]), outcome("Told."), about=scene(viewer="p")
+        calling(*[("query", {"path": path}) for path in paths]),
+        outcome("Told."),
+        about=scene(viewer="p"),
     )
     answers = results(gateway)
     assert len(answers) == len(paths)
@@ -140,13 +142,17 @@ async def test_what_is_not_seen_and_what_is_not_there_are_the_same_answer() -> N
 async def test_a_die_is_cast_by_the_engine_and_told_at_once() -> None:
     about = scene("")
     events, gateway = await played(
-        calling(("roll", {"kind": "k", "target": "q", "difficulty": 5})), outcome("Told."), about=about
+        calling(("roll", {"kind": "k", "target": "q", "difficulty": 5})),
+        outcome("Told."),
+        about=about,
     )
     assert names(events) == ["WorldResolved", "Rolled", "Anew", "NarrativeChunk", "Told"]
     ((result, _),) = results(gateway)
     assert (result["roll"], result["success"]) == (events[1].roll.roll, events[1].roll.success)
-    assert about.stage.played is not None
-    assert json.loads(about.stage.played.record)["rolls"] == [{"kind": "k", "difficulty": 5, "target": "q"}]
+    assert about.speculation.result is not None
+    assert json.loads(about.speculation.result.record)["rolls"] == [
+        {"kind": "k", "difficulty": 5, "target": "q"},
+    ]
 
 
 async def test_in_a_turn_with_words_a_die_costs_no_second_beginning() -> None:
@@ -186,7 +192,8 @@ async def test_a_call_that_is_wrong_is_told_how_to_do_better(name: str, given: A
 
 async def test_of_many_calls_in_one_answer_the_first_are_carried_out() -> None:
     events, gateway = await played(
-        calling(*[("roll", {"kind": "k", "difficulty": 1})] * 20), outcome("Told.")
+        calling(*[("roll", {"kind": "k", "difficulty": 1})] * 20),
+        outcome("Told."),
     )
     assert len([one for one in events if isinstance(one, Rolled)]) == 16
     assert [failed for _, failed in results(gateway)] == [False] * 16 + [True] * 4
@@ -195,7 +202,8 @@ async def test_of_many_calls_in_one_answer_the_first_are_carried_out() -> None:
 
 async def test_a_storm_of_calls_is_not_taken_at_all_and_the_narrator_has_to_tell() -> None:
     events, gateway = await played(
-        calling(*[("roll", {"kind": "k", "difficulty": 1})] * 500), outcome("Told.")
+        calling(*[("roll", {"kind": "k", "difficulty": 1})] * 500),
+        outcome("Told."),
     )
     assert not any(isinstance(one, Rolled) for one in events)
     assert (events[-1].conduct.tool_calls, events[-1].conduct.refused_calls) == (500, 500)

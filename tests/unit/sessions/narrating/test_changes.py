@@ -142,7 +142,9 @@ async def test_what_an_accepted_outcome_remembers_is_kept_and_nothing_else() -> 
 
 async def test_there_is_one_repair_in_a_turn_whatever_is_asked_in_between() -> None:
     events, gateway = await played(
-        outcome("Bad.", extra=1), calling(("query", {"path": "state.a"})), outcome("Bad again.", extra=1)
+        outcome("Bad.", extra=1),
+        calling(("query", {"path": "state.a"})),
+        outcome("Bad again.", extra=1),
     )
     assert len(gateway.requests) == 3
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["OUTCOME_INVALID"]
@@ -152,7 +154,9 @@ async def test_there_is_one_repair_in_a_turn_whatever_is_asked_in_between() -> N
 
 async def test_a_good_answer_after_a_repair_and_a_call_is_a_repaired_one() -> None:
     events, _ = await played(
-        outcome("Bad.", extra=1), calling(("query", {"path": "state.a"})), outcome("Good.")
+        outcome("Bad.", extra=1),
+        calling(("query", {"path": "state.a"})),
+        outcome("Good."),
     )
     assert (events[-1].narrative, events[-1].resolution) == ("Good.", Resolution.REPAIRED)
 

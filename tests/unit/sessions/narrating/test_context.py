@@ -44,12 +44,12 @@ def scene(*actions: PlayerAction, viewer: str | None = None, **parts: Any) -> Na
 
 
 def facts(about: NarrationContext) -> Json:
-    return collect_facts(about, about.stage.foresee())
+    return collect_facts(about, about.speculation.preview())
 
 
 def asked(about: NarrationContext, *, to_the_end: bool = True, beside: int = 20_000) -> Json:
-    played = about.stage.foresee() if to_the_end else None
-    told: Json = json.loads(build_user_message(about, played, beside=beside))
+    played = about.speculation.preview() if to_the_end else None
+    told: Json = json.loads(build_user_message(about, played, static_bytes=beside))
     return told
 
 
@@ -84,7 +84,10 @@ def test_the_prompt_holds_nobody_elses_secrets() -> None:
     assert told["start"] == {"a": 1, "private": {"p": {"x": "own"}}}
     assert asked(about)["view"] == {"a": 2}
     for secret in ("old secret", "new secret", "77", "78", "not told"):
-        assert secret not in render_system_text(about) + build_user_message(about, about.stage.foresee())
+        assert secret not in render_system_text(about) + build_user_message(
+            about,
+            about.speculation.preview(),
+        )
 
 
 def test_the_scenario_is_told_by_its_public_rules() -> None:
@@ -97,7 +100,7 @@ def test_the_scenario_is_told_by_its_public_rules() -> None:
                 "min_fail_rate": 0.25,
                 "decay_per_turn": {"state.a": 0.5, "state.hidden.y": 0.25},
             },
-        )
+        ),
     )
     assert told["events"] == [{"id": "gust", "name": "Gust", "when": "a ≤ 3", "does": "a +1"}]
     assert told["losses"][0] == {"id": "low", "when": "a ≤ 0", "message": "It is over."}
@@ -111,8 +114,8 @@ def test_the_narrators_own_scope_is_told_as_far_as_it_is_seen() -> None:
                 {"path": "state.a", "ops": ["inc", "set"], "max_magnitude": 2},
                 {"path": "state.hidden", "ops": ["set"]},
                 {"path": "state.private.q", "ops": ["set"]},
-            ]
-        )
+            ],
+        ),
     )
     also = " (also of what is in it)"
     assert told["you_may_change"] == {"state.a": f"set by at most 2{also}; inc by at most 2{also}"}
@@ -128,7 +131,7 @@ def test_without_a_granted_scope_the_rules_of_the_scenario_are_its_measure() -> 
         scene(
             state={"a": 1, "b": "high", "list": [1], "private": {"p": {}, "q": {}}, "hidden": {"y": 1}},
             actions=[action("act", done)],
-        )
+        ),
     )
     assert told["you_may_change"] == {
         "state.a": "inc by at most 1; dec by at most 1",
@@ -182,7 +185,7 @@ def test_the_reasons_tell_nothing_of_what_is_hidden() -> None:
             PlayerAction("act", {}),
             state={"a": 1, "private": {"p": {}, "q": {}}, "hidden": {"y": []}},
             actions=[broken, action("act", SECRETS[2:])],
-        )
+        ),
     )
     assert "hidden" not in json.dumps(told)
 
@@ -234,7 +237,7 @@ def test_what_decides_the_run_is_the_first_of_what_changed() -> None:
 
 def test_the_dice_of_the_turn_before_are_told() -> None:
     before = scene()
-    before.stage.roll(DieRollRequest("luck", 12, "p"))
+    before.speculation.roll(DieRollRequest("luck", 12, "p"))
     (told,) = asked(scene(past=(turn_of(before, "told"),)))["rolls"]
     assert {name: told[name] for name in ("kind", "target", "difficulty")} == {
         "kind": "luck",
@@ -272,6 +275,6 @@ def test_a_turn_of_any_size_makes_a_question_of_bounded_size() -> None:
     }
     past = (turn_of(scene(**parts), "z" * 9_000),) * 8
     about = scene(**parts, past=past, memories=(NarratorMemory(1, "s", "p", "w" * 1_900, "public"),) * 8)
-    text = build_user_message(about, about.stage.foresee())
+    text = build_user_message(about, about.speculation.preview())
     assert len(text) < max(2_100, 0.25 * len(render_system_text(about)))
     assert json.loads(text)["facts"]["changes"]

@@ -54,9 +54,12 @@ def scene(viewer: str | None = None, spoken: str = "", **parts: Any) -> Narratio
 
 
 async def told(
-    gateway: ModelGateway, *, seconds: float = 5.0, about: NarrationContext | None = None
+    gateway: ModelGateway,
+    *,
+    seconds: float = 5.0,
+    about: NarrationContext | None = None,
 ) -> list[Any]:
-    async with aclosing(Narrator(gateway, seconds=seconds).tell(about or scene())) as telling:
+    async with aclosing(Narrator(gateway, seconds=seconds).narrate(about or scene())) as telling:
         return [event async for event in telling if not isinstance(event, WorldResolved)]
 
 
@@ -97,7 +100,7 @@ async def test_the_narrative_is_released_as_it_is_written_and_nothing_else_of_th
 
 async def test_the_first_words_come_before_the_model_has_written_the_next() -> None:
     gateway = ScriptedGateway([['{"narrative": "One', SILENCE]])
-    async with aclosing(Narrator(gateway).tell(scene())) as telling:
+    async with aclosing(Narrator(gateway).narrate(scene())) as telling:
         assert isinstance(await anext(telling), WorldResolved)
         assert await anext(telling) == NarrativeChunk("One")
     assert gateway.cancelled == 0
@@ -135,7 +138,10 @@ async def test_an_outcome_that_is_not_valid_is_repaired_once(bad: str) -> None:
     events = await answered(bad, outcome("Good."))
     assert prose_of(events) == "Good."
     assert replace(events[-1], conduct=NarratorStats()) == NarrationResult(
-        "Good.", Resolution.REPAIRED, SPENT + SPENT, "fake/scripted"
+        "Good.",
+        Resolution.REPAIRED,
+        SPENT + SPENT,
+        "fake/scripted",
     )
     assert events[-1].conduct.refused_answers == 1
     assert not any(isinstance(event, DialogueSpoken | Degraded) for event in events)
@@ -231,7 +237,7 @@ async def test_the_caller_s_time_bounds_the_narrator_and_leaves_room_to_store_th
 
 async def test_a_slow_reader_does_not_use_up_the_narrator_s_time() -> None:
     gateway = ScriptedGateway([['{"narrative": "One', ' two."}']])
-    async with aclosing(Narrator(gateway, seconds=0.3).tell(scene())) as telling:
+    async with aclosing(Narrator(gateway, seconds=0.3).narrate(scene())) as telling:
         first = await anext(telling)
         await asyncio.sleep(0)
         rest = [event async for event in telling]
@@ -276,7 +282,8 @@ def completed(value: Any) -> Completed:
 
 
 @pytest.mark.parametrize(
-    "value", [None, {}, [], 5, {"narrative": 5}, {"narrative": "N", "visible_dialogue": [{}]}]
+    "value",
+    [None, {}, [], 5, {"narrative": 5}, {"narrative": "N", "visible_dialogue": [{}]}],
 )
 async def test_a_gateway_that_lets_a_bad_outcome_through_costs_no_turn(value: Any) -> None:
     used = UsageTotal(1, Usage(), None, None)

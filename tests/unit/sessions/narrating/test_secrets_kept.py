@@ -65,7 +65,8 @@ async def test_what_the_player_said_aloud_may_be_a_parameter() -> None:
     [("state.a", Resolution.REPAIRED), ("state.private.p.x", Resolution.NARRATED)],
 )
 async def test_what_the_audience_alone_may_know_gets_into_no_state_that_others_see(
-    path: str, resolution: Resolution
+    path: str,
+    resolution: Resolution,
 ) -> None:
     about = secretive(narrator_scope=[{"path": path, "ops": ["set"]}])
     change = {"op": "set", "path": path, "value": f"it is {OWN}"}

@@ -20,7 +20,11 @@ LONG = "the third of the seven levers opens the lower gate when it is pulled twi
 
 
 def scene(
-    hidden: Any = CODE, *, viewer: str | None = "p", spoken: str = "", **parts: Any
+    hidden: Any = CODE,
+    *,
+    viewer: str | None = "p",
+    spoken: str = "",
+    **parts: Any,
 ) -> NarrationContext:
     about = {name: parts.pop(name) for name in ("past", "memories") if name in parts}
     state = {"a": 1, "private": {"p": {"x": "known to p"}, "q": {"x": hidden}}, "hidden": {"y": 48151623}}
@@ -29,7 +33,7 @@ def scene(
 
 
 def leaks(text: str, about: NarrationContext | None = None) -> bool:
-    return LeakFilter(about or scene()).leaks(text)
+    return LeakFilter(about or scene()).contains_secret(text)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -107,16 +111,16 @@ def test_text_is_released_at_once_but_for_what_may_become_a_secret() -> None:
     assert tripwire.feed("e.") == "sel4 - voke."
     assert tripwire.feed(" S") == " "
     assert tripwire.finish() == "S"
-    assert not tripwire.leaked
+    assert not tripwire.has_leaked
 
 
 def test_nothing_is_released_once_a_secret_was_in_the_text() -> None:
     tripwire = LeakFilter(scene())
     released = "".join(map(tripwire.feed, f"It is {CODE} and so on"))
     assert released == "It is "
-    assert tripwire.leaked
+    assert tripwire.has_leaked
     assert tripwire.feed("more") == tripwire.finish() == ""
-    assert not tripwire.anew().leaked
+    assert not tripwire.fresh_copy().has_leaked
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -128,7 +132,7 @@ def test_pieces_make_no_difference(size: int) -> None:
 
 
 def test_a_secret_in_two_parts_is_found() -> None:
-    assert LeakFilter(scene()).leaks(f"First {CODE[:5]}", f"{CODE[5:]} then")
+    assert LeakFilter(scene()).contains_secret(f"First {CODE[:5]}", f"{CODE[5:]} then")
 
 
 def test_so_many_secrets_are_looked_for_and_no_more() -> None:

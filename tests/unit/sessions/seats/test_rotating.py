@@ -46,10 +46,11 @@ async def test_each_seat_has_its_own_view_and_all_hear_the_same(database_url: st
 
 
 async def test_a_turn_that_was_stored_is_told_although_the_database_goes_away_then(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with at_a_table(database_url, seconds=3600.0) as game:
-        move = SeatStore.move
+        move = SeatStore.set_deadline
 
         async def failing(store: SeatStore, session: Session, due: int | None) -> None:
             if (await game.now()).session.turn:
@@ -75,7 +76,10 @@ async def test_a_turn_of_a_seat_is_replayed_in_the_view_of_the_seat(database_url
     ],
 )
 async def test_a_turn_that_no_seat_can_take_is_refused(
-    database_url: str, asked: dict[str, Any], error: type[Exception], code: str
+    database_url: str,
+    asked: dict[str, Any],
+    error: type[Exception],
+    code: str,
 ) -> None:
     async with at_a_table(database_url) as game:
         with pytest.raises(error) as caught:
@@ -112,7 +116,7 @@ async def test_a_table_that_cannot_be_is_refused(tmp_path: Any, players: Players
 
 async def test_a_seat_whose_time_is_up_passes(database_url: str) -> None:
     async with at_a_table(database_url, order=TurnOrder.ROTATING, seconds=1.0) as game:
-        game.sessions.look_out()
+        game.sessions.start_polling()
         heard = seen_of(await watch(game.sessions, game.session_id, commits(1)))
         await game.sessions.aclose()
         now = (await game.now()).session
@@ -131,10 +135,12 @@ async def test_a_seat_that_acts_in_time_is_waited_for_however_long_its_turn_is_t
         turn = asyncio.create_task(game.play(1, "act", seat_id="one"))
         await gateway.silent.wait()
         assert before.due is not None
-        assert not await game.store.seats.due(before.due + 1, 1)
+        assert not await game.store.seats.list_due(before.due + 1, 1)
         turn.cancel()
         await asyncio.wait([turn])
-        assert [one.session_id for one in await game.store.seats.due(before.due + 1, 1)] == [game.session_id]
+        assert [one.session_id for one in await game.store.seats.list_due(before.due + 1, 1)] == [
+            game.session_id,
+        ]
 
 
 async def test_without_a_time_a_seat_is_waited_for_for_ever(database_url: str) -> None:

@@ -121,7 +121,11 @@ async def test_a_seat_acts_once_a_turn(database_url: str) -> None:
     ],
 )
 async def test_what_cannot_be_handed_in_is_refused(
-    tmp_path: Any, turn: int, seat: str, actions: list[str], error: type[PeripetyError]
+    tmp_path: Any,
+    turn: int,
+    seat: str,
+    actions: list[str],
+    error: type[PeripetyError],
 ) -> None:
     async with together(f"sqlite:///{tmp_path / 'test.db'}") as game:
         with pytest.raises(error):
@@ -196,14 +200,15 @@ async def test_a_turn_that_all_have_acted_in_is_played_by_another_process_if_thi
         await game.sessions.submit(submission(game, 1, "two", "double"))
         await game.sessions.aclose()
         other = sessions_over(SessionStore(game.database), OneScenario(SCENARIO), ScriptedGateway())
-        other.look_out()
+        other.start_polling()
         told = await watch(other, game.session_id, commits(1))
         await other.aclose()
     assert [act.action_id for act in only(seen_of(told), ActionResolved)] == ["act", "double"]
 
 
 async def test_a_turn_is_played_although_the_last_seat_leaves_while_its_actions_are_stored(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with together(database_url) as game:
         await game.sessions.submit(submission(game, 1, "one", "act"))
@@ -227,7 +232,8 @@ async def test_a_turn_is_played_although_the_last_seat_leaves_while_its_actions_
 
 
 async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_is_not_played_without_them(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with together(database_url) as game:
         for seat in ("one", "two"):

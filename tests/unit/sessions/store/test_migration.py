@@ -83,11 +83,11 @@ async def played(directory: Path) -> tuple[dict[str, list[dict[str, Any]]], Sess
         for turn in range(1, TURNS + 1):
             await game.play(turn, *(["act"] if turn % 2 else []))
         rows: dict[str, list[dict[str, Any]]] = {}
-        async with game.database.read() as connection:
+        async with game.database.read_variable() as connection:
             for name in COLUMNS:
                 found = await connection.execute(METADATA.tables[name].select())
                 rows[name] = [dict(row._mapping) for row in found]
-        session = await game.store.session(game.session_id)
+        session = await game.store.get_session(game.session_id)
         turns = await turns_of(game.store, game.session_id)
     for row in rows["session_turns"]:
         row |= {"session_id": session.session_id, "narrative": "what was told"}
@@ -112,7 +112,10 @@ async def store_as_version_1(url: str, rows: dict[str, list[dict[str, Any]]]) ->
 
 
 async def insert(
-    connection: AsyncConnection, name: str, columns: list[str], rows: list[dict[str, Any]]
+    connection: AsyncConnection,
+    name: str,
+    columns: list[str],
+    rows: list[dict[str, Any]],
 ) -> None:
     values = ", ".join(f":{column}" for column in columns)
     statement = text(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({values})")  # noqa: S608
@@ -133,7 +136,7 @@ async def test_sessions_of_version_1_are_what_they_were_and_go_on(database_url: 
     rows, session, turns = await played(tmp_path)
     await store_as_version_1(database_url, rows)
     async with reopened(database_url) as store:
-        migrated = await store.session(session.session_id)
+        migrated = await store.get_session(session.session_id)
         assert (migrated.turn, migrated.chain_hash, migrated.snapshot) == (
             TURNS,
             session.chain_hash,
@@ -142,8 +145,8 @@ async def test_sessions_of_version_1_are_what_they_were_and_go_on(database_url: 
         assert (migrated.first_seed, migrated.memories, migrated.parent) == (session.seed, (), None)
         assert migrated.narrator == session.narrator
         assert await verified(store, session.session_id) == turns
-        assert await store.turn(session.session_id, turns[4].request_id) == turns[4]
-        assert len(await store.sessions(None, None, 10)) == 2
+        assert await store.find_turn(session.session_id, turns[4].request_id) == turns[4]
+        assert len(await store.list_sessions(None, None, 10)) == 2
         sessions = sessions_over(store, OneScenario(FATEFUL), ScriptedGateway())
         for row in rows["sessions"]:
             with pytest.raises(AlreadyExistsError):
@@ -165,7 +168,8 @@ async def test_sessions_of_version_1_can_be_forked_and_rewound(database_url: str
 
 
 async def test_a_migrated_database_has_the_columns_and_indexes_of_a_new_one(
-    database_url: str, tmp_path: Path
+    database_url: str,
+    tmp_path: Path,
 ) -> None:
     await store_as_version_1(database_url, (await played(tmp_path))[0])
     async with reopened(database_url) as old, reopened(f"sqlite:///{tmp_path}/other.db") as new:
@@ -173,7 +177,8 @@ async def test_a_migrated_database_has_the_columns_and_indexes_of_a_new_one(
 
 
 async def test_nothing_of_a_migrated_session_stays_when_it_is_deleted(
-    database_url: str, tmp_path: Path
+    database_url: str,
+    tmp_path: Path,
 ) -> None:
     rows, _, _ = await played(tmp_path)
     await store_as_version_1(database_url, rows)
@@ -208,6 +213,6 @@ async def shape_of(store: SessionStore) -> dict[str, Any]:
             if name.startswith("session")
         }
 
-    async with store._database.read() as connection:
+    async with store._database.read_variable() as connection:
         found: dict[str, Any] = await connection.run_sync(shape)
         return found

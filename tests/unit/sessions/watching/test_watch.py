@@ -40,7 +40,9 @@ async def test_a_turn_is_heard_while_it_is_told(database_url: str) -> None:
         turn = asyncio.create_task(game.play(1, "act"))
         await gateway.silent.wait()
         heard = await watch(
-            game.sessions, game.session_id, lambda e: isinstance(seen_of([e])[0].event, NarrativeChunk)
+            game.sessions,
+            game.session_id,
+            lambda e: isinstance(seen_of([e])[0].event, NarrativeChunk),
         )
         turn.cancel()
         await asyncio.wait([turn])
@@ -87,7 +89,7 @@ async def test_a_follower_who_falls_far_behind_is_let_go_and_can_go_on(database_
                 commits(turn[-1].turn),
                 after=held.last_sequence,
                 attempt_id=held.attempt_id,
-            )
+            ),
         )
         assert held.events[-len(turn) :] == turn
         assert [seen.sequence for seen in held.events] == list(range(1, held.last_sequence + 1))
@@ -100,15 +102,15 @@ async def test_followers_that_leave_leave_nothing_behind(database_url: str) -> N
         watching = WatchStreams(game.store, rulesets(game.store), hub)
         before = asyncio.all_tasks()
         for _ in range(20):
-            async with closing(watching.watch(WatchRequest(game.session_id))) as events:
+            async with closing(watching.open(WatchRequest(game.session_id))) as events:
                 await anext(events)
         while tasks := asyncio.all_tasks() - before:
             await asyncio.wait(tasks)
         # All places are free again.
-        one = SessionBroadcaster(game.store, followers=1)
+        one = SessionBroadcaster(game.store, max_watchers=1)
         alone = WatchStreams(game.store, rulesets(game.store), one)
         for _ in range(3):
-            async with closing(alone.watch(WatchRequest(game.session_id))) as events:
+            async with closing(alone.open(WatchRequest(game.session_id))) as events:
                 await anext(events)
         await one.aclose()
 
@@ -118,6 +120,6 @@ async def test_a_follower_is_told_that_the_stream_lives(database_url: str) -> No
         played = await game.play(1, "act")
         hub = SessionBroadcaster(game.store)
         watching = WatchStreams(game.store, rulesets(game.store), hub, heartbeat_seconds=0.01)
-        async with closing(watching.watch(WatchRequest(game.session_id, after=played[-1].sequence))) as told:
+        async with closing(watching.open(WatchRequest(game.session_id, after=played[-1].sequence))) as told:
             assert await anext(told) == WatchHeartbeat(played[-1].sequence)
         await hub.aclose()

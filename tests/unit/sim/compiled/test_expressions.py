@@ -29,7 +29,7 @@ VARIABLES: dict[Path, CodeFragment] = {
 
 
 class Names:
-    def read(self, path: Path) -> CodeFragment | None:
+    def read_variable(self, path: Path) -> CodeFragment | None:
         return VARIABLES.get(path)
 
 
@@ -113,7 +113,7 @@ def test_numbers_that_may_leave_the_limit_are_held_to_it() -> None:
     ],
 )
 def test_it_is_known_what_may_leave_a_run(logic: Any, fails: bool) -> None:
-    assert lower(logic).fails is fails
+    assert lower(logic).may_fail is fails
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_depends_on_kinds_or_always_fails_is_left_to_the_interpreter(logic:
 )
 def test_steps_are_never_fewer_than_the_interpreter_takes(logic: Any) -> None:
     run = Evaluation()
-    run.value(logic, {"a": 2.0, "flag": False, "list": [float(n) for n in range(16)]})
+    run.evaluate(logic, {"a": 2.0, "flag": False, "list": [float(n) for n in range(16)]})
     assert lower(logic).steps >= (FUEL - run.fuel) + (OUTPUT_LIMIT - run.output)
 
 

@@ -52,10 +52,10 @@ def test_the_source_is_as_the_package_shows_it() -> None:
                 "a0",
                 [effect("dec", "state.a", 1.5), effect("mul", "state.b", 0.95)],
                 preconditions={">": [{"var": "state.a"}, 2]},
-            )
+            ),
         ],
         random_events=[
-            event("e0", [effect("inc", "state.a", 2)], weight=0.25, when={"<": [{"var": "state.b"}, 5]})
+            event("e0", [effect("inc", "state.a", 2)], weight=0.25, when={"<": [{"var": "state.b"}, 5]}),
         ],
         loss_conditions=[at_most("l0", "state.a", 0)],
         negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.b": 0.25}},
@@ -80,7 +80,7 @@ def test_no_text_of_the_document_stands_in_the_source() -> None:
                 params={name: {"type": "string", "enum": ["peculiar x", "peculiar y"]}},
                 preconditions={"!=": [{"var": f"state.{name}"}, {"var": f"params.{name}"}]},
                 derives={name: {"+": [{"var": "state.n"}, 1]}},
-            )
+            ),
         ],
         random_events=[event(name, [])],
     )
@@ -151,7 +151,7 @@ def test_arrays_are_held_shorter_where_expressions_over_them_are_costly() -> Non
             loss_conditions=[
                 {"id": "l", "when": {"some": [list(range(5000)), {"<": [{"var": ""}, 0]}]}},
                 never("m"),
-            ]
+            ],
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_where_most_runs_are_left_no_more_are_tried() -> None:
 def test_numbers_that_cannot_grow_large_are_not_guarded() -> None:
     steady, growing = (
         player_of(
-            spec(actions=[action("a0", [effect("mul", "state.a", factor), effect("inc", "state.a", 9)])])
+            spec(actions=[action("a0", [effect("mul", "state.a", factor), effect("inc", "state.a", 9)])]),
         )
         for factor in (1.01, 2)
     )
@@ -266,7 +266,10 @@ def test_parameters_are_drawn_as_the_persona_does() -> None:
             action("a0", [effect("inc", "state.a", "d")], params=params, preconditions=choosy, derives=use),
             action("a1", [effect("set", "state.b", "d")], params=params, derives=use),
             action(
-                "a2", [], params={"b": {"type": "boolean"}}, preconditions=at_most("", "state.a", 0)["when"]
+                "a2",
+                [],
+                params={"b": {"type": "boolean"}},
+                preconditions=at_most("", "state.a", 0)["when"],
             ),
             action("a3", [effect("dec", "state.a", 1)], params={"t": {"type": "string", "maxLength": 3}}),
         ],

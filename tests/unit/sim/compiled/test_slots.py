@@ -45,9 +45,9 @@ def test_patches_schedules_and_decay_write_too() -> None:
 def test_an_array_that_changes_is_one_slot_with_elements() -> None:
     found = layout(writing("state.list[0]"), writing("state.list", "push"))
     (slot,) = found.slots.values()
-    assert (slot.kind, found.target(("state", "list", 0))) == (ValueKind.NUMBERS, Element(slot, 0))
-    assert found.find(split_variable("state.list.1")) == Element(slot, 1)
-    assert found.find(split_variable("state.list.length")) is MISSING
+    assert (slot.kind, found.find_target(("state", "list", 0))) == (ValueKind.NUMBERS, Element(slot, 0))
+    assert found.resolve_variable(split_variable("state.list.1")) == Element(slot, 1)
+    assert found.resolve_variable(split_variable("state.list.length")) is MISSING
 
 
 def test_an_empty_array_takes_its_kind_from_what_is_put_into_it() -> None:
@@ -64,16 +64,19 @@ def test_what_is_null_or_absent_at_first_takes_its_kind_from_what_is_put_there()
 
 def test_what_is_not_written_is_a_constant() -> None:
     found = layout(writing("state.n"))
-    assert (found.find(split_variable("state.mode")), found.find(split_variable("state.rows.0.n"))) == (
+    assert (
+        found.resolve_variable(split_variable("state.mode")),
+        found.resolve_variable(split_variable("state.rows.0.n")),
+    ) == (
         "x",
         3,
     )
-    assert found.find(split_variable("state.nothing")) is MISSING
+    assert found.resolve_variable(split_variable("state.nothing")) is MISSING
 
 
 def test_a_part_of_the_state_that_changes_inside_cannot_be_read() -> None:
     with pytest.raises(NotLoweredError):
-        layout(writing("state.rows[0].n")).find(split_variable("state.rows"))
+        layout(writing("state.rows[0].n")).resolve_variable(split_variable("state.rows"))
 
 
 @pytest.mark.parametrize(

@@ -25,13 +25,13 @@ VARIABLES: dict[Path, CodeFragment] = {
     ("flag",): CodeFragment("flag", ValueKind.BOOLEAN, bound=1.0),
     ("mode",): CodeFragment("mode", ValueKind.TEXT, bound=100.0),
     ("blank",): CodeFragment("blank", ValueKind.TEXT, bound=100.0),
-    ("gone",): CodeFragment("gone", ValueKind.NUMBER, bound=100.0, null=True),
+    ("gone",): CodeFragment("gone", ValueKind.NUMBER, bound=100.0, may_be_null=True),
     ("list",): CodeFragment("list", ValueKind.NUMBERS, bound=100.0, length=16),
 }
 
 
 class Names:
-    def read(self, path: Path) -> CodeFragment | None:
+    def read_variable(self, path: Path) -> CodeFragment | None:
         return VARIABLES.get(path)
 
 
@@ -58,9 +58,9 @@ def test_what_is_lowered_gives_what_the_interpreter_gives_in_no_fewer_steps(logi
     draft, run = CodegenContext(16), Evaluation()
     code = ExpressionCompiler(draft).value(logic, Names())
     made = run.output
-    expected = run.value(logic, VALUES)
+    expected = run.evaluate(logic, VALUES)
     assert eval(code.text, {**SOURCE_NAMES, **draft.names, **VALUES}) == expected  # noqa: S307 - made above
-    assert code.steps >= run.spent + made - run.output
+    assert code.steps >= run.total_cost + made - run.output
 
 
 def test_texts_that_may_become_long_are_held_to_the_limit() -> None:

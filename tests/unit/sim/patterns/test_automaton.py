@@ -13,7 +13,7 @@ def automaton(text: str) -> Automaton:
 
 def test_a_match_is_found_as_soon_as_nothing_more_is_needed() -> None:
     machine = automaton("ab")
-    state = machine.start
+    state = machine.start_state
     for character in "xab":
         assert not state.found
         state = machine.step(state, character)
@@ -23,17 +23,17 @@ def test_a_match_is_found_as_soon_as_nothing_more_is_needed() -> None:
 
 def test_what_cannot_match_any_more_is_dead() -> None:
     machine = automaton("^ab")
-    assert machine.step(machine.start, "x").dead
-    assert not machine.step(machine.start, "a").dead
+    assert machine.step(machine.start_state, "x").dead
+    assert not machine.step(machine.start_state, "a").dead
     anywhere = automaton("ab")
-    assert not anywhere.step(anywhere.start, "x").dead
+    assert not anywhere.step(anywhere.start_state, "x").dead
 
 
 def test_characters_that_no_set_tells_apart_lead_to_the_same_state() -> None:
     machine = automaton("[b-d]x")
-    assert machine.starts == [0, ord("b"), ord("e"), ord("x"), ord("y")]
-    assert machine.step(machine.start, "b").key == machine.step(machine.start, "d").key
-    assert machine.step(machine.start, "b").key != machine.step(machine.start, "e").key
+    assert machine.class_starts == [0, ord("b"), ord("e"), ord("x"), ord("y")]
+    assert machine.step(machine.start_state, "b").key == machine.step(machine.start_state, "d").key
+    assert machine.step(machine.start_state, "b").key != machine.step(machine.start_state, "e").key
 
 
 @pytest.mark.parametrize("text", ["(a+)+$", "((a{1,9}){1,9}){1,9}$", "^(a|a)*$", "(a*)*b", "(.*){1,30}[bc]"])

@@ -42,7 +42,7 @@ def test_a_long_literal_is_cut() -> None:
 
 def test_what_is_required_besides_follows_the_rarest() -> None:
     literals = required_literals(
-        parse_pattern(TextPattern(TextKind.REGEX, r"(order|ticket) \w+ (is )?late[.,]+ please"))
+        parse_pattern(TextPattern(TextKind.REGEX, r"(order|ticket) \w+ (is )?late[.,]+ please")),
     )
     assert {*literals} == {
         frozenset(["order ", "ticket "]),

@@ -31,7 +31,7 @@ ANY = TextPattern(TextKind.ANY)
 
 
 def test_the_first_pattern_that_matches_is_found(core: Backend) -> None:
-    matcher = PatternMatcher([Pattern(contains("log")), Pattern(exact("login")), Pattern(ANY)], core=core)
+    matcher = PatternMatcher([Pattern(contains("log")), Pattern(exact("login")), Pattern(ANY)], backend=core)
     assert matcher.first(MatchSubject("login")) == 0
     assert matcher.first(MatchSubject("hello")) == 2
     assert len(matcher) == 3
@@ -39,7 +39,8 @@ def test_the_first_pattern_that_matches_is_found(core: Backend) -> None:
 
 def test_patterns_to_skip_are_passed_over(core: Backend) -> None:
     matcher = PatternMatcher(
-        [Pattern(contains("log")), Pattern(exact("login")), Pattern(glob("*in"))], core=core
+        [Pattern(contains("log")), Pattern(exact("login")), Pattern(glob("*in"))],
+        backend=core,
     )
     assert matcher.first(MatchSubject("login"), {0}) == 1
     assert matcher.first(MatchSubject("login"), [0, 1]) == 2
@@ -47,7 +48,7 @@ def test_patterns_to_skip_are_passed_over(core: Backend) -> None:
 
 
 def test_nothing_matches_where_there_are_no_patterns(core: Backend) -> None:
-    assert PatternMatcher([], core=core).first(MatchSubject("login")) is None
+    assert PatternMatcher([], backend=core).first(MatchSubject("login")) is None
 
 
 @pytest.mark.parametrize(
@@ -73,9 +74,12 @@ def test_nothing_matches_where_there_are_no_patterns(core: Backend) -> None:
     ],
 )
 def test_texts_are_compared_as_the_pattern_says(
-    core: Backend, pattern: TextPattern, like: list[str], unlike: list[str]
+    core: Backend,
+    pattern: TextPattern,
+    like: list[str],
+    unlike: list[str],
 ) -> None:
-    matcher = PatternMatcher([Pattern(pattern)], core=core)
+    matcher = PatternMatcher([Pattern(pattern)], backend=core)
     assert [text for text in like if matcher.first(MatchSubject(text)) != 0] == []
     assert [text for text in unlike if matcher.first(MatchSubject(text)) is not None] == []
     assert all(matcher.matches(0, MatchSubject(text)) for text in like)
@@ -84,7 +88,7 @@ def test_texts_are_compared_as_the_pattern_says(
 
 def test_every_predicate_has_to_hold(core: Backend) -> None:
     pattern = Pattern(contains("a"), glob("large-*"), contains("done"), (1, 2))
-    matcher = PatternMatcher([pattern], core=core)
+    matcher = PatternMatcher([pattern], backend=core)
     whole = MatchSubject("a", "large-1", "it is done", 1)
     assert matcher.first(whole) == 0
     for other in (
@@ -100,14 +104,14 @@ def test_every_predicate_has_to_hold(core: Backend) -> None:
 
 
 def test_a_predicate_on_tool_results_never_holds_where_there_are_none(core: Backend) -> None:
-    matcher = PatternMatcher([Pattern(tool_result=ANY), Pattern(tool_result=exact(""))], core=core)
+    matcher = PatternMatcher([Pattern(tool_result=ANY), Pattern(tool_result=exact(""))], backend=core)
     assert matcher.first(MatchSubject("a")) is None
     assert matcher.first(MatchSubject("a", tool_result="")) == 0
     assert matcher.first(MatchSubject("a", tool_result=""), {0}) == 1
 
 
 def test_a_text_that_is_not_unicode_is_read_with_replacement_characters(core: Backend) -> None:
-    matcher = PatternMatcher([Pattern(exact("a\ufffdb")), Pattern(exact("\U0001f600"))], core=core)
+    matcher = PatternMatcher([Pattern(exact("a\ufffdb")), Pattern(exact("\U0001f600"))], backend=core)
     assert matcher.first(MatchSubject("a\ud83db")) == 0
     assert matcher.first(MatchSubject("\ud83d\ude00", model="\udc00")) == 1
     assert matcher.matches(0, MatchSubject("a\udc00b"))
@@ -115,32 +119,33 @@ def test_a_text_that_is_not_unicode_is_read_with_replacement_characters(core: Ba
 
 def test_a_pattern_that_cannot_be_taken_is_refused(core: Backend) -> None:
     with pytest.raises(PatternError, match="lookahead"):
-        PatternMatcher([Pattern(ANY), Pattern(ANY, regex("(?=a)"))], core=core)
+        PatternMatcher([Pattern(ANY), Pattern(ANY, regex("(?=a)"))], backend=core)
 
 
 @pytest.mark.parametrize("index", [-1, 1])
 def test_only_patterns_that_are_there_can_be_asked_for(core: Backend, index: int) -> None:
     with pytest.raises(IndexError):
-        PatternMatcher([Pattern(ANY)], core=core).matches(index, MatchSubject("a"))
+        PatternMatcher([Pattern(ANY)], backend=core).matches(index, MatchSubject("a"))
 
 
 def test_one_of_many_literals_is_found_whatever_its_length(core: Backend) -> None:
     texts = [f"{'x' * (number % 23)}{number}" for number in range(2000)]
-    matcher = PatternMatcher([Pattern(contains(text + "!")) for text in texts], core=core)
+    matcher = PatternMatcher([Pattern(contains(text + "!")) for text in texts], backend=core)
     for number in range(0, 2000, 37):
         expected = next(i for i, text in enumerate(texts) if f"{text}!" in f"a {texts[number]}! b")
         assert matcher.first(MatchSubject(f"a {texts[number]}! b")) == expected
 
 
 @pytest.mark.parametrize(
-    "text", ["(a+)+$", "((a{1,9}){1,9}){1,9}$", "^(a|a)*$", "^(a*)*$", "(.*){1,30}[bc]$", r"(\w+\s?)+:$"]
+    "text",
+    ["(a+)+$", "((a{1,9}){1,9}){1,9}$", "^(a|a)*$", "^(a*)*$", "(.*){1,30}[bc]$", r"(\w+\s?)+:$"],
 )
 def test_a_hostile_pattern_costs_no_more_than_the_text_is_long(core: Backend, text: str) -> None:
-    matcher = PatternMatcher([Pattern(regex(text)), Pattern(ANY)], core=core)
+    matcher = PatternMatcher([Pattern(regex(text)), Pattern(ANY)], backend=core)
     assert matcher.first(MatchSubject("a" * 20_000 + "!")) == 1
 
 
 def test_a_pattern_as_large_as_they_may_be_is_taken_by_every_core(core: Backend) -> None:
     for text in (r"\w{1000}x", "(.{30}){30}x", "(?:" * 100 + "a" + ")+" * 100, "(é|[^a]{3}){150}x"):
-        matcher = PatternMatcher([Pattern(regex(text))], core=core)
+        matcher = PatternMatcher([Pattern(regex(text))], backend=core)
         assert matcher.first(MatchSubject("é" * 1000)) is None

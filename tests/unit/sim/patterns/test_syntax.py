@@ -57,7 +57,7 @@ def test_every_sort_of_group_only_groups(group: str) -> None:
 
 def test_assertions_are_ends_of_the_text_and_edges_of_words() -> None:
     assert regex(r"^\b\B$") == Concatenation(
-        (Assertion.START, Assertion.BOUNDARY, Assertion.NO_BOUNDARY, Assertion.END)
+        (Assertion.START, Assertion.BOUNDARY, Assertion.NO_BOUNDARY, Assertion.END),
     )
 
 
@@ -103,10 +103,10 @@ def test_a_brace_that_counts_nothing_is_a_character() -> None:
 def test_a_glob_is_about_the_whole_text() -> None:
     anything = Characters(((0, 0x10FFFF),))
     assert glob("a?[!b]") == Concatenation(
-        (Assertion.START, one("a"), anything, regex("[^b]"), Assertion.END)
+        (Assertion.START, one("a"), anything, regex("[^b]"), Assertion.END),
     )
     assert glob("a*b") == Concatenation(
-        (Assertion.START, one("a"), Repeat(anything, 0, None), one("b"), Assertion.END)
+        (Assertion.START, one("a"), Repeat(anything, 0, None), one("b"), Assertion.END),
     )
     assert glob("a*") == Concatenation((Assertion.START, one("a")))
     assert glob("*a") == Concatenation((one("a"), Assertion.END))
@@ -171,7 +171,8 @@ def test_what_is_wrong_is_said_with_the_column_and_the_way_out(text: str, column
 
 
 @pytest.mark.parametrize(
-    ("text", "way_out"), [("a[b", r"\[\[\]"), ("[", r"\[\[\]"), ("[]", r"\[\[\]"), ("[z-a]", "write a-z")]
+    ("text", "way_out"),
+    [("a[b", r"\[\[\]"), ("[", r"\[\[\]"), ("[]", r"\[\[\]"), ("[z-a]", "write a-z")],
 )
 def test_a_bad_glob_is_refused(text: str, way_out: str) -> None:
     with pytest.raises(PatternError, match=way_out):

@@ -167,7 +167,8 @@ def test_a_policy_with_errors_is_not_compiled_and_one_with_warnings_is() -> None
 
 
 @pytest.mark.parametrize(
-    "document", [b"", b"{}", b"[]", b'{"tools": []}', b"\xff", json.dumps(policy_spec(tools=[])).encode()]
+    "document",
+    [b"", b"{}", b"[]", b'{"tools": []}', b"\xff", json.dumps(policy_spec(tools=[])).encode()],
 )
 def test_what_is_no_policy_at_all_has_findings(document: bytes) -> None:
     assert engine.validate_policy(document)

@@ -33,7 +33,7 @@ INVARIANTS = [rule("structural-0", "deny", arguments=[{**BELOW, "among": ["/a/b"
 def compiled(name: str, **parts: Any) -> Policy:
     core = core_named(name)
     document = core.parse(policy_document(**{"rules": RULES, "invariants": INVARIANTS, **parts}))
-    return Policy(document, core.policy(document))
+    return Policy(document, core.compile_policy(document))
 
 
 def asks(a: Any = None, *roles: str, tool_name: str = "t") -> ToolRequest:
@@ -133,7 +133,7 @@ def test_requests_may_come_from_what_can_be_gone_through_once(policy: Policy, od
 
 def test_no_message_quotes_what_a_request_holds(policy: Policy) -> None:
     told = repr(
-        [policy.decide(asks(value, "x")).reasons for value in ("secret", ["/a", "secret"], {"secret": 1})]
+        [policy.decide(asks(value, "x")).reasons for value in ("secret", ["/a", "secret"], {"secret": 1})],
     )
     assert "secret" not in told
 
@@ -141,19 +141,19 @@ def test_no_message_quotes_what_a_request_holds(policy: Policy) -> None:
 def test_the_rules_are_numbered_with_the_invariants_before_them(policy: Policy) -> None:
     assert [one["id"] for one in policy.rules] == ["structural-0", "r0", "r1", "r2"]
     requests = policy.prepare([asks("/a"), asks("/a/b"), asks(None, "y"), asks(), asks(tool_name="u")])
-    assert [*policy.deciding(requests)] == [1, 0, 3, -1, -2]
+    assert [*policy.find_deciding_rules(requests)] == [1, 0, 3, -1, -2]
 
 
 def test_rules_are_matched_wherever_they_stand_and_mutants_with_them(policy: Policy) -> None:
     requests = policy.prepare([asks("/a/b"), asks("x"), asks("/c", "x")])
-    assert policy.matches(requests)[:3] == (
+    assert policy.match_rules(requests)[:3] == (
         RuleMatches(0b001, 0b010),
         RuleMatches(0b001, 0b010),
         RuleMatches(0b100, 0),
     )
     mutant = rule("m", arguments=[{**BELOW, "quantifier": "none"}])
-    assert policy.matches(requests, [mutant]) == (RuleMatches(0b100, 0b010),)
-    assert policy.matches(requests, []) == ()
+    assert policy.match_rules(requests, [mutant]) == (RuleMatches(0b100, 0b010),)
+    assert policy.match_rules(requests, []) == ()
 
 
 @pytest.mark.parametrize("name", CORE_NAMES)
@@ -166,7 +166,7 @@ def test_requests_that_were_read_once_are_good_for_every_policy_with_the_same_to
 def test_requests_that_were_read_for_other_tools_are_never_decided_about(policy: Policy) -> None:
     others = [tool("u"), tool("t")]
     requests = compiled("python", tools=others, rules=[], invariants=[]).prepare([asks("/a")])
-    for ask in (policy.decide_many, policy.deciding, policy.matches):
+    for ask in (policy.decide_many, policy.find_deciding_rules, policy.match_rules):
         with pytest.raises(ValueError, match="other tools"):
             ask(requests)
 

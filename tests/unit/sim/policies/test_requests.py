@@ -143,5 +143,5 @@ def test_large_requests_are_decided_about_as_small_ones_are_alone_and_among_them
 
 def test_there_may_be_no_requests_at_all() -> None:
     assert POLICY.decide_many([]) == []
-    (matches,) = POLICY.matches(POLICY.prepare([]))
+    (matches,) = POLICY.match_rules(POLICY.prepare([]))
     assert (matches.holds, matches.unevaluated) == (0, 0)

@@ -32,7 +32,9 @@ def answering(*patterns: Any) -> Script:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "examples" / "simulator").glob("*.[tj]*")), ids=lambda path: path.name
+    "path",
+    sorted((ROOT / "examples" / "simulator").glob("*.[tj]*")),
+    ids=lambda path: path.name,
 )
 def test_the_examples_have_no_flaws(path: Any) -> None:
     assert lint_script(load_script(path)) == []
@@ -148,6 +150,6 @@ def test_a_flaw_can_be_told_to_a_machine() -> None:
                 "tool_result": None,
                 "message_index": 0,
                 "answered_by": "responses[0]",
-            }
+            },
         ],
     }

@@ -21,7 +21,11 @@ def test_what_has_most_in_common_with_the_prompt_comes_first() -> None:
 
 def test_each_predicate_that_fails_is_named() -> None:
     builder = ScriptBuilder().respond_to(
-        "a", "1", model="x-*", tool_result="ok", message_index={"from": 1, "to": 2}
+        "a",
+        "1",
+        model="x-*",
+        tool_result="ok",
+        message_index={"from": 1, "to": 2},
     )
     (line,) = closest(builder, MatchSubject("b", "y-1"))
     assert line == (
@@ -29,7 +33,7 @@ def test_each_predicate_that_fails_is_named() -> None:
         "the request has no tool result and message_index is 0, not between 1 and 2; 'a' would match"
     )
     assert closest(builder, MatchSubject("a", "x-1", "no", 1)) == [
-        "responses[0]: the tool result does not contain 'ok'"
+        "responses[0]: the tool result does not contain 'ok'",
     ]
 
 
@@ -41,7 +45,7 @@ def test_a_rule_that_fails_in_less_is_closer() -> None:
 def test_an_example_is_made_for_what_is_written_as_a_pattern() -> None:
     builder = ScriptBuilder().respond_to_regex(r"^\d{3}-[xy]$", "1", ignore_case=True)
     assert closest(builder, MatchSubject("12")) == [
-        "responses[0]: the prompt does not match the regex '^\\\\d{3}-[xy]$' in any case; '000-X' would match"
+        "responses[0]: the prompt does not match the regex '^\\\\d{3}-[xy]$' in any case; '000-X' would match",
     ]
 
 

@@ -68,8 +68,8 @@ def ask(
         if text is None
         else SimReply("id", 0, "m", parts, SimStopReason.END, BilledUsage(fresh=3, output=4))
     )
-    spoilt = None if failure is None else Fault(failure, KINDS[failure].defaults)
-    asked = RequestSummary.of(request, MatchSubject(prompt, "m", None, 2))
+    spoilt = None if failure is None else Fault(failure, KINDS[failure].default_settings)
+    asked = RequestSummary.from_request(request, MatchSubject(prompt, "m", None, 2))
     answered = reply or error or spoilt
     came = make_outcome(reply, error, spoilt, 5) if answered else UnmatchedOutcome(("responses[0]: too far",))
     return captured.record(asked, 1_767_225_600, label, came)
@@ -193,7 +193,10 @@ def test_what_holds_raises_nothing(calls: CaptureLog) -> None:
     ],
 )
 def test_what_does_not_hold_says_what_there_is(
-    calls: CaptureLog, method: str, given: list[Any], message: str
+    calls: CaptureLog,
+    method: str,
+    given: list[Any],
+    message: str,
 ) -> None:
     with pytest.raises(AssertionError) as raised:
         getattr(calls, method)(*given)

@@ -25,11 +25,13 @@ WHOLE = [frame.data for frame in STREAM]
 
 
 def fail(
-    kind: str, frames: list[StreamFrame[str]] | None = None, **settings: Any
+    kind: str,
+    frames: list[StreamFrame[str]] | None = None,
+    **settings: Any,
 ) -> DeliveryPlan[StreamFrame[str]]:
     steps = [DeliveryStep(float(10 * place), frame) for place, frame in enumerate(frames or STREAM)]
     plan = DeliveryPlan(steps, ends_ms=steps[-1].at_ms)
-    changed = apply_fault(plan, Fault(kind, {**KINDS[kind].defaults, **settings}))
+    changed = apply_fault(plan, Fault(kind, {**KINDS[kind].default_settings, **settings}))
     at = [step.at_ms for step in changed.steps]
     assert at == sorted(at)
     assert not at or at[-1] <= changed.ends_ms
@@ -60,18 +62,18 @@ def test_of_a_broken_connection_nothing_arrives(kind: str, ending: ResponseEnd, 
 @pytest.mark.parametrize(("chunks", "left"), [(0, 2), (1, 4), (2, 5), (3, 6), (99, 6)])
 def test_a_cut_stream_closes_after_so_many_chunks_or_after_all_of_them(chunks: int, left: int) -> None:
     plan = fail("stream_cut", after_chunks=chunks)
-    assert (data(plan), plan.ending) == (WHOLE[:left], ResponseEnd.CLOSED)
+    assert (data(plan), plan.end) == (WHOLE[:left], ResponseEnd.CLOSED)
 
 
 @pytest.mark.parametrize(("token", "left"), [(0, 2), (1, 4), (2, 4), (3, 5), (4, 8), (99, 8)])
 def test_a_stream_resets_before_more_than_so_many_tokens_have_left(token: int, left: int) -> None:
     plan = fail("reset_at_token", token=token)
-    assert (data(plan), plan.ending) == (WHOLE[:left], ResponseEnd.RESET)
+    assert (data(plan), plan.end) == (WHOLE[:left], ResponseEnd.RESET)
 
 
 def test_a_partial_response_closes_after_its_text() -> None:
     plan = fail("partial_response")
-    assert (data(plan), plan.ending) == (WHOLE[:6], ResponseEnd.CLOSED)
+    assert (data(plan), plan.end) == (WHOLE[:6], ResponseEnd.CLOSED)
 
 
 def test_a_stall_holds_back_the_rest() -> None:
@@ -151,8 +153,9 @@ def test_a_single_frame_breaks_as_well() -> None:
 
 def test_something_else_can_end_a_stream_early() -> None:
     plan = DeliveryPlan(
-        [DeliveryStep(float(10 * place), frame) for place, frame in enumerate(STREAM)], ends_ms=80
+        [DeliveryStep(float(10 * place), frame) for place, frame in enumerate(STREAM)],
+        ends_ms=80,
     )
     ended = end_with_frame(plan, 2, lambda sent: f"after {len(sent)}")
     assert data(ended) == [*WHOLE[:5], "after 5"]
-    assert (ended.ending, ended.ends_ms) == (ResponseEnd.CLEAN, 50)
+    assert (ended.end, ended.ends_ms) == (ResponseEnd.CLEAN, 50)

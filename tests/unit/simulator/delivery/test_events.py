@@ -51,13 +51,15 @@ EVENTS: list[Event] = [
 
 
 async def collect(
-    kind: str | None = None, reply: SimReply = REPLY, **settings: Any
+    kind: str | None = None,
+    reply: SimReply = REPLY,
+    **settings: Any,
 ) -> tuple[list[Event], Any]:
-    failure = None if kind is None else Fault(kind, {**KINDS[kind].defaults, **settings})
+    failure = None if kind is None else Fault(kind, {**KINDS[kind].default_settings, **settings})
     seen: list[Event] = []
     try:
         async for event in play_events(
-            plan_events(reply, DeliverySettings(Pace(), lambda *_: 0, failure=failure))
+            plan_events(reply, DeliverySettings(Pace(), lambda *_: 0, fault=failure)),
         ):
             seen.append(event)  # noqa: PERF401 - what was seen before an error counts
     except (ApiError, InterruptedAnswerError, UnreadableAnswerError) as error:
@@ -88,7 +90,8 @@ async def test_a_broken_connection_raises_after_what_arrived(kind: str, seen: in
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"), [("malformed_json", "{"), ("html_error", "502"), ("empty_body", "''")]
+    ("kind", "told"),
+    [("malformed_json", "{"), ("html_error", "502"), ("empty_body", "''")],
 )
 async def test_what_is_no_answer_raises(kind: str, told: str) -> None:
     events, error = await collect(kind)

@@ -11,22 +11,22 @@ from peripety.engine.patterns.syntax import Pattern
 from peripety.llmsim.delivery.plan import ResponseEnd
 from peripety.llmsim.faults.kinds import KINDS, FaultStage
 from peripety.llmsim.record.provider_readers import AnswerReader
-from peripety.llmsim.record.response_draft import ResponseDraft
 from peripety.llmsim.script.types import Fault, Script, ScriptedCall, ScriptResponse, ScriptRule
 from peripety.llmsim.server.routing import delivery_from_exchange
 from peripety.llmsim.simulator import Simulator
-from peripety.llmsim.types import Api
+from peripety.llmsim.types import Api, ToolUsePart
 from support.asking import APIS, asked
 
 if TYPE_CHECKING:
     from peripety.llmsim.delivery.http import Delivery
+    from peripety.llmsim.record.response_draft import ResponseDraft
     from peripety.llmsim.wire.base import Wire
 
 
 TEXT = "Grüß dich, wie geht's dir €?"
 SPOKEN = ScriptResponse(text=TEXT, reasoning="What would be fitting?")
 CALLING = ScriptResponse(
-    tool_calls=(ScriptedCall("look", {"at": "a", "deep": 2}), ScriptedCall("look", {"at": "b", "deep": 3}))
+    tool_calls=(ScriptedCall("look", {"at": "a", "deep": 2}), ScriptedCall("look", {"at": "b", "deep": 3})),
 )
 
 apis = pytest.mark.parametrize("wire", APIS, ids=lambda wire: type(wire).__name__)
@@ -34,8 +34,8 @@ ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"
 
 
 def deliver(wire: Wire, kind: str | None, *, stream: bool, **settings: Any) -> Delivery:
-    failure = None if kind is None else Fault(kind, {**KINDS[kind].defaults, **settings})
-    response = CALLING if kind is not None and KINDS[kind].calls else SPOKEN
+    failure = None if kind is None else Fault(kind, {**KINDS[kind].default_settings, **settings})
+    response = CALLING if kind is not None and KINDS[kind].needs_tool_calls else SPOKEN
     simulator = Simulator(Script((ScriptRule(Pattern(), response, failure),), seed=1))
     return delivery_from_exchange(wire, simulator.begin(asked(wire, stream=stream)), simulator.now())
 
@@ -66,9 +66,9 @@ def status(delivery: Delivery) -> int | None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_failure_changes_what_arrives(wire: Wire, stream: bool, kind: str) -> None:
     failed = deliver(wire, kind, stream=stream)
-    usual = healthy(wire, stream=stream, calls=KINDS[kind].calls)
+    usual = healthy(wire, stream=stream, calls=KINDS[kind].needs_tool_calls)
     seen, expected = (
-        (status(each), body(each), each.plan.ending, each.plan.ends_ms, len(each.plan.steps))
+        (status(each), body(each), each.plan.end, each.plan.ends_ms, len(each.plan.steps))
         for each in (failed, usual)
     )
     assert seen != expected
@@ -76,7 +76,7 @@ def test_every_failure_changes_what_arrives(wire: Wire, stream: bool, kind: str)
 
 @apis
 @ways
-@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.place is FaultStage.ERROR])
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.stage is FaultStage.ERROR])
 def test_an_error_is_a_document_with_the_message(wire: Wire, stream: bool, kind: str) -> None:
     delivery = deliver(wire, kind, stream=stream, message="this went wrong")
     assert (status(delivery) or 0) >= 400
@@ -98,9 +98,12 @@ def test_an_error_is_a_document_with_the_message(wire: Wire, stream: bool, kind:
     ],
 )
 def test_a_broken_connection_ends_as_its_kind_says(
-    wire: Wire, stream: bool, kind: str, ending: ResponseEnd
+    wire: Wire,
+    stream: bool,
+    kind: str,
+    ending: ResponseEnd,
 ) -> None:
-    assert deliver(wire, kind, stream=stream).plan.ending is ending
+    assert deliver(wire, kind, stream=stream).plan.end is ending
 
 
 @apis
@@ -119,7 +122,7 @@ def test_a_partial_response_has_its_text_and_no_end(wire: Wire, stream: bool) ->
 @pytest.mark.parametrize("chunks", [1, 2, 3])
 def test_a_cut_stream_has_so_many_chunks(wire: Wire, chunks: int) -> None:
     draft = read(wire, deliver(wire, "stream_cut", stream=True, after_chunks=chunks))
-    assert len(draft.times) == chunks
+    assert len(draft.chunk_times) == chunks
     assert not draft.ended
 
 
@@ -136,7 +139,7 @@ def test_without_the_mark_of_the_end_a_stream_has_all_its_text(wire: Wire) -> No
 @ways
 def test_missing_usage_is_all_that_is_missing(wire: Wire, stream: bool) -> None:
     draft, usual = (read(wire, each) for each in (
-        deliver(wire, "missing_usage", stream=stream), healthy(wire, stream=stream)
+        deliver(wire, "missing_usage", stream=stream), healthy(wire, stream=stream),
     ))  # fmt: skip
     assert draft.parts == usual.parts
     assert draft.ended
@@ -172,5 +175,5 @@ def test_filters_refusals_and_limits_are_said_as_the_api_says_them(wire: Wire, s
 @ways
 def test_invalid_arguments_are_json_and_not_what_was_scripted(wire: Wire, stream: bool) -> None:
     draft = read(wire, deliver(wire, "invalid_arguments", stream=stream))
-    inputs = [part.input for part in draft.parts if hasattr(part, "input")]
+    inputs = [part.arguments for part in draft.parts if isinstance(part, ToolUsePart)]
     assert inputs == [{"at": 0, "deep": 2}, {"at": 0, "deep": 3}]

@@ -1,4 +1,5 @@
 """What each kind of failure does to the bytes of an answer, on a small API of server-sent events."""
+# ruff: noqa: ARG002 - an API need not use every argument
 
 from __future__ import annotations
 
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
 
 REQUEST = SimRequest(Api.OPENAI_CHAT, "m", ())
 REPLY = SimReply(
-    "id", 0, "m", (TextPart(("grüß ", "dich ", "€")),), SimStopReason.END, BilledUsage(fresh=5, output=3)
+    "id",
+    0,
+    "m",
+    (TextPart(("grüß ", "dich ", "€")),),
+    SimStopReason.END,
+    BilledUsage(fresh=5, output=3),
 )
 HEADERS = {"x-request-id": "r"}
 
@@ -78,8 +84,8 @@ WIRE = cast("Wire", Words())
 
 
 def manner(kind: str | None, pace: Pace, settings: Mapping[str, Any]) -> DeliverySettings:
-    failure = None if kind is None else Fault(kind, {**KINDS[kind].defaults, **settings})
-    return DeliverySettings(pace, lambda _purpose, index: index, failure=failure)
+    failure = None if kind is None else Fault(kind, {**KINDS[kind].default_settings, **settings})
+    return DeliverySettings(pace, lambda _purpose, index: index, fault=failure)
 
 
 def stream(kind: str | None = None, pace: Pace | None = None, **settings: Any) -> Delivery:
@@ -87,7 +93,10 @@ def stream(kind: str | None = None, pace: Pace | None = None, **settings: Any) -
 
 
 def whole(
-    kind: str | None = None, pace: Pace | None = None, reply: SimReply = REPLY, **settings: Any
+    kind: str | None = None,
+    pace: Pace | None = None,
+    reply: SimReply = REPLY,
+    **settings: Any,
 ) -> Delivery:
     return document_delivery(WIRE, REQUEST, reply, manner(kind, pace or Pace(), settings), HEADERS, "r")
 
@@ -159,7 +168,7 @@ def test_a_malformed_document_is_the_text() -> None:
 def test_an_empty_body_is_empty() -> None:
     assert body(stream("empty_body")) == body(whole("empty_body")) == b""
     assert length(whole("empty_body")) == 0
-    assert stream("empty_body").plan.ending is ResponseEnd.CLEAN
+    assert stream("empty_body").plan.end is ResponseEnd.CLEAN
 
 
 @pytest.mark.parametrize("deliver", [stream, whole])
@@ -182,7 +191,7 @@ def test_an_error_in_a_stream_is_its_last_event() -> None:
     assert body(delivery) == STREAM[: STREAM.index(b"event: text\ndata: " + '{"text": "€'.encode())] + (
         b'data: {"error": "Overloaded"}\n\n'
     )
-    assert delivery.plan.ending is ResponseEnd.CLEAN
+    assert delivery.plan.end is ResponseEnd.CLEAN
 
 
 def test_missing_usage_is_missing_everywhere() -> None:
@@ -205,7 +214,7 @@ def test_a_partial_document_ends_within_its_text() -> None:
     partial = SimReply("id", 0, "m", (TextPart(('Say "hi',)),), SimStopReason.END, BilledUsage(output=2))
     delivery = whole("partial_response", reply=partial, partial_text='Say "hi')
     assert body(delivery) == b'{"id":"id","text":"Say \\"hi'
-    assert delivery.plan.ending is ResponseEnd.CLOSED
+    assert delivery.plan.end is ResponseEnd.CLOSED
     assert length(delivery) == len(body(whole(reply=partial)))
 
 
@@ -233,18 +242,24 @@ def test_a_late_document_is_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("deliver", [stream, whole])
 @pytest.mark.parametrize(
-    "name", [name for name, kind in KINDS.items() if kind.place in {FaultStage.BODY, FaultStage.STREAM}]
+    "name",
+    [name for name, kind in KINDS.items() if kind.stage in {FaultStage.BODY, FaultStage.STREAM}],
 )
 def test_every_kind_changes_what_arrives_or_when(deliver: Any, name: str) -> None:
     if deliver is whole and name == "error_in_stream":
-        assert fault_error(Fault(name, KINDS[name].defaults), stream=False) is not None
+        assert fault_error(Fault(name, KINDS[name].default_settings), stream=False) is not None
     else:
         assert deliver(name) != deliver()
 
 
 def test_an_error_has_the_words_of_the_api_and_all_headers() -> None:
     delivery = error_delivery(
-        WIRE, ApiError(ApiErrorKind.OVERLOADED, "busy"), HEADERS, "r", now=0, delay_ms=5
+        WIRE,
+        ApiError(ApiErrorKind.OVERLOADED, "busy"),
+        HEADERS,
+        "r",
+        now=0,
+        delay_ms=5,
     )
     assert delivery.head is not None
     assert (delivery.head.status, delivery.head.headers) == (418, {**HEADERS, "retry-after": "2"})

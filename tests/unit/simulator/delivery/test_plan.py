@@ -21,7 +21,7 @@ def times(pace: Pace, *tokens: int, delay_ms: int = 0, seed: int = 1) -> list[fl
         return engine.draw(seed, purpose, 0, index)
 
     plan = pace_frames(frames(*tokens), DeliverySettings(pace, draw, delay_ms))
-    assert plan.ending is ResponseEnd.CLEAN
+    assert plan.end is ResponseEnd.CLEAN
     return [*(step.at_ms for step in plan.steps), plan.ends_ms]
 
 

@@ -22,11 +22,17 @@ SAID = AnswerDraft((ReasoningPart(("hmm ", "well"), ""), TextPart(("one two ", "
 
 
 def say(
-    kind: str, said: AnswerDraft = SAID, schema: dict[str, Any] | None = None, **settings: Any
+    kind: str,
+    said: AnswerDraft = SAID,
+    schema: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> AnswerDraft:
-    failure = Fault(kind, {**KINDS[kind].defaults, **settings})
+    failure = Fault(kind, {**KINDS[kind].default_settings, **settings})
     return change_answer(
-        said, failure, [SimTool("weather", schema=SCHEMA if schema is None else schema)], models.split_tokens
+        said,
+        failure,
+        [SimTool("weather", schema=SCHEMA if schema is None else schema)],
+        models.split_tokens,
     )
 
 
@@ -35,7 +41,8 @@ def texts(said: AnswerDraft) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in KINDS.items() if kind.place is not FaultStage.ANSWER]
+    "name",
+    [name for name, kind in KINDS.items() if kind.stage is not FaultStage.ANSWER],
 )
 def test_other_kinds_leave_alone_what_is_said(name: str) -> None:
     if name != "partial_response":  # it brings its own text
@@ -44,7 +51,8 @@ def test_other_kinds_leave_alone_what_is_said(name: str) -> None:
 
 def test_a_refusal_replaces_the_answer() -> None:
     assert say("refusal", message="Not that.") == AnswerDraft(
-        (RefusalPart(("Not ", "that", ".")),), SimStopReason.REFUSAL
+        (RefusalPart(("Not ", "that", ".")),),
+        SimStopReason.REFUSAL,
     )
 
 
@@ -79,7 +87,8 @@ def test_a_content_filter_ends_the_answer_half_way() -> None:
 
 def test_a_content_filter_needs_no_answer() -> None:
     assert say("content_filter", AnswerDraft((), SimStopReason.END)) == AnswerDraft(
-        (), SimStopReason.CONTENT_FILTER
+        (),
+        SimStopReason.CONTENT_FILTER,
     )
 
 
@@ -89,7 +98,7 @@ def test_truncated_arguments_are_the_first_half_of_those_of_the_last_call() -> N
     assert said.stop is SimStopReason.LENGTH
     last = said.parts[-1]
     assert isinstance(last, ToolUsePart)
-    assert last.input == {}
+    assert last.arguments == {}
 
 
 def test_truncated_arguments_leave_alone_what_calls_nothing() -> None:
@@ -109,7 +118,7 @@ def test_invalid_arguments_are_json_that_breaks_the_schema(schema: dict[str, Any
     said = say("invalid_arguments", AnswerDraft((CALL,), SimStopReason.TOOL_USE), schema)
     call = said.parts[0]
     assert isinstance(call, ToolUsePart)
-    assert not is_valid(schema, call.input)
+    assert not is_valid(schema, call.arguments)
     assert said.stop is SimStopReason.TOOL_USE
 
 
@@ -117,4 +126,4 @@ def test_invalid_arguments_are_json_that_breaks_the_schema(schema: dict[str, Any
 def test_invalid_arguments_differ_also_where_no_schema_forbids_anything(schema: dict[str, Any]) -> None:
     call = say("invalid_arguments", AnswerDraft((CALL,), SimStopReason.TOOL_USE), schema).parts[0]
     assert isinstance(call, ToolUsePart)
-    assert call.input == {"city": 0, "days": 3}
+    assert call.arguments == {"city": 0, "days": 3}

@@ -26,9 +26,12 @@ def test_a_default_is_a_value_that_its_setting_allows(setting: FaultSetting) -> 
 def test_an_error_inside_an_answer_is_one_that_exists_by_itself() -> None:
     for name in ("error_in_200", "error_in_stream"):
         assert all(
-            KINDS[choice].place is FaultStage.ERROR for choice in KINDS[name].settings["error"].choices
+            KINDS[choice].stage is FaultStage.ERROR for choice in KINDS[name].settings["error"].choices
         )
 
 
 def test_only_an_answer_and_its_way_can_be_spoilt() -> None:
-    assert {kind.place for kind in KINDS.values() if kind.spoils} == {FaultStage.STREAM, FaultStage.ANSWER}
+    assert {kind.stage for kind in KINDS.values() if kind.needs_response} == {
+        FaultStage.STREAM,
+        FaultStage.ANSWER,
+    }

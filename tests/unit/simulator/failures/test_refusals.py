@@ -9,13 +9,13 @@ from peripety.llmsim.types import ApiErrorKind, RetryForm, RetryHint
 
 
 def failure(kind: str, **settings: object) -> Fault:
-    return Fault(kind, {**KINDS[kind].defaults, **settings})
+    return Fault(kind, {**KINDS[kind].default_settings, **settings})
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_exactly_the_kinds_that_are_errors_refuse_a_request(name: str) -> None:
     refused = fault_error(failure(name), stream=True) is not None
-    assert refused == (KINDS[name].place is FaultStage.ERROR)
+    assert refused == (KINDS[name].stage is FaultStage.ERROR)
 
 
 def test_each_error_is_one_of_its_own() -> None:

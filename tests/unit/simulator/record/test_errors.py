@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 WIRES = [AnthropicWire(), OpenAiChat(), OpenAiResponses(), DeepSeekWire(), GeminiWire(), OllamaWire()]
-ERRORS = [name for name, kind in KINDS.items() if kind.place is FaultStage.ERROR]
+ERRORS = [name for name, kind in KINDS.items() if kind.stage is FaultStage.ERROR]
 NOW = 1_767_225_600.0
 
 
 def failing(name: str, **settings: Any) -> tuple[Fault, ApiError]:
-    failure = Fault(name, {**KINDS[name].defaults, **settings})
+    failure = Fault(name, {**KINDS[name].default_settings, **settings})
     error = fault_error(failure, stream=False)
     assert error is not None
     return failure, error
@@ -86,7 +86,7 @@ def test_a_page_is_a_page() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_error_inside_an_answer_is_read_back(wire: Wire, stream: bool) -> None:
     name = "error_in_stream" if stream else "error_in_200"
-    failure = Fault(name, {**KINDS[name].defaults, "error": "rate_limit", "message": "slow"})
+    failure = Fault(name, {**KINDS[name].default_settings, "error": "rate_limit", "message": "slow"})
     value = json.loads(wire.error(embedded_error(failure), "r" * 24, NOW).body)
     read_back = fault_for_embedded_error(wire, value, 3, stream=stream)
     assert read_back.type == name

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.llmsim.record.provider_readers import AnswerReader
-from peripety.llmsim.record.response_draft import ResponseDraft
 from peripety.llmsim.types import (
     ApiError,
     ApiErrorKind,
@@ -29,11 +28,12 @@ from peripety.llmsim.wire.openai.api import OpenAiChat, OpenAiResponses
 from support.asking import APIS, asked
 
 if TYPE_CHECKING:
+    from peripety.llmsim.record.response_draft import ResponseDraft
     from peripety.llmsim.types import ReplyPart
     from peripety.llmsim.wire.base import Wire
 
 
-USAGE = BilledUsage(fresh=40, read=7, output=12, reasoning=0)
+USAGE = BilledUsage(fresh=40, read_variable=7, output=12, reasoning=0)
 CALLS = (
     ToolUsePart("abc1", "weather", ('{"city":', '"Zürich"}')),
     ToolUsePart("abc2", "clock", ("{}",)),
@@ -45,7 +45,12 @@ def reply(stop: SimStopReason, *parts: ReplyPart, usage: BilledUsage = USAGE) ->
 
 
 def read(
-    wire: Wire, answer: SimReply, *, stream: bool, size: int = 10_000, sse: bool = True
+    wire: Wire,
+    answer: SimReply,
+    *,
+    stream: bool,
+    size: int = 10_000,
+    sse: bool = True,
 ) -> ResponseDraft:
     request = asked(wire, stream=stream, sse=sse)
     if stream:
@@ -65,7 +70,7 @@ def said(parts: Any, kind: type[ReplyPart]) -> str:
 
 
 def calls(parts: Any) -> list[tuple[str, Any]]:
-    return [(part.name, part.input) for part in parts if isinstance(part, ToolUsePart)]
+    return [(part.name, part.arguments) for part in parts if isinstance(part, ToolUsePart)]
 
 
 WIRES = [pytest.param(wire, id=type(wire).__name__) for wire in APIS]
@@ -90,12 +95,12 @@ def test_usage_is_read_back(wire: Wire, stream: bool) -> None:
     assert draft.usage is not None
     assert (draft.usage.input, draft.usage.output) == (47, 12)
     if not isinstance(wire, OllamaWire):  # which does not tell
-        assert draft.usage.read == 7
+        assert draft.usage.read_variable == 7
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_was_written_to_the_cache_is_read_back_with_its_lifetime(stream: bool) -> None:
-    usage = BilledUsage(fresh=3, read=2, written={"5m": 4, "1h": 5}, output=12, reasoning=6)
+    usage = BilledUsage(fresh=3, read_variable=2, written={"5m": 4, "1h": 5}, output=12, reasoning=6)
     draft = read(AnthropicWire(), reply(SimStopReason.END, TextPart(("a",)), usage=usage), stream=stream)
     assert draft.usage == usage
 
@@ -148,7 +153,7 @@ def test_a_stream_that_is_cut_has_what_arrived_and_no_end(wire: Wire) -> None:
     reader.close()
     assert said(reader.draft.parts, TextPart) == "one "
     assert not reader.draft.ended
-    assert reader.draft.times == [5.0]
+    assert reader.draft.chunk_times == [5.0]
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -59,7 +59,7 @@ def test_a_builder_says_what_a_file_says() -> None:
         pattern = { type = "any" }
         response = "late"
         turns = [{ expect = { type = "any" }, response = "later" }]
-        """
+        """,
     )
 
 
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_told_by_its_field() -> None:
     builder = ScriptBuilder().respond_to("a", "A").respond_to_regex("(", "B", max_match=1)
     with pytest.raises(ScriptError) as caught:
         builder.build()
-    assert [problem.field for problem in caught.value.problems] == [
+    assert [problem.field_name for problem in caught.value.problems] == [
         "responses[1].pattern.pattern",
         "responses[1].max_match",
     ]

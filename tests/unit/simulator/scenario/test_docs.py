@@ -87,19 +87,19 @@ def test_the_guide_has_every_reason_to_stop() -> None:
 def setting(name: str, about: FaultSetting) -> str:
     choices = f": {', '.join(f'`{choice}`' for choice in about.choices)}" if about.choices else ""
     default = "" if about.default is None else f" (`{about.default}`)"
-    return f"`{name}`: {about.about}{choices}{default}"
+    return f"`{name}`: {about.description}{choices}{default}"
 
 
 def row(name: str, kind: FaultKind) -> str:
-    needs = "tool calls" if kind.calls else "an answer" if kind.spoils else ""
+    needs = "tool calls" if kind.needs_tool_calls else "an answer" if kind.needs_response else ""
     settings = "; ".join(setting(name, about) for name, about in kind.settings.items())
-    return f"| `{name}` | {kind.about} | {needs} | {settings} |"
+    return f"| `{name}` | {kind.description} | {needs} | {settings} |"
 
 
 def test_the_guide_has_every_failure_as_it_is() -> None:
     table = "\n".join(
         ["| type | what happens | spoils | fields |", "| --- | --- | --- | --- |"]
-        + [row(name, kind) for name, kind in KINDS.items()]
+        + [row(name, kind) for name, kind in KINDS.items()],
     )
     assert f"<!-- failures -->\n{table}\n<!-- /failures -->" in GUIDE, f"the guide has to have\n\n{table}"
 
@@ -114,7 +114,8 @@ def test_what_the_guide_does_in_process_works(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("heading", "kind"), [("of a `Simulator`", Simulator), ("of a `ScenarioBuilder`", ScriptBuilder)]
+    ("heading", "kind"),
+    [("of a `Simulator`", Simulator), ("of a `ScenarioBuilder`", ScriptBuilder)],
 )
 def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any]) -> None:
     table = section("In process").split(f"| {heading} |")[1].split("\n\n")[0]

@@ -28,9 +28,9 @@ def refused(directory: Path, reference: str) -> str:
     with pytest.raises(ScriptError) as caught:
         loaded(directory, f'{{ json = {{ "$file" = {json.dumps(reference)} }} }}')
     (problem,) = caught.value.problems
-    assert problem.field == "default_response.json.$file"
-    assert problem.place == SourcePosition(1, 31)
-    return problem.sentence
+    assert problem.field_name == "default_response.json.$file"
+    assert problem.position == SourcePosition(1, 31)
+    return problem.message
 
 
 def test_files_are_found_anywhere_inside_an_input(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_value_in_a_file_has_to_be_json_too(tmp_path: Path) -> None:
     with pytest.raises(ScriptError) as caught:
         loaded(tmp_path, '{ json = { "$file" = "a.json" } }')
     (problem,) = caught.value.problems
-    assert (problem.field, problem.sentence) == ("default_response.json[0]", "nan is not a JSON number")
+    assert (problem.field_name, problem.message) == ("default_response.json[0]", "nan is not a JSON number")
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,9 +136,9 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_a_file_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one", encoding="utf-8")
     found = sources.ReferencedFiles(tmp_path)
-    assert found.text("a.txt") == "one"
+    assert found.read_text("a.txt") == "one"
     (tmp_path / "a.txt").write_text("two", encoding="utf-8")
-    assert found.text("a.txt") == "one"
+    assert found.read_text("a.txt") == "one"
 
 
 def test_the_name_of_a_file_is_text(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_rules_without_turns_are_read() -> None:
         pattern = { type = "any" }
         response = { text = "What?" }
         max_matches = 2
-        """
+        """,
     )
     assert scenario.responses == (
         ScriptRule(contains("hello"), ScriptResponse("Hello!")),
@@ -82,7 +82,7 @@ def test_turns_stand_in_their_rule() -> None:
             { expect = { type = "contains", text = "go" }, response = "second" },
             { expect = { type = "any" }, failure = { type = "auth_error", message = "no" } },
         ]
-        """
+        """,
     )
     assert rule.turns == (
         ScriptTurn(contains("go"), ScriptResponse("second")),
@@ -181,7 +181,7 @@ def test_responses(response: str, expected: ScriptResponse) -> None:
 
 def test_what_toml_cannot_say_of_json_is_said_as_json() -> None:
     rule = one_rule(
-        r"""response = { tool_calls = [{ tool = "t", input = { "$json" = '{"a":null,"$file":1}' } }] }"""
+        r"""response = { tool_calls = [{ tool = "t", input = { "$json" = '{"a":null,"$file":1}' } }] }""",
     )
     assert rule.response == ScriptResponse(tool_calls=(ScriptedCall("t", {"a": None, "$file": 1}),))
 
@@ -194,9 +194,9 @@ def test_a_json_value_of_null_is_a_value() -> None:
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_every_failure_can_be_written_with_its_name_alone(name: str) -> None:
     rule = one_rule(
-        f'failure = {{ type = "{name}" }}\nresponse = {{ text = "x", tool_calls = [{{ tool = "t" }}] }}'
+        f'failure = {{ type = "{name}" }}\nresponse = {{ text = "x", tool_calls = [{{ tool = "t" }}] }}',
     )
-    assert rule.failure == Fault(name, KINDS[name].defaults)
+    assert rule.failure == Fault(name, KINDS[name].default_settings)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_every_failure_can_be_written_with_its_name_alone(name: str) -> None:
 def test_a_failure_has_settings_and_defaults(failure: str, expected: dict[str, Any]) -> None:
     found = one_rule(f"failure = {{ {failure} }}").failure
     assert found is not None
-    assert found.settings == {**KINDS[found.type].defaults, **expected}
+    assert found.settings == {**KINDS[found.type].default_settings, **expected}
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,8 @@ def test_a_failure_has_settings_and_defaults(failure: str, expected: dict[str, A
     ],
 )
 def test_a_failure_says_when_it_occurs(
-    occurrence: str, expected: tuple[int | None, int | None, float | None]
+    occurrence: str,
+    expected: tuple[int | None, int | None, float | None],
 ) -> None:
     failure = one_rule(f'response = "x"\nfailure = {{ type = "overloaded", {occurrence} }}').failure
     assert failure is not None
@@ -233,7 +234,7 @@ def test_a_failure_says_when_it_occurs(
 def test_a_failure_needs_no_response_in_rules_and_turns() -> None:
     rule = one_rule(
         'failure = { type = "overloaded" }\n'
-        'turns = [{ expect = { type = "any" }, failure = { type = "out_of_credits" } }]'
+        'turns = [{ expect = { type = "any" }, failure = { type = "out_of_credits" } }]',
     )
     assert rule.response is None
     assert rule.turns[0].response is None
@@ -259,7 +260,7 @@ def test_the_fields_of_the_whole() -> None:
         concurrency = 5
 
         [[limits]]
-        """
+        """,
     )
     assert scenario == Script(
         seed=2**53 - 1,
@@ -267,7 +268,7 @@ def test_the_fields_of_the_whole() -> None:
         start=datetime(2027, 3, 1, 10, tzinfo=UTC),
         counts=CountScope.SHARED,
         keys=("key-1", "key-2"),
-        failures=(Fault("overloaded", KINDS["overloaded"].defaults, probability=0.1),),
+        failures=(Fault("overloaded", KINDS["overloaded"].default_settings, probability=0.1),),
         pace=Pace(tokens_per_second=50.0),
         limits=(RateLimit("big-*", 1, 2, 3, 4, 5), RateLimit()),
     )

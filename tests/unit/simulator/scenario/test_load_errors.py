@@ -31,7 +31,12 @@ def toml_case(text: str, place: str, field: str, sentence: str) -> object:
 
 def json_case(text: str, place: str, field: str, sentence: str) -> object:
     return pytest.param(
-        text, "json", place, field, sentence, id=f"json {field or 'document'}: {sentence[:40]}"
+        text,
+        "json",
+        place,
+        field,
+        sentence,
+        id=f"json {field or 'document'}: {sentence[:40]}",
     )
 
 
@@ -188,7 +193,10 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         toml_case('pace.jitter = "x"', "1:1", "pace.jitter", 'expected a number, not "x"'),
         toml_case(f"{RULE}failure = 1", "3:1", "responses[0].failure", "a failure is a table like { type ="),
         toml_case(
-            "start = 2026-01-01", "1:1", "start", "expected a date and a time, such as 2026-01-01T00:00:00Z"
+            "start = 2026-01-01",
+            "1:1",
+            "start",
+            "expected a date and a time, such as 2026-01-01T00:00:00Z",
         ),
         toml_case("start = 2026-01-01T00:00:00", "1:1", "start", "has no time zone; write one"),
         toml_case('start = "yesterday"', "1:1", "start", "expected a date and a time, such as"),
@@ -197,7 +205,10 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         # values out of range
         toml_case("seed = -1", "1:1", "seed", "-1 is out of range; expected from 0 to 9007199254740991"),
         toml_case(
-            f"{ANSWERED}max_matches = 4294967296", "4:1", "responses[0].max_matches", "is out of range"
+            f"{ANSWERED}max_matches = 4294967296",
+            "4:1",
+            "responses[0].max_matches",
+            "is out of range",
         ),
         toml_case("pace.jitter = 1.5", "1:1", "pace.jitter", "1.5 is out of range; expected from 0 to 1"),
         toml_case("pace.tokens_per_second = 0", "1:1", "pace.tokens_per_second", "0 is out of range"),
@@ -205,16 +216,28 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         toml_case("default_response.delay_ms = -5", "1:1", "default_response.delay_ms", "-5 is out of range"),
         toml_case("limits = [{ concurrency = 0 }]", "1:13", "limits[0].concurrency", "0 is out of range"),
         toml_case(
-            'failures = [{ type = "overloaded", probability = 2 }]', "1:36", "failures[0].probability", "2 is"
+            'failures = [{ type = "overloaded", probability = 2 }]',
+            "1:36",
+            "failures[0].probability",
+            "2 is",
         ),
         toml_case(
-            'failures = [{ type = "overloaded", retry_after = -1 }]', "1:36", "failures[0].retry_after", "-1"
+            'failures = [{ type = "overloaded", retry_after = -1 }]',
+            "1:36",
+            "failures[0].retry_after",
+            "-1",
         ),
         toml_case(
-            'failures = [{ type = "server_error", status = 200 }]', "1:38", "failures[0].status", "200 is out"
+            'failures = [{ type = "server_error", status = 200 }]',
+            "1:38",
+            "failures[0].status",
+            "200 is out",
         ),
         toml_case(
-            "start = 1969-12-31T00:00:00Z", "1:1", "start", "is out of range; expected the years 1970 to 2999"
+            "start = 1969-12-31T00:00:00Z",
+            "1:1",
+            "start",
+            "is out of range; expected the years 1970 to 2999",
         ),
         # words that are none of the choices
         toml_case('clock = "reel"', "1:1", "clock", '"reel" is not a valid choice; did you mean "real"?'),
@@ -227,7 +250,10 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             '"contans" is not a valid choice; did you mean "contains"?',
         ),
         toml_case(
-            'failures = [{ type = "ratelimit" }]', "1:15", "failures[0].type", 'did you mean "rate_limit"?'
+            'failures = [{ type = "ratelimit" }]',
+            "1:15",
+            "failures[0].type",
+            'did you mean "rate_limit"?',
         ),
         toml_case(
             'failures = [{ type = "rate_limit", form = "second" }]',
@@ -324,7 +350,10 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             'JSON has no date; write it as text: "2026-01-01"',
         ),
         toml_case(
-            "default_response.json = [inf]", "1:26", "default_response.json[0]", "inf is not a JSON number"
+            "default_response.json = [inf]",
+            "1:26",
+            "default_response.json[0]",
+            "inf is not a JSON number",
         ),
         toml_case(
             """default_response.json = { "$json" = '{"a":' }""",
@@ -365,13 +394,17 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place_and_the_way_out(
-    text: str, format_: str, place: str, field: str, sentence: str
+    text: str,
+    format_: str,
+    place: str,
+    field: str,
+    sentence: str,
 ) -> None:
     (problem,) = problems(text, format=format_)
     line, column = map(int, place.split(":"))
-    assert problem.place == SourcePosition(line, column)
-    assert problem.field == field
-    assert sentence in problem.sentence
+    assert problem.position == SourcePosition(line, column)
+    assert problem.field_name == field
+    assert sentence in problem.message
 
 
 def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_text() -> None:
@@ -386,7 +419,9 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_text() -> 
         [[limits]]
         concurrency = 0
     """
-    assert [(problem.place and problem.place.line, problem.field) for problem in problems(text)] == [
+    assert [
+        (problem.position and problem.position.line, problem.field_name) for problem in problems(text)
+    ] == [
         (3, "responses[0].pattern.pattern"),
         (4, "responses[0].response.delay_ms"),
         (4, "responses[0].response.txt"),
@@ -431,14 +466,14 @@ def test_a_long_list_of_problems_is_cut() -> None:
 def test_keys_do_not_appear_in_what_is_said_of_them() -> None:
     for written in ('"secret-ключ"', "1234567", '""'):
         (problem,) = problems(f"keys = [{written}]")
-        assert problem.sentence == "an API key must be printable ASCII text"
+        assert problem.message == "an API key must be printable ASCII text"
 
 
 def test_values_nested_too_deep_are_refused_wherever_they_stand() -> None:
     deep = json.loads("[" * 200 + "]" * 200)
     text = json.dumps({"default_response": {"json": deep}})
     (problem,) = problems(text, format="json")
-    assert "nested more than 64 levels deep" in problem.sentence
+    assert "nested more than 64 levels deep" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -450,7 +485,10 @@ def test_values_nested_too_deep_are_refused_wherever_they_stand() -> None:
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(
-    tmp_path: Path, name: str, content: bytes | None, sentence: str
+    tmp_path: Path,
+    name: str,
+    content: bytes | None,
+    sentence: str,
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -461,4 +499,4 @@ def test_a_file_that_cannot_be_read_says_why(
 
 def test_fields_with_unusual_names_are_told_apart() -> None:
     (problem,) = problems('default_response.json = { "a b.c" = { "" = nan } }')
-    assert problem.field == "default_response.json['a b.c']['']"
+    assert problem.field_name == "default_response.json['a b.c']['']"

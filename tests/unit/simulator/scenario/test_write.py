@@ -62,7 +62,7 @@ def test_what_is_written_is_what_a_person_would_write() -> None:
             { tool = "read", input = { path = "a b.txt", lines = [1, 2] } },
             { tool = "write", input = { "$json" = '{"text":null}' } },
         ]
-        '''
+        ''',
     )
     assert parse_script(written) == scenario
 

@@ -42,12 +42,12 @@ ROUTER = Router(
             "POST /v1beta/models/{model}:streamGenerateContent",
         ),
         wire(Api.OLLAMA, "POST /api/chat"),
-    ]
+    ],
 )
 
 
 def chosen(path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> Api:
-    return ROUTER.choose(ROUTER.at(path), headers or {}, body).wire.api
+    return ROUTER.select_target(ROUTER.targets_at(path), headers or {}, body).wire.api
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_a_path_of_one_api_is_that_apis(path: str, api: Api) -> None:
 
 
 def test_a_segment_gives_its_name_up_to_the_verb() -> None:
-    (target,) = ROUTER.at("/v1beta/models/gemini-3.1-pro:streamGenerateContent")
+    (target,) = ROUTER.targets_at("/v1beta/models/gemini-3.1-pro:streamGenerateContent")
     assert target.params == {"model": "gemini-3.1-pro"}
     assert target.route.path == "/v1beta/models/{model}:streamGenerateContent"
 
 
 def test_a_quoted_slash_belongs_to_the_name() -> None:
-    assert [target.params for target in ROUTER.at("/v1/models/org%2Fmodel%3A1")] == [
-        {"model": "org/model:1"}
+    assert [target.params for target in ROUTER.targets_at("/v1/models/org%2Fmodel%3A1")] == [
+        {"model": "org/model:1"},
     ] * 2
 
 
@@ -83,7 +83,7 @@ def test_a_quoted_slash_belongs_to_the_name() -> None:
     ],
 )
 def test_other_paths_are_nobodys(path: str) -> None:
-    assert ROUTER.at(path) == []
+    assert ROUTER.targets_at(path) == []
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,13 @@ def test_the_models_name_tells_deepseek_from_openai(body: bytes, api: Api) -> No
     ],
 )
 def test_unknown_paths_are_answered_by_the_likeliest_api(
-    path: str, headers: dict[str, str], api: Api
+    path: str,
+    headers: dict[str, str],
+    api: Api,
 ) -> None:
-    assert ROUTER.guess(path, headers).api is api
+    assert ROUTER.guess_wire(path, headers).api is api
 
 
 def test_an_api_that_is_not_served_answers_for_nothing() -> None:
     router = Router([wire(Api.OLLAMA, "POST /api/chat")])
-    assert router.guess("/v1/messages", {}).api is Api.OLLAMA
+    assert router.guess_wire("/v1/messages", {}).api is Api.OLLAMA

@@ -20,12 +20,20 @@ class Gate:
         self.now = NOW
 
     def ask(
-        self, usage: BilledUsage | None = None, *, key: str = "key", model: str = "model"
+        self,
+        usage: BilledUsage | None = None,
+        *,
+        key: str = "key",
+        model: str = "model",
     ) -> RateAdmission:
         return self.limits.admit(key, model, usage or BilledUsage(), self.now)
 
     def refused(
-        self, usage: BilledUsage | None = None, *, key: str = "key", model: str = "model"
+        self,
+        usage: BilledUsage | None = None,
+        *,
+        key: str = "key",
+        model: str = "model",
     ) -> ApiError:
         with pytest.raises(ApiError) as error:
             self.ask(usage, key=key, model=model)
@@ -38,7 +46,7 @@ class Gate:
 
 
 def left(admission: RateAdmission, now: float) -> RateAllowance:
-    allowance = admission.allowance(now)
+    allowance = admission.remaining_limits(now)
     assert allowance is not None
     return allowance
 
@@ -46,7 +54,7 @@ def left(admission: RateAdmission, now: float) -> RateAllowance:
 def test_without_a_limit_everything_is_let_in_and_nothing_is_said() -> None:
     gate = Gate(RateLimit("other-*", requests_per_minute=1))
     admissions = [gate.ask(BilledUsage(10**9)) for _ in range(100)]
-    assert admissions[-1].allowance(NOW) is None
+    assert admissions[-1].remaining_limits(NOW) is None
 
 
 def test_requests_beyond_the_limit_are_refused_until_there_is_room() -> None:
@@ -85,13 +93,13 @@ def test_what_is_left_refills_continuously() -> None:
 
 def test_input_and_output_count_together_against_tokens() -> None:
     gate = Gate(RateLimit(tokens_per_minute=1000))
-    admission = gate.ask(BilledUsage(fresh=100, read=200, written={"5m": 300}, output=50))
+    admission = gate.ask(BilledUsage(fresh=100, read_variable=200, written={"5m": 300}, output=50))
     assert left(admission, NOW).tokens == BucketState(1000, 350, 39.0)
 
 
 def test_what_is_read_from_the_cache_is_no_limited_input() -> None:
     gate = Gate(RateLimit(input_tokens_per_minute=1000))
-    admission = gate.ask(BilledUsage(fresh=100, read=100_000, written={"5m": 300}, output=50))
+    admission = gate.ask(BilledUsage(fresh=100, read_variable=100_000, written={"5m": 300}, output=50))
     assert left(admission, NOW).input_tokens == BucketState(1000, 600, 24.0)
 
 
@@ -124,7 +132,7 @@ def test_what_is_more_than_the_whole_limit_never_fits() -> None:
     error = Gate(RateLimit(input_tokens_per_minute=1000)).refused(BilledUsage(1001))
     assert error.retry is None
     assert error.message.startswith(
-        "Request too large for model on input tokens per min (ITPM): Limit 1000, Requested 1001."
+        "Request too large for model on input tokens per min (ITPM): Limit 1000, Requested 1001.",
     )
 
 
@@ -181,7 +189,7 @@ def test_other_limits_hold_at_once_and_what_was_used_stays_used() -> None:
     gate = Gate(RateLimit(requests_per_minute=10))
     for _ in range(6):
         gate.ask()
-    gate.limits.change([RateLimit(requests_per_minute=5)])
+    gate.limits.replace_limits([RateLimit(requests_per_minute=5)])
     for _ in range(4):
         gate.ask()
     gate.refused()

@@ -47,12 +47,12 @@ HELLO = block("hello", 40)
 def test_a_request_is_metered_from_its_beginning_to_its_end() -> None:
     whole = meter(RateLimit(input_tokens_per_minute=6400))
     for read, written, left in ((0, {"5m": 600}, 5760), (600, {}, 5720)):
-        metered = whole.begin(request(RULES, HELLO), NOW)
+        metered = whole.admit(request(RULES, HELLO), NOW)
         usage = metered.usage(25, 5)
         assert usage == BilledUsage(40, read, written, 25, 5)
-        metered.started(NOW)
-        metered.finished(NOW)
-        allowance = metered.allowance(NOW)
+        metered.on_started(NOW)
+        metered.on_finished(NOW)
+        allowance = metered.remaining_limits(NOW)
         assert allowance is not None
         assert allowance.input_tokens is not None
         assert allowance.input_tokens.remaining == left
@@ -62,7 +62,7 @@ def test_a_request_is_metered_from_its_beginning_to_its_end() -> None:
 
 
 def test_the_bill_follows_the_usage_that_was_told_last() -> None:
-    metered = meter().begin(request(HELLO), NOW)
+    metered = meter().admit(request(HELLO), NOW)
     assert metered.bill.total == 40 * 4_000_000
     metered.usage(1)
     assert metered.bill.total == 40 * 4_000_000 + 20_000_000
@@ -70,12 +70,12 @@ def test_the_bill_follows_the_usage_that_was_told_last() -> None:
 
 def test_what_never_started_is_not_paid_for_and_leaves_nothing() -> None:
     whole = meter(RateLimit(tokens_per_minute=1000, requests_per_minute=10, concurrency=1))
-    metered = whole.begin(request(RULES, HELLO), NOW)
-    metered.abandoned(NOW)
+    metered = whole.admit(request(RULES, HELLO), NOW)
+    metered.on_abandoned(NOW)
     assert list(whole.ledger) == []
-    again = whole.begin(request(RULES, HELLO), NOW)
-    assert again.usage(0).read == 0
-    allowance = again.allowance(NOW)
+    again = whole.admit(request(RULES, HELLO), NOW)
+    assert again.usage(0).read_variable == 0
+    allowance = again.remaining_limits(NOW)
     assert allowance is not None
     assert allowance.tokens == BucketState(1000, 360, 38.4)
     assert allowance.requests == BucketState(10, 8, 12.0)
@@ -83,83 +83,83 @@ def test_what_never_started_is_not_paid_for_and_leaves_nothing() -> None:
 
 def test_what_was_started_is_paid_for_when_its_reader_leaves() -> None:
     whole = meter()
-    metered = whole.begin(request(RULES, HELLO), NOW)
+    metered = whole.admit(request(RULES, HELLO), NOW)
     metered.usage(10)
-    metered.started(NOW)
-    metered.abandoned(NOW)
+    metered.on_started(NOW)
+    metered.on_abandoned(NOW)
     assert [account.usage for account in whole.ledger] == [BilledUsage(40, 0, {"5m": 600}, 10)]
-    assert whole.begin(request(RULES, HELLO), NOW).usage(0).read == 600
+    assert whole.admit(request(RULES, HELLO), NOW).usage(0).read_variable == 600
 
 
 def test_a_request_ends_once() -> None:
     whole = meter(RateLimit(concurrency=1))
-    metered = whole.begin(request(HELLO), NOW)
-    metered.finished(NOW)
-    metered.finished(NOW)
-    metered.abandoned(NOW)
+    metered = whole.admit(request(HELLO), NOW)
+    metered.on_finished(NOW)
+    metered.on_finished(NOW)
+    metered.on_abandoned(NOW)
     assert [account.requests for account in whole.ledger] == [1]
 
 
 def test_an_answer_that_is_repeated_is_read_where_answers_are_cached() -> None:
     whole = meter()
     answer = block("answer", 30, message=1)
-    whole.begin(request(HELLO, api=Api.DEEPSEEK, model="deepseek-flash"), NOW).finished(NOW, [answer])
+    whole.admit(request(HELLO, api=Api.DEEPSEEK, model="deepseek-flash"), NOW).on_finished(NOW, [answer])
     longer = request(HELLO, answer, block("why?", 5, message=2), api=Api.DEEPSEEK, model="deepseek-flash")
-    assert whole.begin(longer, NOW).usage(0) == BilledUsage(5, 70)
+    assert whole.admit(longer, NOW).usage(0) == BilledUsage(5, 70)
 
 
 def test_a_request_that_is_refused_makes_no_entry_live_on() -> None:
     whole = meter(RateLimit(requests_per_minute=1))
-    whole.begin(request(RULES), NOW).finished(NOW)
+    whole.admit(request(RULES), NOW).on_finished(NOW)
     with pytest.raises(ApiError):
-        whole.begin(request(RULES), NOW + 10)
-    assert whole.begin(request(RULES), NOW + 299).usage(0).read == 600
-    assert whole.begin(request(RULES), NOW + 600).usage(0).read == 0
+        whole.admit(request(RULES), NOW + 10)
+    assert whole.admit(request(RULES), NOW + 299).usage(0).read_variable == 600
+    assert whole.admit(request(RULES), NOW + 600).usage(0).read_variable == 0
 
 
 def test_a_request_that_is_let_in_makes_what_it_reads_live_on() -> None:
     whole = meter()
-    whole.begin(request(RULES), NOW).finished(NOW)
+    whole.admit(request(RULES), NOW).on_finished(NOW)
     for number in (1, 2, 3):
-        metered = whole.begin(request(RULES), NOW + 299 * number)
-        assert metered.usage(0).read == 600
-        metered.finished(NOW + 299 * number)
+        metered = whole.admit(request(RULES), NOW + 299 * number)
+        assert metered.usage(0).read_variable == 600
+        metered.on_finished(NOW + 299 * number)
 
 
 def test_the_output_that_is_allowed_is_reserved_until_it_is_known() -> None:
     whole = meter(RateLimit(tokens_per_minute=1000))
-    metered = whole.begin(request(HELLO, max_tokens=900), NOW)
+    metered = whole.admit(request(HELLO, max_tokens=900), NOW)
     with pytest.raises(ApiError):
-        whole.begin(request(HELLO, max_tokens=100), NOW)
+        whole.admit(request(HELLO, max_tokens=100), NOW)
     metered.usage(60)
-    metered.finished(NOW)
-    whole.begin(request(HELLO, max_tokens=800), NOW)
+    metered.on_finished(NOW)
+    whole.admit(request(HELLO, max_tokens=800), NOW)
 
 
 def test_forks_go_separate_ways() -> None:
     tables = Tables()
     whole = meter(RateLimit(requests_per_minute=2), tables=tables)
-    whole.begin(request(RULES), NOW).finished(NOW)
+    whole.admit(request(RULES), NOW).on_finished(NOW)
     fork = meter(RateLimit(requests_per_minute=2), tables=tables.fork())
-    assert fork.begin(request(RULES), NOW).usage(0).read == 600
+    assert fork.admit(request(RULES), NOW).usage(0).read_variable == 600
     assert [account.requests for account in fork.ledger] == [1]
-    whole.begin(request(RULES), NOW)
+    whole.admit(request(RULES), NOW)
     with pytest.raises(ApiError):
-        whole.begin(request(RULES), NOW)
+        whole.admit(request(RULES), NOW)
 
 
 def test_other_limits_hold_after_a_reload() -> None:
     whole = meter()
-    whole.reload(Script(limits=(RateLimit(requests_per_minute=1),)))
-    whole.begin(request(HELLO), NOW)
+    whole.apply_limits(Script(limits=(RateLimit(requests_per_minute=1),)))
+    whole.admit(request(HELLO), NOW)
     with pytest.raises(ApiError):
-        whole.begin(request(HELLO), NOW)
+        whole.admit(request(HELLO), NOW)
 
 
 def test_no_key_is_kept_anywhere() -> None:
     tables = Tables()
     whole = meter(RateLimit(requests_per_minute=9), tables=tables)
-    whole.begin(request(RULES, HELLO, key="sk-very-secret"), NOW).finished(NOW)
+    whole.admit(request(RULES, HELLO, key="sk-very-secret"), NOW).on_finished(NOW)
     kept = {name: [(key, table.get(key)) for key in table] for name, table in tables.items()}
     assert kept["bills"]
     assert "secret" not in repr(kept)
@@ -195,10 +195,14 @@ def test_no_key_is_kept_anywhere() -> None:
     ],
 )
 def test_a_prompt_longer_than_the_models_context_is_refused(
-    api: Api, model: str, tokens: int, code: str | None, message: str
+    api: Api,
+    model: str,
+    tokens: int,
+    code: str | None,
+    message: str,
 ) -> None:
     with pytest.raises(ApiError) as error:
-        meter().begin(request(block("a", tokens), api=api, model=model), NOW)
+        meter().admit(request(block("a", tokens), api=api, model=model), NOW)
     assert (error.value.kind, error.value.code) == (ApiErrorKind.INVALID_REQUEST, code)
     assert error.value.message == message
-    meter().begin(request(block("a", tokens - 1), api=api, model=model), NOW)
+    meter().admit(request(block("a", tokens - 1), api=api, model=model), NOW)

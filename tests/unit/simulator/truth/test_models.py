@@ -34,7 +34,9 @@ def at(text: str) -> float:
     ],
 )
 def test_a_model_of_any_name_is_cached_by_the_rules_of_its_kind(
-    name: str, api: Api, family: CacheFamily
+    name: str,
+    api: Api,
+    family: CacheFamily,
 ) -> None:
     model = load_models().find(name, api)
     assert model.name == name
@@ -43,12 +45,12 @@ def test_a_model_of_any_name_is_cached_by_the_rules_of_its_kind(
 
 @pytest.mark.parametrize("api", list(Api))
 def test_every_api_has_a_card_for_unknown_names_which_costs_nothing(api: Api) -> None:
-    assert load_models().find("something else", api).price(1000, at("2026-11-01")) is None
+    assert load_models().find("something else", api).price_for(1000, at("2026-11-01")) is None
 
 
 @pytest.mark.parametrize("api", list(Api))
 def test_the_listed_models_are_found_under_their_own_names(api: Api) -> None:
-    listed = load_models().of(api)
+    listed = load_models().models_of(api)
     assert len({model.name for model in listed}) == len(listed)
     assert all(load_models().find(model.name, api) == model for model in listed)
 
@@ -77,7 +79,8 @@ def test_what_anthropic_models_take(model: str, takes: set[str], refuses: set[st
 
 
 @pytest.mark.parametrize(
-    ("model", "reasoning"), [("gpt-4o", False), ("gpt-4.1-mini", False), ("o3", True), ("gpt-6-sol", True)]
+    ("model", "reasoning"),
+    [("gpt-4o", False), ("gpt-4.1-mini", False), ("o3", True), ("gpt-6-sol", True)],
 )
 def test_openai_models_that_reason_take_no_sampling(model: str, reasoning: bool) -> None:
     card = load_models().find(model, Api.OPENAI_CHAT).takes
@@ -129,15 +132,19 @@ def test_only_later_gemini_models_insist_on_signatures() -> None:
     ],
 )
 def test_what_a_token_costs(
-    model: str, api: Api, tokens: int, when: str, expected: tuple[int, int, int]
+    model: str,
+    api: Api,
+    tokens: int,
+    when: str,
+    expected: tuple[int, int, int],
 ) -> None:
-    price = load_models().find(model, api).price(tokens, at(when))
+    price = load_models().find(model, api).price_for(tokens, at(when))
     assert price is not None
-    assert (price.input, price.read, price.output) == expected
+    assert (price.input, price.read_variable, price.output) == expected
 
 
 def test_before_a_models_first_date_its_first_price_holds() -> None:
-    price = load_models().find("o3", Api.OPENAI_CHAT).price(10, at("2020-01-01"))
+    price = load_models().find("o3", Api.OPENAI_CHAT).price_for(10, at("2020-01-01"))
     assert price is not None
     assert price.input == 10_000_000
 
@@ -153,6 +160,6 @@ def test_before_a_models_first_date_its_first_price_holds() -> None:
     ],
 )
 def test_what_writing_a_token_costs(model: str, api: Api, written: dict[str, int]) -> None:
-    price = load_models().find(model, api).price(10, at("2026-11-22"))
+    price = load_models().find(model, api).price_for(10, at("2026-11-22"))
     assert price is not None
     assert price.written == written

@@ -38,20 +38,20 @@ class Caller:
 
     def other(self, name: str, body: Any = None, **params: str) -> Any:
         route = next(each for each in self.wire.routes if each.name == name)
-        answer = self.wire.other(self.call(route, body or {}, "key", params), self.simulator)
+        answer = self.wire.handle_other(self.call(route, body or {}, "key", params), self.simulator)
         return json.loads(answer.body)
 
     def ask(self, body: dict[str, Any], key: str = "key", **params: str) -> dict[str, Any]:
         call = self.call(self.route, body, key, params)
-        request = self.wire.request(call, self.simulator)
+        request = self.wire.parse_request(call, self.simulator)
         exchange = self.simulator.begin(request)
         if exchange.error is not None:
             raise exchange.error
         assert exchange.reply is not None
         document: dict[str, Any] = self.wire.document(request, exchange.reply)
-        self.simulator.remember(self.wire.stored(request, exchange.reply))
-        exchange.started()
-        exchange.finished(self.wire.repeated(request, exchange.reply))
+        self.simulator.store_objects(self.wire.objects_to_store(request, exchange.reply))
+        exchange.on_started()
+        exchange.on_finished(self.wire.answer_blocks(request, exchange.reply))
         return document
 
 
@@ -151,7 +151,7 @@ def test_anthropic_compares_only_with_answers_to_the_same_key() -> None:
     first = caller.ask(anthropic([HELLO], diagnostics={}))
     wanted = {"diagnostics": {"previous_message_id": first["id"]}}
     assert caller.ask(anthropic([HELLO]) | wanted, key="another")["diagnostics"] == {
-        "cache_miss_reason": {"type": "previous_message_not_found"}
+        "cache_miss_reason": {"type": "previous_message_not_found"},
     }
 
 
@@ -261,6 +261,6 @@ def test_each_key_has_an_account_for_each_model() -> None:
     (account,) = caller.simulator.accounts
     assert (account.model, account.requests) == ("claude-opus-5-5", 2)
     usage = account.usage
-    assert (usage.read, usage.written) == (2800, {"5m": 2800})
+    assert (usage.read_variable, usage.written) == (2800, {"5m": 2800})
     prices = usage.fresh * 4_000_000 + 2800 * (200_000 + 5_000_000) + usage.output * 20_000_000
     assert account.amount == prices

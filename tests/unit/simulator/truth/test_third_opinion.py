@@ -56,8 +56,8 @@ def rows() -> Iterator[RateRow]:
 def differing(row: RateRow) -> Iterator[str]:
     model = load_models().find(NAMES.get(row.model, row.model), APIS[row.channel])
     at = datetime.fromisoformat(row.effective_from).replace(tzinfo=UTC).timestamp()
-    price = model.price(10, at)
-    long = model.price(LONG, at)
+    price = model.price_for(10, at)
+    long = model.price_for(LONG, at)
     if price is None or long is None:
         yield "price"
         return
@@ -71,7 +71,7 @@ def differing(row: RateRow) -> Iterator[str]:
     figures = {
         "input": (price.input, base),
         "output": (price.output, row.output_usd_per_mtok * 1_000_000),
-        "read": (price.read, base * (row.cache_read_mult or 0)),
+        "read": (price.read_variable, base * (row.cache_read_mult or 0)),
         "minimum": (model.cache.minimum, row.min_cacheable_tokens),
         "long input": (long.input, over.get("input", row.input_usd_per_mtok) * 1_000_000),
         "system messages": (
@@ -143,7 +143,7 @@ def conversation(seed: int) -> list[Sent]:
         kinds = chance.choices(["text", "tool_use", "tool_result"], k=chance.randrange(1, 9))
         for number, kind in enumerate(sorted(kinds)):
             history.append(
-                block(f"{turn} {number} ", chance.randrange(1, 120), kind=kind, message=len(history))
+                block(f"{turn} {number} ", chance.randrange(1, 120), kind=kind, message=len(history)),
             )
         if chance.random() < 0.1:
             history[chance.randrange(len(history))] = block(f"edited {turn}", 50)
@@ -169,7 +169,7 @@ def ours(sent: list[Sent]) -> list[UsageBuckets]:
     for each in sent:
         client.now = each.at
         visit = client.ask(prompt(*each.blocks, settings={CacheSection.MESSAGES: each.tool_choice.encode()}))
-        found.append(buckets(visit.fresh, visit.read, visit.written))
+        found.append(buckets(visit.fresh, visit.read_variable, visit.written))
     return found
 
 
@@ -203,7 +203,9 @@ def replayed(number: int, sent: Sent) -> Request:
         UsageBuckets(uncached_input=sum(each.tokens for each in sent.blocks)),
         fingerprint=make_fingerprint(blocks),
         params=RequestParams(
-            model_requested="claude-opus-5-5", breakpoints=breakpoints, tool_choice=sent.tool_choice
+            model_requested="claude-opus-5-5",
+            breakpoints=breakpoints,
+            tool_choice=sent.tool_choice,
         ),
     )
 

@@ -44,5 +44,5 @@ def test_shares_add_up_to_the_whole_however_it_is_divided(parts: list[str]) -> N
 
 def test_each_token_brings_one() -> None:
     assert list(models.token_shares(models.split_tokens("日本語を話す a🙂b🙂"))) == [1] * models.count_tokens(
-        "日本語を話す a🙂b🙂"
+        "日本語を話す a🙂b🙂",
     )

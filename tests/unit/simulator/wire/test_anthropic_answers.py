@@ -31,7 +31,7 @@ PARTS = (
     ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
     ToolUsePart("b" * 24, "time", ("{}",)),
 )
-USAGE = BilledUsage(fresh=3, read=20, written={"5m": 5, "1h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read_variable=20, written={"5m": 5, "1h": 7}, output=12, reasoning=4)
 
 
 def request(**members: Any) -> SimRequest:
@@ -41,7 +41,7 @@ def request(**members: Any) -> SimRequest:
         "messages": [{"role": "user", "content": "x"}],
         **members,
     }
-    return WIRE.request(call(WIRE, body, {"anthropic-version": "2026-10-21"}), FakeService())
+    return WIRE.parse_request(call(WIRE, body, {"anthropic-version": "2026-10-21"}), FakeService())
 
 
 def events(answer: SimReply, **members: Any) -> list[dict[str, Any]]:
@@ -100,7 +100,9 @@ def test_a_message_has_all_its_parts_and_its_usage() -> None:
 )
 def test_why_it_ends_is_said_in_the_providers_words(stop: SimStopReason, reason: str) -> None:
     answer = reply(
-        TextPart(("x",)), stop=stop, stop_sequence="END" if stop is SimStopReason.STOP_SEQUENCE else None
+        TextPart(("x",)),
+        stop=stop,
+        stop_sequence="END" if stop is SimStopReason.STOP_SEQUENCE else None,
     )
     document = WIRE.document(request(), answer)
     assert document["stop_reason"] == reason
@@ -130,7 +132,8 @@ def test_nothing_said_is_no_content() -> None:
 
 def test_arguments_that_are_cut_off_keep_what_is_complete() -> None:
     document = WIRE.document(
-        request(), reply(ToolUsePart("a", "f", ('{"a":1,"b":"tw',)), stop=SimStopReason.LENGTH)
+        request(),
+        reply(ToolUsePart("a", "f", ('{"a":1,"b":"tw',)), stop=SimStopReason.LENGTH),
     )
     assert document["content"][0]["input"] == {"a": 1}
 
@@ -242,7 +245,10 @@ def test_thoughts_take_their_time_whether_they_are_shown_or_not() -> None:
     ],
 )
 def test_each_error_has_its_status_and_its_type(
-    kind: ApiErrorKind, status: int, type_: str, again: str
+    kind: ApiErrorKind,
+    status: int,
+    type_: str,
+    again: str,
 ) -> None:
     document = WIRE.error(ApiError(kind, "Oh."), "x" * 24, NOW)
     assert document.status == status

@@ -64,7 +64,7 @@ def user(*content: Any) -> dict[str, Any]:
 
 def read(headers: dict[str, str] = NEW, /, **members: Any) -> SimRequest:
     body = {**copy.deepcopy(HELLO), **members}
-    return WIRE.request(call(WIRE, body, headers), FakeService())
+    return WIRE.parse_request(call(WIRE, body, headers), FakeService())
 
 
 def refusal(headers: dict[str, str] = NEW, /, **members: Any) -> ApiError:
@@ -157,7 +157,7 @@ def test_messages_of_one_role_in_a_row_are_one_turn() -> None:
             {"role": "assistant", "content": "c"},
             {"role": "assistant", "content": "d"},
             {"role": "user", "content": "e"},
-        ]
+        ],
     )
     assert [(message.role, message.text) for message in request.messages] == [
         (SimRole.USER, "a\nb"),
@@ -168,7 +168,7 @@ def test_messages_of_one_role_in_a_row_are_one_turn() -> None:
 
 def test_results_may_come_in_several_messages_of_one_turn() -> None:
     request = read(
-        messages=[user(text("?")), ASKED, user(result("toolu_2")), user(result("toolu_1"), text("!"))]
+        messages=[user(text("?")), ASKED, user(result("toolu_2")), user(result("toolu_1"), text("!"))],
     )
     assert [each.call_id for each in request.messages[2].results] == ["toolu_2", "toolu_1"]
 
@@ -194,7 +194,7 @@ def test_media_search_results_and_blocks_of_server_tools_are_accepted() -> None:
                 ],
             },
             user(text("And?")),
-        ]
+        ],
     )
     assert [message.text for message in request.messages] == ["Look.", "Seen.", "And?"]
 
@@ -227,7 +227,10 @@ def test_a_schema_for_the_answer_is_read() -> None:
     ],
 )
 def test_whether_thoughts_are_shown_depends_on_the_model_and_on_the_request(
-    model: str, thinking: dict[str, Any] | None, on: bool, shown: bool
+    model: str,
+    thinking: dict[str, Any] | None,
+    on: bool,
+    shown: bool,
 ) -> None:
     members = {} if thinking is None else {"thinking": thinking}
     request = read(model=model, max_tokens=4096, **members)
@@ -283,7 +286,9 @@ def test_whether_thoughts_are_shown_depends_on_the_model_and_on_the_request(
     ],
 )
 def test_ways_of_thinking_that_a_model_has_not_are_refused(
-    model: str, thinking: dict[str, Any], message: str
+    model: str,
+    thinking: dict[str, Any],
+    message: str,
 ) -> None:
     assert refusal(model=model, max_tokens=4096, thinking=thinking).message == message
 
@@ -383,13 +388,14 @@ def test_a_marker_of_the_callers_own_stands_where_the_whole_is_to_be_cached_for_
                         result("toolu_1", [{"type": "image", "source": {"type": "url", "url": "u"}}]),
                         result("toolu_2"),
                     ),
-                ]
+                ],
             },
         ),
     ],
 )
 def test_settings_that_break_what_is_cached_are_known_by_where_they_break_it(
-    section: CacheSection, members: dict[str, Any]
+    section: CacheSection,
+    members: dict[str, Any],
 ) -> None:
     usual, changed = read().prompt.settings, read(**members).prompt.settings
     assert {each for each in usual if usual[each] != changed[each]} == {section}
@@ -504,8 +510,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {
             "messages": [
-                user({"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": ""}})
-            ]
+                user({"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": ""}}),
+            ],
         },
         (
             "messages.0.content.0.image.source.base64.media_type: Input should be "
@@ -545,10 +551,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                             "thinking": "x",
                             "signature": make_signature("x"),
                             "cache_control": {"type": "ephemeral"},
-                        }
+                        },
                     ],
                 },
-            ]
+            ],
         },
         "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
     ),
@@ -560,7 +566,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                     "role": "assistant",
                     "content": [{"type": "thinking", "thinking": "x", "signature": "made up"}],
                 },
-            ]
+            ],
         },
         "messages.1.content.0: Invalid `signature` in `thinking` block",
     ),
@@ -570,7 +576,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                 user(text("a")),
                 ASKED,
                 user(result("toolu_1", [text("x", cache_control={"type": "ephemeral"})]), result("toolu_2")),
-            ]
+            ],
         },
         "messages.2.content.0.tool_result.content.0.cache_control: Extra inputs are not permitted",
     ),
@@ -609,8 +615,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                 "format": {
                     "type": "json_schema",
                     "schema": {"type": "array", "items": {"anyOf": [{"type": "object"}]}},
-                }
-            }
+                },
+            },
         },
         (
             "output_config.format.schema: For 'object' type, 'additionalProperties' must be "
@@ -634,15 +640,15 @@ def test_what_is_not_valid_is_refused_in_the_providers_words(members: dict[str, 
 def test_what_is_required_is_missed_by_its_name(name: str) -> None:
     body = {key: value for key, value in HELLO.items() if key != name}
     with pytest.raises(ApiError) as caught:
-        WIRE.request(call(WIRE, body, NEW), FakeService())
+        WIRE.parse_request(call(WIRE, body, NEW), FakeService())
     assert (caught.value.message, caught.value.param) == (f"{name}: Field required", name)
 
 
 def test_a_body_that_is_no_json_or_too_large_is_refused() -> None:
     with pytest.raises(ApiError, match="The request body is not valid JSON: EOF"):
-        WIRE.request(call(WIRE, b"{", NEW), FakeService())
+        WIRE.parse_request(call(WIRE, b"{", NEW), FakeService())
     with pytest.raises(ApiError, match="Request exceeds the maximum size") as caught:
-        WIRE.request(call(WIRE, b" " * (32 * 1024 * 1024 + 1), NEW), FakeService())
+        WIRE.parse_request(call(WIRE, b" " * (32 * 1024 * 1024 + 1), NEW), FakeService())
     assert caught.value.kind is ApiErrorKind.TOO_LARGE
 
 
@@ -688,7 +694,8 @@ def unanswered(*ids: str) -> str:
     ],
 )
 def test_each_call_needs_its_one_result_first_thing_in_the_next_turn(
-    after: list[dict[str, Any]], message: str
+    after: list[dict[str, Any]],
+    message: str,
 ) -> None:
     assert refusal(messages=[user(text("?")), ASKED, *after]).message == message
 
@@ -735,7 +742,9 @@ def test_newer_models_take_system_messages_after_a_users() -> None:
     ],
 )
 def test_system_messages_stand_where_they_may_or_are_refused(
-    model: str, messages: list[str], message: str
+    model: str,
+    messages: list[str],
+    message: str,
 ) -> None:
     error = refusal(model=model, messages=[{"role": role, "content": "x"} for role in messages])
     assert error.message == message
@@ -824,14 +833,14 @@ def test_what_needs_tokens_is_refused_without_any(members: dict[str, Any]) -> No
 def test_tokens_are_counted_as_they_would_be_billed() -> None:
     body = {key: value for key, value in HELLO.items() if key != "max_tokens"}
     body["system"] = "Be brief."
-    document = WIRE.other(call(WIRE, body, NEW, name="count_tokens"), FakeService())
+    document = WIRE.handle_other(call(WIRE, body, NEW, name="count_tokens"), FakeService())
     assert json.loads(document.body) == {"input_tokens": read(system="Be brief.").prompt.tokens}
     with pytest.raises(ApiError, match="max_tokens: Extra inputs are not permitted"):
-        WIRE.other(call(WIRE, HELLO, NEW, name="count_tokens"), FakeService())
+        WIRE.handle_other(call(WIRE, HELLO, NEW, name="count_tokens"), FakeService())
 
 
 def models(**params: str) -> dict[str, Any]:
-    document = WIRE.other(call(WIRE, None, NEW, name="models", params=params), FakeService())
+    document = WIRE.handle_other(call(WIRE, None, NEW, name="models", params=params), FakeService())
     value: dict[str, Any] = json.loads(document.body)
     return value
 
@@ -863,7 +872,10 @@ def test_a_page_has_to_be_asked_for_sensibly() -> None:
 
 def test_a_model_is_told_by_its_name() -> None:
     def model(name: str) -> dict[str, Any]:
-        document = WIRE.other(call(WIRE, None, NEW, name="model", params={"model_id": name}), FakeService())
+        document = WIRE.handle_other(
+            call(WIRE, None, NEW, name="model", params={"model_id": name}),
+            FakeService(),
+        )
         value: dict[str, Any] = json.loads(document.body)
         return value
 

@@ -27,11 +27,11 @@ TOOL = {"name": "look", "input_schema": {"type": "object"}}
 def ask(service: FakeService, said: Any, headers: dict[str, str] = HEADERS, /, **members: Any) -> SimRequest:
     messages = [{"role": "user", "content": said}] if said else []
     body = {"model": "m", "max_tokens": 9, "messages": messages, **members}
-    return WIRE.request(call(WIRE, body, headers), service)
+    return WIRE.parse_request(call(WIRE, body, headers), service)
 
 
 def answer(service: FakeService, request: SimRequest, id_: str, *parts: ReplyPart) -> None:
-    for name, rows in WIRE.stored(request, reply(*parts, id_=id_)).items():
+    for name, rows in WIRE.objects_to_store(request, reply(*parts, id_=id_)).items():
         for key, row in rows.items():
             service.objects(name).put(key, row)
 
@@ -76,7 +76,7 @@ def test_calls_are_held_so_that_their_results_can_follow() -> None:
 
 def test_nothing_is_held_unless_it_is_asked_for() -> None:
     service = FakeService()
-    assert WIRE.stored(ask(service, "a"), reply(TextPart(("b",)))) == {}
+    assert WIRE.objects_to_store(ask(service, "a"), reply(TextPart(("b",)))) == {}
 
 
 def test_what_is_held_is_held_for_its_own_key() -> None:

@@ -33,7 +33,7 @@ ANSWER = reply(
     ToolUsePart("a" * 24, "weather", ("{}",)),
     model="deepseek-flash",
     stop=SimStopReason.TOOL_USE,
-    usage=BilledUsage(fresh=3, read=20, output=12, reasoning=4),
+    usage=BilledUsage(fresh=3, read_variable=20, output=12, reasoning=4),
 )
 OFF = {"thinking": {"type": "disabled"}}
 
@@ -44,7 +44,7 @@ def called(**members: Any) -> dict[str, Any]:
 
 def read(*messages: Any, **members: Any) -> SimRequest:
     body = {"model": "deepseek-flash", "messages": messages or [USER], **members}
-    return WIRE.request(call(WIRE, body), SERVICE)
+    return WIRE.parse_request(call(WIRE, body), SERVICE)
 
 
 def refused(*messages: Any, **members: Any) -> str:
@@ -105,7 +105,7 @@ def test_thoughts_stand_beside_what_is_said() -> None:
                 "id": "call_" + "a" * 24,
                 "type": "function",
                 "function": {"name": "weather", "arguments": "{}"},
-            }
+            },
         ],
     }
     assert choice["finish_reason"] == "tool_calls"
@@ -275,14 +275,14 @@ def test_an_answer_is_cached_as_it_is_sent_back() -> None:
     message = WIRE.document(request, ANSWER)["choices"][0]["message"]
     result = {**RESULT, "tool_call_id": message["tool_calls"][0]["id"]}
     again = read(USER, message, result).prompt.blocks
-    assert again[:-1] == (*request.prompt.blocks, *WIRE.repeated(request, ANSWER))
+    assert again[:-1] == (*request.prompt.blocks, *WIRE.answer_blocks(request, ANSWER))
     plain = reply(ReasoningPart(("hm",), "c2ln"), TextPart(("Hi",)))
     message = WIRE.document(request, plain)["choices"][0]["message"]
     again = read(USER, message, USER).prompt.blocks
-    assert again[:-1] == (*request.prompt.blocks, *WIRE.repeated(request, plain))
+    assert again[:-1] == (*request.prompt.blocks, *WIRE.answer_blocks(request, plain))
 
 
 def test_models_are_listed() -> None:
-    listed = json.loads(WIRE.other(call(WIRE, name="models"), SERVICE).body)
+    listed = json.loads(WIRE.handle_other(call(WIRE, name="models"), SERVICE).body)
     assert "deepseek-v4-pro" in [entry["id"] for entry in listed["data"]]
     assert {entry["owned_by"] for entry in listed["data"]} == {"deepseek"}

@@ -57,7 +57,7 @@ class Service:
         return self.time
 
     def models(self, api: Api) -> Sequence[SimModel]:
-        return load_models().of(api)
+        return load_models().models_of(api)
 
     def objects(self, name: str) -> StateTable:
         return self.tables.setdefault(name, StateTable())
@@ -76,7 +76,7 @@ def call(
 
 
 def ask(body: Any, *, model: str = LENIENT, name: str = "generateContent", **params: str) -> SimRequest:
-    return GEMINI.request(call(name, body, model=model, **params), Service())
+    return GEMINI.parse_request(call(name, body, model=model, **params), Service())
 
 
 def said(text: str, role: str = "user") -> dict[str, Any]:
@@ -126,12 +126,12 @@ def test_a_request_is_read_into_its_neutral_form() -> None:
                             "name": "look",
                             "description": "d",
                             "parameters": {"type": "OBJECT", "properties": {"at": {"type": "STRING"}}},
-                        }
-                    ]
-                }
+                        },
+                    ],
+                },
             ],
             "generationConfig": {"maxOutputTokens": 7, "stopSequences": ["z"]},
-        }
+        },
     )
     assert request.api is Api.GEMINI
     assert (request.model, request.key, request.system) == (LENIENT, "k", "s")
@@ -182,11 +182,12 @@ def test_what_is_repeated_may_be_given_once_without_brackets() -> None:
     ],
 )
 def test_a_key_may_come_in_a_header_or_in_the_query(
-    headers: Mapping[str, str], params: Mapping[str, str]
+    headers: Mapping[str, str],
+    params: Mapping[str, str],
 ) -> None:
     route = next(each for each in GEMINI.routes if each.name == "generateContent")
     body = json.dumps({"contents": [said("a")]}).encode()
-    request = GEMINI.request(HttpCall(route, headers, {"model": LENIENT, **params}, body), Service())
+    request = GEMINI.parse_request(HttpCall(route, headers, {"model": LENIENT, **params}, body), Service())
     assert request.key == "secret"
 
 
@@ -279,7 +280,7 @@ def test_a_prompt_is_counted_part_by_part_in_the_order_of_its_prefix() -> None:
             "contents": [said("12345678"), said("1234", "model"), said("1")],
             "systemInstruction": {"parts": [{"text": "12345"}]},
             "tools": DECLARED,
-        }
+        },
     )
     assert [block.section.value for block in request.prompt.blocks] == [
         "tools", "tools", "system", "messages", "messages", "messages",
@@ -480,7 +481,7 @@ def test_every_calling_mode_is_accepted(mode: str) -> None:
             "contents": [said("a")],
             "tools": DECLARED,
             "toolConfig": {"functionCallingConfig": {"mode": mode}},
-        }
+        },
     )
 
 
@@ -587,12 +588,20 @@ def test_only_the_first_call_of_each_step_of_the_current_turn_needs_a_signature(
 
 def reply(*parts: Any, stop: SimStopReason = SimStopReason.END, usage: BilledUsage | None = None) -> SimReply:
     return SimReply(
-        "id", 5.0, LENIENT, parts, stop, usage or BilledUsage(fresh=6, read=4, output=5, reasoning=2)
+        "id",
+        5.0,
+        LENIENT,
+        parts,
+        stop,
+        usage or BilledUsage(fresh=6, read_variable=4, output=5, reasoning=2),
     )
 
 
 def written(
-    answer: SimReply, *, thoughts: bool = True, sse: bool = True
+    answer: SimReply,
+    *,
+    thoughts: bool = True,
+    sse: bool = True,
 ) -> tuple[Any, list[Any], list[tuple[FrameTag, int]]]:
     """The document, the chunks of the stream, and what the frames say of them."""
     config = {"thinkingConfig": {"includeThoughts": thoughts}}
@@ -625,7 +634,7 @@ def test_an_answer_has_the_fields_of_the_api() -> None:
                 "content": {"parts": [{"text": "Hello you"}], "role": "model"},
                 "finishReason": "STOP",
                 "index": 0,
-            }
+            },
         ],
         "usageMetadata": {
             "promptTokenCount": 10,
@@ -667,7 +676,7 @@ def test_a_stream_says_the_same_as_the_document_piece_by_piece(sse: bool) -> Non
 
 def test_usage_grows_along_the_stream_and_never_beyond_its_end() -> None:
     _, chunks, _ = written(
-        reply(ReasoningPart(("12345678",), ""), TextPart(("1234", "1234", "1234", "1234")))
+        reply(ReasoningPart(("12345678",), ""), TextPart(("1234", "1234", "1234", "1234"))),
     )
     counts = [
         (chunk["usageMetadata"].get("thoughtsTokenCount", 0), chunk["usageMetadata"]["candidatesTokenCount"])
@@ -703,7 +712,8 @@ def test_calls_arrive_whole_and_only_the_first_is_signed() -> None:
 
 def test_without_calls_the_last_part_is_signed() -> None:
     document, chunks, _ = written(
-        reply(ReasoningPart(("hm",), make_signature("t")), TextPart(("a", "b"))), thoughts=False
+        reply(ReasoningPart(("hm",), make_signature("t")), TextPart(("a", "b"))),
+        thoughts=False,
     )
     assert parts_of(document) == [{"text": "ab", "thoughtSignature": make_signature("t")}]
     assert parts_of(chunks[-1]) == [{"text": "", "thoughtSignature": make_signature("t")}]
@@ -813,7 +823,8 @@ def test_when_to_come_back_is_said_in_the_body_and_in_no_header() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "quota"), [("2 tokens left", "Tokens"), ("no more requests", "Requests")]
+    ("message", "quota"),
+    [("2 tokens left", "Tokens"), ("no more requests", "Requests")],
 )
 def test_an_exhausted_quota_is_named(message: str, quota: str) -> None:
     details = error_of(ApiError(ApiErrorKind.RATE_LIMIT, message))["details"]
@@ -846,7 +857,7 @@ def test_an_error_in_a_stream_has_the_stream_s_form(sse: bool) -> None:
 
 
 def other(name: str, body: Any = None, *, service: Service, key: str = "k", **params: str) -> Any:
-    document = GEMINI.other(call(name, body, key=key, **params), service)
+    document = GEMINI.handle_other(call(name, body, key=key, **params), service)
     assert document.status == 200
     return json.loads(document.body)
 
@@ -923,7 +934,7 @@ def test_a_prompt_may_begin_with_stored_contents() -> None:
     service = Service()
     created = other("cachedContents.create", STORED, service=service)
     body = {"contents": [said("b")], "cachedContent": created["name"]}
-    request = GEMINI.request(call("generateContent", body, model=LENIENT), service)
+    request = GEMINI.parse_request(call("generateContent", body, model=LENIENT), service)
     assert [each.text for each in request.messages] == ["b"]
     assert request.system == "s"
     assert request.prompt.tokens == created["usageMetadata"]["totalTokenCount"] + 1
@@ -931,7 +942,7 @@ def test_a_prompt_may_begin_with_stored_contents() -> None:
     counted = other("countTokens", {"generateContentRequest": body}, service=service, model=LENIENT)
     assert counted["cachedContentTokenCount"] == created["usageMetadata"]["totalTokenCount"]
     with pytest.raises(ApiError, match="CachedContent can not be used with"):
-        GEMINI.request(call("generateContent", {**body, "tools": DECLARED}, model=LENIENT), service)
+        GEMINI.parse_request(call("generateContent", {**body, "tools": DECLARED}, model=LENIENT), service)
 
 
 @pytest.mark.parametrize(
@@ -954,7 +965,8 @@ def test_contents_that_cannot_be_stored_are_refused(change: Any, message: str) -
 
 
 @pytest.mark.parametrize(
-    "change", [{"ttl": "300000000000s"}, {"ttl": None, "expireTime": "9999-12-31T23:59:59-10:00"}]
+    "change",
+    [{"ttl": "300000000000s"}, {"ttl": None, "expireTime": "9999-12-31T23:59:59-10:00"}],
 )
 def test_contents_that_would_expire_beyond_every_date_are_refused_and_not_stored(change: Any) -> None:
     service = Service()

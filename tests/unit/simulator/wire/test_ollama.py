@@ -40,11 +40,11 @@ TOOL = {
 
 def read(headers: dict[str, str] | None = None, /, name: str = "chat", **members: Any) -> SimRequest:
     body = {**(HELLO if name == "chat" else {"model": "llama3"}), **members}
-    return WIRE.request(call(WIRE, body, headers, name=name), FakeService())
+    return WIRE.parse_request(call(WIRE, body, headers, name=name), FakeService())
 
 
 def refusal(body: Any, name: str = "chat") -> str:
-    answer = WIRE.other if name == "show" else WIRE.request
+    answer = WIRE.handle_other if name == "show" else WIRE.parse_request
     with pytest.raises(ApiError) as caught:
         answer(call(WIRE, body, name=name), FakeService())
     assert caught.value.kind is ApiErrorKind.INVALID_REQUEST
@@ -81,7 +81,9 @@ def test_a_conversation_is_read_into_neutral_words() -> None:
     assert request.messages == (
         SimMessage(SimRole.USER, "Weather?"),
         SimMessage(
-            SimRole.ASSISTANT, "", (SimToolCall("weather", {"city": "Oslo"}), SimToolCall("time", {}))
+            SimRole.ASSISTANT,
+            "",
+            (SimToolCall("weather", {"city": "Oslo"}), SimToolCall("time", {})),
         ),
         SimMessage(
             SimRole.USER,
@@ -167,7 +169,7 @@ def test_a_prompt_alone_is_read_too() -> None:
             {
                 "model": "m",
                 "messages": [
-                    {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+                    {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]},
                 ],
             },
             (
@@ -206,7 +208,7 @@ PARTS = (
     ToolUsePart("a" * 24, "weather", ('{"city":', '"Oslo"}')),
     ToolUsePart("b" * 24, "time", ()),
 )
-USAGE = BilledUsage(fresh=7, read=3, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=7, read_variable=3, output=12, reasoning=4)
 CALLS = [
     {"function": {"name": "weather", "arguments": {"city": "Oslo"}}},
     {"function": {"name": "time", "arguments": {}}},
@@ -340,7 +342,7 @@ def test_an_error_in_a_stream_is_a_line_of_its_own() -> None:
 
 def test_a_server_tells_its_version_its_models_and_any_model_that_is_asked_for() -> None:
     def other(name: str, body: Any = None) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(WIRE.other(call(WIRE, body, name=name), FakeService()).body)
+        value: dict[str, Any] = json.loads(WIRE.handle_other(call(WIRE, body, name=name), FakeService()).body)
         return value
 
     assert set(other("version")) == {"version"}

@@ -32,12 +32,12 @@ PARTS = (
     ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
     ToolUsePart("b" * 24, "time", ("{}",)),
 )
-USAGE = BilledUsage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read_variable=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
 
 
 def request(**members: Any) -> Any:
     body = {"model": "gpt-6-sol", "messages": [{"role": "user", "content": "Hi"}], **members}
-    return WIRE.request(call(WIRE, body), SERVICE)
+    return WIRE.parse_request(call(WIRE, body), SERVICE)
 
 
 def document(answer: SimReply, **members: Any) -> Any:
@@ -59,7 +59,8 @@ def deltas(answer: SimReply, **members: Any) -> list[Any]:
 
 def test_a_completion_has_all_that_is_documented() -> None:
     answer = document(
-        reply(*PARTS, model="gpt-6-sol", stop=SimStopReason.TOOL_USE, usage=USAGE), service_tier="fast"
+        reply(*PARTS, model="gpt-6-sol", stop=SimStopReason.TOOL_USE, usage=USAGE),
+        service_tier="fast",
     )
     fingerprint = answer.pop("system_fingerprint")
     assert fingerprint.startswith("fp_")
@@ -92,7 +93,7 @@ def test_a_completion_has_all_that_is_documented() -> None:
                 },
                 "logprobs": None,
                 "finish_reason": "tool_calls",
-            }
+            },
         ],
         "usage": {
             "prompt_tokens": 35,
@@ -153,8 +154,8 @@ def test_a_stream_has_the_role_first_and_each_call_begins_with_its_name() -> Non
                     "id": "call_" + "a" * 24,
                     "type": "function",
                     "function": {"name": "weather", "arguments": ""},
-                }
-            ]
+                },
+            ],
         },
         {"tool_calls": [{"index": 0, "function": {"arguments": '{"ci'}}]},
         {"tool_calls": [{"index": 0, "function": {"arguments": 'ty":"Oslo"}'}}]},
@@ -165,8 +166,8 @@ def test_a_stream_has_the_role_first_and_each_call_begins_with_its_name() -> Non
                     "id": "call_" + "b" * 24,
                     "type": "function",
                     "function": {"name": "time", "arguments": ""},
-                }
-            ]
+                },
+            ],
         },
         {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
         {},
@@ -236,12 +237,15 @@ def test_frames_are_tagged_and_bring_every_token() -> None:
     ],
 )
 def test_each_error_has_a_status_a_type_and_a_code(
-    error: ApiError, status: int, type_: str, code: str | None
+    error: ApiError,
+    status: int,
+    type_: str,
+    code: str | None,
 ) -> None:
     answer = WIRE.error(error, "0" * 24, NOW)
     assert answer.status == status
     assert json.loads(answer.body) == {
-        "error": {"message": error.message, "type": type_, "param": None, "code": code}
+        "error": {"message": error.message, "type": type_, "param": None, "code": code},
     }
 
 
@@ -271,7 +275,7 @@ def test_an_error_in_a_stream_stands_where_a_chunk_would() -> None:
             "type": "service_unavailable_error",
             "param": None,
             "code": "server_is_overloaded",
-        }
+        },
     }
 
 
@@ -313,10 +317,10 @@ def test_a_time_span_is_written_as_short_as_it_can_be(seconds: float, text: str)
 
 
 def test_models_are_listed_and_shown() -> None:
-    listed = json.loads(WIRE.other(call(WIRE, name="models"), SERVICE).body)
+    listed = json.loads(WIRE.handle_other(call(WIRE, name="models"), SERVICE).body)
     assert listed["object"] == "list"
     assert "gpt-6-sol" in [entry["id"] for entry in listed["data"]]
-    shown = WIRE.other(call(WIRE, name="model", params={"model": "gpt-4o-2024-08-06"}), SERVICE)
+    shown = WIRE.handle_other(call(WIRE, name="model", params={"model": "gpt-4o-2024-08-06"}), SERVICE)
     assert json.loads(shown.body) == {
         "id": "gpt-4o-2024-08-06",
         "object": "model",
@@ -327,5 +331,5 @@ def test_models_are_listed_and_shown() -> None:
 
 def test_a_model_that_is_not_there_is_not_shown() -> None:
     with pytest.raises(ApiError, match="The model 'nobody' does not exist") as raised:
-        WIRE.other(call(WIRE, name="model", params={"model": "nobody"}), SERVICE)
+        WIRE.handle_other(call(WIRE, name="model", params={"model": "nobody"}), SERVICE)
     assert (raised.value.kind, raised.value.code) == (ApiErrorKind.NOT_FOUND, "model_not_found")

@@ -48,7 +48,7 @@ def result(call_id: str, text: str = "sunny") -> dict[str, Any]:
 
 def read(*messages: Any, headers: dict[str, str] | None = None, **members: Any) -> SimRequest:
     body = {"model": MODEL, "messages": messages or [USER], **members}
-    return WIRE.request(call(WIRE, body, headers), FakeService())
+    return WIRE.parse_request(call(WIRE, body, headers), FakeService())
 
 
 def refused(*messages: Any, **members: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def test_the_conversation_may_be_named_by_a_header() -> None:
 
 def test_a_deployment_names_the_model_where_the_body_does_not() -> None:
     sent = call(WIRE, {"messages": [USER]}, params={"deployment": "gpt-6-luna"})
-    assert WIRE.request(sent, FakeService()).model == "gpt-6-luna"
+    assert WIRE.parse_request(sent, FakeService()).model == "gpt-6-luna"
 
 
 def test_limits_stops_and_streaming_are_read() -> None:
@@ -162,7 +162,8 @@ def test_members_that_are_null_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "effort", "reasons"), [(MODEL, None, True), (MODEL, "none", False), (OLD_MODEL, None, False)]
+    ("model", "effort", "reasons"),
+    [(MODEL, None, True), (MODEL, "none", False), (OLD_MODEL, None, False)],
 )
 def test_models_that_do_not_reason_have_no_thoughts(model: str, effort: str | None, reasons: bool) -> None:
     assert read(model=model, reasoning_effort=effort).reasoning is reasons
@@ -224,7 +225,7 @@ def test_breakpoints_mark_blocks_and_are_no_part_of_them() -> None:
     plain = with_part().prompt.blocks[0]
     assert marked.marker == CacheBreakpoint("12h")
     assert with_part(prompt_cache_breakpoint={"mode": "explicit"}).prompt.blocks[0].marker == CacheBreakpoint(
-        ""
+        "",
     )
     assert plain.marker is None
     assert marked.content == plain.content
@@ -282,17 +283,17 @@ def test_images_cost_the_same_however_long_their_data_is() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]x", b'{"model": NaN}', b"\xff\xfe", b'{"a": 1, "a": 2}'])
 def test_a_body_that_is_no_json_is_refused(body: bytes) -> None:
     with pytest.raises(ApiError, match="We could not parse the JSON body of your request"):
-        WIRE.request(call(WIRE, body), FakeService())
+        WIRE.parse_request(call(WIRE, body), FakeService())
 
 
 def test_a_body_that_is_no_object_is_refused() -> None:
     with pytest.raises(ApiError, match="expected an object, but got an array"):
-        WIRE.request(call(WIRE, b"[]"), FakeService())
+        WIRE.parse_request(call(WIRE, b"[]"), FakeService())
 
 
 def test_a_request_without_a_model_is_refused_without_a_place() -> None:
     with pytest.raises(ApiError) as raised:
-        WIRE.request(call(WIRE, {"messages": [USER]}), FakeService())
+        WIRE.parse_request(call(WIRE, {"messages": [USER]}), FakeService())
     assert (raised.value.message, raised.value.param) == ("you must provide a model parameter", None)
 
 
@@ -504,7 +505,7 @@ def test_a_request_without_a_model_is_refused_without_a_place() -> None:
                 "response_format": {
                     "type": "json_schema",
                     "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": True},
-                }
+                },
             },
             (
                 "Invalid schema for response_format 'n': In context=(), 'additionalProperties' is required "
@@ -529,7 +530,10 @@ def test_a_request_without_a_model_is_refused_without_a_place() -> None:
     ],
 )
 def test_a_fault_is_told_as_the_provider_tells_it(
-    members: dict[str, Any], message: str, param: str, code: str | None
+    members: dict[str, Any],
+    message: str,
+    param: str,
+    code: str | None,
 ) -> None:
     assert refused(**members) == {"message": message, "param": param, "code": code}
 

@@ -41,12 +41,12 @@ USE = ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}'))
 CALL = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
 WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
-USAGE = BilledUsage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read_variable=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
 
 
 def read(given: Any = "Hello", service: FakeService | None = None, **members: Any) -> SimRequest:
     body = {"model": MODEL, "input": given, **members}
-    return WIRE.request(call(WIRE, body, KEY), service or FakeService())
+    return WIRE.parse_request(call(WIRE, body, KEY), service or FakeService())
 
 
 def refused(given: Any = "Hello", **members: Any) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def test_settings_that_break_the_whole_prefix_are_told(members: dict[str, Any]) 
                 "input": [
                     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA-5Q=="},
                     {"role": "assistant", "content": "x"},
-                ]
+                ],
             },
             (
                 "The encrypted content gAAA...5Q== could not be verified. Reason: Encrypted content could "
@@ -293,12 +293,15 @@ def test_settings_that_break_the_whole_prefix_are_told(members: dict[str, Any]) 
     ],
 )
 def test_a_fault_is_told_as_the_provider_tells_it(
-    members: dict[str, Any], message: str, param: str | None, code: str | None
+    members: dict[str, Any],
+    message: str,
+    param: str | None,
+    code: str | None,
 ) -> None:
     given = members.pop("input", "Hello")
     if given is None:
         with pytest.raises(ApiError) as raised:
-            WIRE.request(call(WIRE, {"model": MODEL}, KEY), FakeService())
+            WIRE.parse_request(call(WIRE, {"model": MODEL}, KEY), FakeService())
         assert (raised.value.message, raised.value.param, raised.value.code) == (message, param, code)
     else:
         assert refused(given, **members) == {"message": message, "param": param, "code": code}
@@ -467,7 +470,7 @@ def test_an_error_before_anything_else_stands_alone() -> None:
 
 
 def answered(service: FakeService, request: SimRequest, answer: SimReply) -> str:
-    for table, entries in WIRE.stored(request, answer).items():
+    for table, entries in WIRE.objects_to_store(request, answer).items():
         for key, value in entries.items():
             service.objects(table).put(key, json.loads(json.dumps(value)))
     return f"resp_{answer.id}"
@@ -476,7 +479,7 @@ def answered(service: FakeService, request: SimRequest, answer: SimReply) -> str
 def other(service: FakeService, name: str, response_id: str, key: str = "sk-1") -> Any:
     headers = {"authorization": f"Bearer {key}"}
     sent = call(WIRE, None, headers, name=name, params={"response_id": response_id})
-    return json.loads(WIRE.other(sent, service).body)
+    return json.loads(WIRE.handle_other(sent, service).body)
 
 
 def test_a_response_continues_those_before_it() -> None:
@@ -520,11 +523,11 @@ def test_a_response_is_nobody_elses() -> None:
 
 
 def test_a_response_that_is_not_to_be_stored_is_forgotten() -> None:
-    assert WIRE.stored(read(store=False), reply(PROSE)) == {}
+    assert WIRE.objects_to_store(read(store=False), reply(PROSE)) == {}
 
 
 def test_the_key_is_not_written_anywhere() -> None:
-    assert "sk-1" not in json.dumps(WIRE.stored(read(), reply(PROSE)))
+    assert "sk-1" not in json.dumps(WIRE.objects_to_store(read(), reply(PROSE)))
 
 
 def test_a_finished_response_cannot_be_cancelled() -> None:
@@ -537,7 +540,7 @@ def test_a_finished_response_cannot_be_cancelled() -> None:
 def test_input_tokens_are_counted_as_they_are_billed() -> None:
     body = {"model": MODEL, "input": "Hello there", "instructions": "Be kind."}
     sent = call(WIRE, body, KEY, name="input_tokens")
-    assert json.loads(WIRE.other(sent, FakeService()).body) == {
+    assert json.loads(WIRE.handle_other(sent, FakeService()).body) == {
         "object": "response.input_tokens",
         "input_tokens": read("Hello there", instructions="Be kind.").prompt.tokens,
     }

@@ -18,21 +18,23 @@ class Words:
     def not_json(self, reason: str) -> ApiError:
         return ApiError(ApiErrorKind.INVALID_REQUEST, f"not JSON: {reason}")
 
-    def missing(self, path: Path) -> ApiError:
+    def missing_member(self, path: Path) -> ApiError:
         return self._fault(path, "missing")
 
-    def mistyped(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
-        return self._fault(path, f"not {'|'.join(wanted)} but {JsonType.of(value)}")
+    def wrong_type(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
+        return self._fault(path, f"not {'|'.join(wanted)} but {JsonType.of_value(value)}")
 
-    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
+    def invalid_choice(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
         return self._fault(path, f"{value} not in {list(choices)}")
 
-    def unexpected(self, path: Path) -> ApiError:
+    def unexpected_member(self, path: Path) -> ApiError:
         return self._fault(path, "unexpected")
 
     def _fault(self, path: Path, text: str) -> ApiError:
         return ApiError(
-            ApiErrorKind.INVALID_REQUEST, f"{dotted_path(path)}: {text}", param=bracketed_path(path)
+            ApiErrorKind.INVALID_REQUEST,
+            f"{dotted_path(path)}: {text}",
+            param=bracketed_path(path),
         )
 
 

@@ -43,7 +43,9 @@ def names(arrivals: list[StreamItem]) -> list[str]:
 
 
 async def followed(
-    gateway: PlayingGateway, form: TestForm = FORM, budget: Budget | None = None
+    gateway: PlayingGateway,
+    form: TestForm = FORM,
+    budget: Budget | None = None,
 ) -> list[StreamItem]:
     return [arrival async for arrival in stream_tests(gateway, replace(QUESTION, budget=budget), form)]
 
@@ -83,7 +85,7 @@ async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
 
 async def test_a_call_of_another_tool_is_told_as_such() -> None:
     arrivals = await followed(
-        PlayingGateway(calling(("remove", written("a")), (GENERATE_TEST_TOOL, written("b"))))
+        PlayingGateway(calling(("remove", written("a")), (GENERATE_TEST_TOOL, written("b")))),
     )
     assert names(arrivals) == ["b"]
     assert UnreadablePart("unknown tool 'remove'; call generate_test") in arrivals
@@ -106,7 +108,8 @@ async def test_a_list_that_is_cut_off_keeps_what_is_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal", [InvalidArgumentError("no tools"), FailedPreconditionError("", code="TOOLS_NOT_TAKEN")]
+    "refusal",
+    [InvalidArgumentError("no tools"), FailedPreconditionError("", code="TOOLS_NOT_TAKEN")],
 )
 async def test_a_model_that_takes_no_tools_is_asked_for_a_list(refusal: Exception) -> None:
     gateway = PlayingGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))

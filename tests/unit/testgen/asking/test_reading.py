@@ -34,7 +34,8 @@ def test_numbers_and_objects_become_their_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "read"), [(0.25, 0.25), ("0.25", 0.25), (7, 1), (-1, 0), ("high", 0.5), (None, 0.5)]
+    ("given", "read"),
+    [(0.25, 0.25), ("0.25", 0.25), (7, 1), (-1, 0), ("high", 0.5), (None, 0.5)],
 )
 def test_a_confidence_is_kept_within_its_bounds(given: Any, read: float) -> None:
     assert draft(confidence=given).confidence == read

@@ -186,7 +186,9 @@ def test_what_is_in_a_file_is_found_by_its_kind(name: str, text: str, expected: 
 )
 @pytest.mark.timeout(10)
 def test_a_file_that_is_made_to_be_hard_to_read_takes_no_longer_than_another(
-    tmp_path: Path, name: str, text: str
+    tmp_path: Path,
+    name: str,
+    text: str,
 ) -> None:
     (tmp_path / name).write_text(text)
     assert [file.path for file in scan_environment(tmp_path).files] == [name]

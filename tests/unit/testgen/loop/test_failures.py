@@ -154,7 +154,8 @@ async def test_a_model_that_calls_no_tools_is_asked_once_more_for_a_list() -> No
 
 async def test_a_category_for_which_nothing_was_written_is_left_whatever_is_missing() -> None:
     author = always(
-        lambda question: [] if question.place == ("alpha", 2) else some(question), reflection=WANTING
+        lambda question: [] if question.place == ("alpha", 2) else some(question),
+        reflection=WANTING,
     )
     book = await ran(author, order("alpha", "beta", enable_global_refinement=False, min_total_tests=30))
     rounds = [question.place for question in author.of("tests")]
@@ -195,7 +196,7 @@ async def test_a_test_that_does_what_another_did_is_told_as_a_duplicate_when_it_
     author = always(lambda _: [about(1), about(1, 1), about(2)])
     book = await ran(author, order("alpha", enable_global_refinement=False), NumberedSubject(3))
     assert [(event.test.test_id, event.level.value) for event in book.state.dropped] == [
-        ("alpha_1_2", "kills")
+        ("alpha_1_2", "kills"),
     ]
     assert [test.test_id for test in book.suite] == ["alpha_1_1", "alpha_1_3"]
     assert "alpha_1_2" in book.state.verdicts

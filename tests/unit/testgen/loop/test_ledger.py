@@ -21,7 +21,10 @@ class Clock:
 
 def ledger(account: BudgetAccount | None = None, clock: Clock | None = None, **limits: object) -> RunBudget:
     return RunBudget(
-        order("alpha", **limits), account or BudgetAccount(), clock or Clock(), is_measured=False
+        order("alpha", **limits),
+        account or BudgetAccount(),
+        clock or Clock(),
+        is_measured=False,
     )
 
 
@@ -36,7 +39,7 @@ def test_a_reservation_is_what_the_question_may_need_and_is_handed_on_as_a_budge
 
 
 def test_a_question_that_may_be_repaired_has_room_for_two_answers() -> None:
-    assert ledger(max_total_tokens=10_000).reserve(1_000, 500, answers=2).tokens == 3_000
+    assert ledger(max_total_tokens=10_000).reserve(1_000, 500, max_responses=2).tokens == 3_000
 
 
 def test_less_is_reserved_where_there_is_less_as_long_as_it_is_of_use() -> None:
@@ -86,7 +89,9 @@ def test_an_unsettled_reservation_of_a_dead_process_counts_as_used() -> None:
     ],
 )
 def test_the_tighter_of_two_limits_is_the_one_that_is_named(
-    limit: int, budget: int | None, stopped_by: GenerationStop
+    limit: int,
+    budget: int | None,
+    stopped_by: GenerationStop,
 ) -> None:
     with pytest.raises(LimitReachedError) as caught:
         ledger(max_total_tokens=limit, budget=Budget(max_tokens=budget)).reserve(100, 100)
@@ -136,6 +141,6 @@ def test_time_runs_on_from_what_was_worked_before() -> None:
 
 def test_some_of_the_time_is_kept_to_run_tests() -> None:
     measured = RunBudget(order("alpha", max_total_seconds=60.0), BudgetAccount(), Clock(), is_measured=True)
-    assert measured.seconds_to_ask == pytest.approx(54.0)
+    assert measured.seconds_for_calls == pytest.approx(54.0)
     long = RunBudget(order("alpha", max_total_seconds=600.0), BudgetAccount(), Clock(), is_measured=True)
-    assert long.seconds_to_ask == pytest.approx(590.0)
+    assert long.seconds_for_calls == pytest.approx(590.0)

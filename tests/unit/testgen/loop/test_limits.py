@@ -40,7 +40,11 @@ def used(book: Book) -> int:
 
 
 def in_time(
-    author: Author, what: TestGenOrder, subject: Subject | None = None, *, takes: float = 0.0
+    author: Author,
+    what: TestGenOrder,
+    subject: Subject | None = None,
+    *,
+    takes: float = 0.0,
 ) -> tuple[Book, float]:
     """Work on a run by a clock that costs no time; return its book, and how late it is at the end."""
 
@@ -204,20 +208,25 @@ def test_the_time_of_the_callers_budget_is_a_limit_like_the_others() -> None:
         (time_limit_error(3.0), "max_total_time"),
         (
             ResourceExhaustedError(
-                "used up", code="BUDGET_EXHAUSTED", details={"budget": "request", "cap": "max_tokens"}
+                "used up",
+                code="BUDGET_EXHAUSTED",
+                details={"budget": "request", "cap": "max_tokens"},
             ),
             "max_total_tokens",
         ),
         (
             ResourceExhaustedError(
-                "used up", code="BUDGET_EXHAUSTED", details={"budget": "request", "cap": "max_cost"}
+                "used up",
+                code="BUDGET_EXHAUSTED",
+                details={"budget": "request", "cap": "max_cost"},
             ),
             "budget",
         ),
     ],
 )
 async def test_a_budget_that_the_gateway_finds_used_up_ends_the_run(
-    error: Exception, stopped_by: str
+    error: Exception,
+    stopped_by: str,
 ) -> None:
     author = always(lambda question: [*some(question, 2), error])
     book = await ran(author, order("alpha", "beta"))

@@ -40,7 +40,7 @@ async def run(description: str, context: TaskContext, subject: Subject | None = 
     order = TestGenOrder(description, context=context, categories=categories_of(context), config=config)
     book = Book()
     gateway = LocalModelGateway(ProviderRegistry(Config()), CallExecutor(Config()))
-    await GenerationRunner("run", gateway, order, subject, Inline(), book).go()
+    await GenerationRunner("run", gateway, order, subject, Inline(), book).run()
     return book
 
 

@@ -61,7 +61,9 @@ def crowded(tests: int = 500) -> tuple[GenerationState, SuiteGaps]:
 
 
 def asked(
-    state: GenerationState, missing: SuiteGaps | None = None, this: GenerationRound = LATER
+    state: GenerationState,
+    missing: SuiteGaps | None = None,
+    this: GenerationRound = LATER,
 ) -> dict[str, Any]:
     said: dict[str, Any] = json.loads(round_message(state, this, missing or SuiteGaps()))
     return said

@@ -83,7 +83,9 @@ def prefix(events: list[GenerationEvent], count: int, account: Any) -> Book:
     ids=["text", "on a subject", "without a floor"],
 )
 async def test_killed_after_any_event_it_ends_with_the_same_suite(
-    answer: Any, what: TestGenOrder, parts: int
+    answer: Any,
+    what: TestGenOrder,
+    parts: int,
 ) -> None:
     def subject() -> NumberedSubject | None:
         return NumberedSubject(parts, floor=[35, 36, 35]) if parts else None
@@ -106,7 +108,8 @@ async def test_killed_after_any_event_it_ends_with_the_same_suite(
 @pytest.mark.parametrize("with_subject", [False, True])
 @pytest.mark.parametrize("what", [BUSY, AT_ONCE], ids=["in order", "at once"])
 async def test_a_process_that_dies_at_any_write_is_followed_by_one_that_ends_with_the_same_suite(
-    what: TestGenOrder, with_subject: bool
+    what: TestGenOrder,
+    with_subject: bool,
 ) -> None:
     answer = measurable if with_subject else answers
 
@@ -158,7 +161,7 @@ async def test_a_test_that_comes_again_in_a_round_that_is_done_anew_is_not_told_
         slightly = Author(
             lambda question: [
                 {**test, "confidence": 0.7, "reasoning": "put otherwise"} for test in some(question)
-            ]
+            ],
         )
         await ran(slightly, what, book=book)
         assert not book.of(DuplicateDropped)

@@ -259,7 +259,8 @@ async def test_categories_at_the_same_time_have_the_same_rounds_as_one_after_the
     book = await ran(author, what)
     assert author.most_running == 3
     in_order = await ran(
-        always(lambda question: some(question, 2), reflection=WANTING), order("alpha", "beta", "gamma")
+        always(lambda question: some(question, 2), reflection=WANTING),
+        order("alpha", "beta", "gamma"),
     )
     assert book.stats.category_rounds == in_order.stats.category_rounds
     assert sorted(test.input for test in book.suite) == sorted(test.input for test in in_order.suite)
@@ -304,7 +305,9 @@ async def test_tests_that_need_no_model_come_first_are_run_and_count_towards_no_
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_tests_that_need_no_model_are_made_only_where_they_are_wanted(wanted: bool) -> None:
     book = await ran(
-        always(fresh()), order("alpha", combinatorial_floor=wanted), NumberedSubject(9, floor=[1])
+        always(fresh()),
+        order("alpha", combinatorial_floor=wanted),
+        NumberedSubject(9, floor=[1]),
     )
     assert any(test.is_combinatorial for test in book.suite) is wanted
 
@@ -346,7 +349,10 @@ async def test_contradictions_are_in_the_next_question_and_in_both_verdicts() ->
 async def test_tests_that_do_not_hold_do_not_fill_a_category() -> None:
     author = always(lambda _: [about(n, holds=False) for n in range(5)], reflection=WANTING)
     what = order(
-        "alpha", target_tests_per_category=5, max_rounds_per_category=2, max_global_refinement_rounds=0
+        "alpha",
+        target_tests_per_category=5,
+        max_rounds_per_category=2,
+        max_global_refinement_rounds=0,
     )
     book = await ran(author, what, NumberedSubject(9))
     assert book.stats.category_rounds == {"alpha": 2}

@@ -57,7 +57,8 @@ def test_a_test_that_adds_nothing_does_not_count() -> None:
     ],
 )
 def test_a_worthless_test_does_not_count_and_hides_nothing_from_those_after_it(
-    test: TestCase, status: TestStatus
+    test: TestCase,
+    status: TestStatus,
 ) -> None:
     suite = Suite()
     verdict = suite.see(test)
@@ -76,38 +77,38 @@ def test_what_kills_and_covers_the_same_repeats_the_first_that_did() -> None:
     suite = Suite()
     for number, (one, other) in enumerate([(9, 9), (1, 2), (4, 5), (5, 2)], 1):
         suite.see(toy_test(f"t{number}", one, other, min(one + other, 10)))
-    assert suite.repeated("t3") == ("t2", DuplicateLevel.KILLS)
-    assert suite.repeated("t4") == ("t2", DuplicateLevel.KILLS)  # and not t3, which is not in the suite
-    assert suite.repeated("t1") is None
-    assert suite.repeated("t2") is None
+    assert suite.duplicate_of("t3") == ("t2", DuplicateLevel.KILLS)
+    assert suite.duplicate_of("t4") == ("t2", DuplicateLevel.KILLS)  # and not t3, which is not in the suite
+    assert suite.duplicate_of("t1") is None
+    assert suite.duplicate_of("t2") is None
 
 
 def test_what_hardly_differs_and_adds_nothing_repeats_the_first() -> None:
     suite = Suite()
     suite.see(toy_test("t1", 1, 2, 3))
     suite.see(toy_test("t2", 1, 2, None, below=4))  # the same input, and it looks at less
-    assert suite.repeated("t2") == ("t1", DuplicateLevel.NEAR)
+    assert suite.duplicate_of("t2") == ("t1", DuplicateLevel.NEAR)
 
 
 def test_what_hardly_differs_and_adds_something_stays() -> None:
     suite = Suite()
     suite.see(toy_test("t1", 1, 2, None, below=4))
     assert suite.see(toy_test("t2", 1, 2, 3)).counts
-    assert suite.repeated("t2") is None
+    assert suite.duplicate_of("t2") is None
 
 
 def test_tests_that_fail_repeat_nothing_so_that_none_is_lost() -> None:
     suite = Suite()
     suite.see(toy_test("t1", 1, 2, 4))
     suite.see(toy_test("t2", 1, 2, 5))
-    assert suite.repeated("t2") is None
+    assert suite.duplicate_of("t2") is None
 
 
 def test_covering_the_same_and_killing_nothing_makes_no_repetition() -> None:
     suite = Suite()
     suite.see(toy_test("t1", 9, 9, None, below=100))
     suite.see(toy_test("t2", 20, 30, None, below=200))
-    assert suite.repeated("t2") is None
+    assert suite.duplicate_of("t2") is None
 
 
 def test_survivors_are_those_that_no_test_kills_and_nobody_proved_to_mean_the_same() -> None:
@@ -177,7 +178,8 @@ def test_of_two_wrong_ones_exact_results_contradict() -> None:
     ],
 )
 def test_what_can_both_be_right_or_cannot_be_known_is_no_contradiction(
-    first: TestCase, second: TestCase
+    first: TestCase,
+    second: TestCase,
 ) -> None:
     suite = Suite()
     suite.see(first)

@@ -64,7 +64,7 @@ def test_a_test_comes_back_as_it_was(body: Any) -> None:
                         "actions": [{"action_id": "a", "params": {"n": 2}}],
                         "accepted": None,
                         "expect": {"!!": [True]},
-                    }
+                    },
                 ],
             },
         ),

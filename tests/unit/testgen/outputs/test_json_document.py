@@ -44,7 +44,11 @@ def whole() -> ExportedSuite:
         description="any text\nof \N{GRINNING FACE}",
         task_id="task",
         environment=TaskEnvironment(
-            "linux/x86_64", ("python 3.13",), ("awk",), ("sed",), (FilePreview("a", 1, "x"),)
+            "linux/x86_64",
+            ("python 3.13",),
+            ("awk",),
+            ("sed",),
+            (FilePreview("a", 1, "x"),),
         ),
         context=TaskContext.CUSTOM,
         categories=(Category("first", "one of them"),),
@@ -54,7 +58,9 @@ def whole() -> ExportedSuite:
     )
     survivor = Mutant("m1", "swap", "/rules/0", b'"a"', None, MutantOutcome.SURVIVED)
     quality = SuiteQuality(
-        (Coverage("rule", 1, 2, ("/rules/1",), ("/rules/2",)),), MutationScore(3, 1, 2, (survivor,)), 1
+        (Coverage("rule", 1, 2, ("/rules/1",), ("/rules/2",)),),
+        MutationScore(3, 1, 2, (survivor,)),
+        1,
     )
     finding = Finding("CONTRADICTION", "/expected", "both cannot be right.", Severity.WARNING)
     verdict = CaseVerdict(
@@ -68,14 +74,23 @@ def whole() -> ExportedSuite:
         "run_1",
         order,
         ExportedSubject(
-            SubjectKind.COMMAND, command=ExportedCommand(("python3", "a.py"), "a/b", ("NAME",), 2.5)
+            SubjectKind.COMMAND,
+            command=ExportedCommand(("python3", "a.py"), "a/b", ("NAME",), 2.5),
         ),
         (
             TestCase(
-                "t1", "first", "in", "out", "why", 0.25, {"exit_code": None, "deep": [1, {"a": 2.5}]}, 2, True
+                "t1",
+                "first",
+                "in",
+                "out",
+                "why",
+                0.25,
+                {"exit_code": None, "deep": [1, {"a": 2.5}]},
+                2,
+                True,
             ),
         ),
-        {"t1": ExportedOutcome.of(verdict)},
+        {"t1": ExportedOutcome.from_verdict(verdict)},
         GenerationStats(
             1,
             2,

@@ -60,7 +60,7 @@ def test_any_text_leaves_the_report_well_formed() -> None:
     suite = suite_of(
         [TestCase(hostile, hostile, hostile), TestCase("t", "existence", "")],
         outcomes={
-            "t": outcome(TestStatus.FAILED, observed=hostile, findings=(Finding("X", hostile, hostile),))
+            "t": outcome(TestStatus.FAILED, observed=hostile, findings=(Finding("X", hostile, hostile),)),
         },
     )
     root = report(suite)

@@ -42,7 +42,11 @@ ONE_MORE = {"==": [{"var": "state.a"}, 1]}
 
 
 def written(
-    suite: ExportedSuite, folder: Path, name: str = "test_written.py", *, counting_only: bool = False
+    suite: ExportedSuite,
+    folder: Path,
+    name: str = "test_written.py",
+    *,
+    counting_only: bool = False,
 ) -> Path:
     module = folder / name
     module.write_bytes(b"".join(render(suite, TestFormat.PYTEST, counting_only=counting_only)))
@@ -176,7 +180,8 @@ def test_any_text_stays_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [HOSTILE, {'""': ['""', ""]}, [["'" * 4, '"' * 9], {"": "\\"}], 1e300, None]
+    "value",
+    [HOSTILE, {'""': ['""', ""]}, [["'" * 4, '"' * 9], {"": "\\"}], 1e300, None],
 )
 def test_a_literal_holds_the_value(value: object) -> None:
     literal = ast.literal_eval(to_json_literal(value, 8))
@@ -193,7 +198,7 @@ def test_a_value_stands_on_one_line_where_it_fits() -> None:
 
 def test_names_are_valid_and_each_another_one() -> None:
     made = list_names(
-        ["a", "a", "a_2", "", "\N{HANGUL SYLLABLE GA}", "A b-c", "class", "9", "x" * 500, "x" * 501]
+        ["a", "a", "a_2", "", "\N{HANGUL SYLLABLE GA}", "A b-c", "class", "9", "x" * 500, "x" * 501],
     )
     assert len(made) == len(set(made))
     assert all(name.isidentifier() and name.isascii() and name.startswith("test_") for name in made)

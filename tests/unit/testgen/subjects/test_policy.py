@@ -88,7 +88,10 @@ def test_arguments_may_come_as_text_and_are_the_same_input(subject: PolicySubjec
     ],
 )
 def test_a_request_that_is_none_or_that_the_tool_refuses_is_a_problem(
-    subject: PolicySubject, change: dict[str, Any], code: str, path: str
+    subject: PolicySubject,
+    change: dict[str, Any],
+    code: str,
+    path: str,
 ) -> None:
     found = subject.problems(dict(case("allow").body or {}) | change)
     assert [(finding.code, finding.path) for finding in found] == [(code, path)]
@@ -100,8 +103,8 @@ def test_what_is_expected_of_an_unknown_tool_is_a_tautology(subject: PolicySubje
 
 
 def test_the_floor_expects_what_the_policy_says_now(subject: PolicySubject) -> None:
-    drafts = [*subject.floor()]
-    assert drafts == [*subject.floor()]
+    drafts = [*subject.baseline_tests()]
+    assert drafts == [*subject.baseline_tests()]
     assert {draft.category for draft in drafts} == {"allowed", "denied", "escalated"}
     for draft in drafts:
         assert subject.problems(draft.body or {}) == []

@@ -50,7 +50,7 @@ BODIES: dict[str, dict[str, Any]] = {
                 "actions": [{"action_id": "gather", "params": {}}],
                 "accepted": True,
                 "expect": {"===": [{"var": "status"}, "ongoing"]},
-            }
+            },
         ],
     },
     "policy": {

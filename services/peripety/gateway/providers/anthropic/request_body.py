@@ -84,7 +84,7 @@ def add_cache_control(
 
 
 _SUPPORTED_FORMATS = frozenset(
-    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
+    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"},
 )
 # Regular-expression features that it lacks: lookaround, backreferences, word boundaries.
 _UNSUPPORTED_PATTERNS = re.compile(r"\(\?(?!:)|\\[1-9bB]")
@@ -107,10 +107,10 @@ _STRUCTURED_OUTPUT = SchemaDialect(
         "minItems": (0, 1).__contains__,
         "pattern": lambda pattern: _UNSUPPORTED_PATTERNS.search(pattern) is None,
     },
-    leaves_out=True,
+    allows_optional_keys=True,
     object_root=False,
-    recursive=False,
-    parts_choices=True,
+    allows_recursion=False,
+    allows_overlapping_choices=True,
 )
 
 
@@ -121,7 +121,7 @@ class AnthropicSchemas:
         self._optional = _MAX_OPTIONAL_KEYS
         self._unions = _MAX_UNIONS
 
-    def write(self, document: Mapping[str, Any]) -> ConvertedSchema:
+    def convert(self, document: Mapping[str, Any]) -> ConvertedSchema:
         """Convert a schema to the supported dialect; the result has no schema if that is impossible."""
         written = convert_schema(document, _STRUCTURED_OUTPUT)
         if written.schema is None:
@@ -134,15 +134,19 @@ class AnthropicSchemas:
         self._unions -= written.unions
         return written
 
-    def tell(self, document: Mapping[str, Any]) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
+    def convert_answer_schema(
+        self,
+        document: Mapping[str, Any],
+    ) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
         """Return the converted schema of an answer, and findings about what is not enforced."""
-        written = self.write(document)
+        written = self.convert(document)
         return written.schema, written.dropped
 
 
 def _limit_finding(problem: str) -> ConvertedSchema:
     return ConvertedSchema(
-        None, (Finding("NOT_STRICT", "", f"structured output cannot be used: {problem}", Severity.WARNING),)
+        None,
+        (Finding("NOT_STRICT", "", f"structured output cannot be used: {problem}", Severity.WARNING),),
     )
 
 
@@ -155,14 +159,14 @@ _CHOICE_TYPES = {
 }
 
 
-def tools_to_json(tools: Sequence[Tool], shapes: AnthropicSchemas) -> list[dict[str, Any]]:
+def tools_to_json(tools: Sequence[Tool], schemas: AnthropicSchemas) -> list[dict[str, Any]]:
     """Return the tools of a request; one whose schema cannot be enforced is not strict."""
     written = []
     strict = 0
     for tool in tools:
         schema = None
         if tool.strict and strict < _MAX_STRICT_TOOLS:
-            schema = shapes.write(tool.input_schema).schema
+            schema = schemas.convert(tool.input_schema).schema
         strict += schema is not None
         written.append(
             {
@@ -170,7 +174,7 @@ def tools_to_json(tools: Sequence[Tool], shapes: AnthropicSchemas) -> list[dict[
                 **({"description": tool.description} if tool.description else {}),
                 "input_schema": dict(tool.input_schema) if schema is None else schema,
                 **({} if schema is None else {"strict": True}),
-            }
+            },
         )
     return written
 
@@ -222,20 +226,20 @@ class AnthropicMessages:
             )
             for message in said:
                 name = "system" if native and message.role is ChatRole.SYSTEM else role
-                self.blocks.append(self._blocks(message, folded=name != message.role.value))
+                self.blocks.append(self._to_blocks(message, folded=name != message.role.value))
                 blocks[name] += self.blocks[-1]
             self.messages += [
                 {"role": name, "content": content} for name, content in blocks.items() if content
             ]
 
-    def _blocks(self, message: ChatMessage, *, folded: bool) -> list[JsonBlock]:
+    def _to_blocks(self, message: ChatMessage, *, folded: bool) -> list[JsonBlock]:
         if folded:
             return [_text(instructions_to_user_text(message))]
-        blocks = [block for part in message.parts for block in self._block(part)]
+        blocks = [block for part in message.parts for block in self._to_block(part)]
         # An empty message is invalid, but omitting it would break the alternation of roles.
         return blocks or [_text(_EMPTY_TEXT)]
 
-    def _block(self, part: Part) -> Iterator[JsonBlock]:
+    def _to_block(self, part: Part) -> Iterator[JsonBlock]:
         match part:
             case Text() if part.text.strip():
                 yield _text(part.text)
@@ -307,7 +311,7 @@ def _unsupported_options(call: ProviderCall) -> Iterator[FieldViolation]:
 def _prompt_fields(call: ProviderCall) -> tuple[dict[str, Any], SchemaReport | None]:
     """Return the part of a body that determines the input tokens, and the schema report."""
     shapes = AnthropicSchemas()
-    asked = adapt_call(call, lambda schema: shapes.tell(schema.document))
+    asked = adapt_call(call, lambda schema: shapes.convert_answer_schema(schema.document))
     request, report = asked.call.request, asked.report
     turns = AnthropicMessages(asked.call)
     blocks = list(turns.blocks)
@@ -322,7 +326,8 @@ def _prompt_fields(call: ProviderCall) -> tuple[dict[str, Any], SchemaReport | N
         "system": system,
         "tool_choice": tool_choice_to_json(request),
         "thinking": _thinking(call, request),
-        "output_config": asked.told and {"format": {"type": "json_schema", "schema": asked.told}},
+        "output_config": asked.native_schema
+        and {"format": {"type": "json_schema", "schema": asked.native_schema}},
     }
     given = {name: value for name, value in optional.items() if value}
     return {**given, "messages": turns.messages}, report

@@ -65,7 +65,7 @@ class BlockDecoder(Protocol):
 
 def open_block(
     block: Mapping[str, Any],
-    assembly: CompletionBuilder,
+    builder: CompletionBuilder,
     names: ToolNames,
     ids: CallIdGenerator,
     call: ProviderCall,
@@ -74,7 +74,7 @@ def open_block(
 
     Args:
         block: its start event.
-        assembly: collects the answer.
+        builder: collects the answer.
         names: the offered tools.
         ids: the ids of earlier calls.
         call: the call that is answered.
@@ -84,20 +84,20 @@ def open_block(
     """
     match get_text(block.get("type")):
         case "text":
-            return _TextBlock(assembly), assembly.add_text(get_text(block.get("text")))
+            return _TextBlock(builder), builder.add_text(get_text(block.get("text")))
         case "tool_use":
             call_id, name = get_text(block.get("id")), get_text(block.get("name"))
             if not call_id or not name:
                 raise malformed_stream_error("a tool call lacks its id or its name")
-            tool_call = assembly.open_call(ids.unlike(call_id), names.from_wire(name))
+            tool_call = builder.open_call(ids.make_unique(call_id), names.from_wire(name))
             # Some compatible servers send all arguments at once.
             whole = get_object(block.get("input"))
             arguments = json.dumps(whole, ensure_ascii=False) if whole else ""
-            return _CallBlock(assembly, tool_call), assembly.add_arguments(tool_call, arguments)
+            return _CallBlock(builder, tool_call), builder.add_arguments(tool_call, arguments)
         case "thinking":
-            return _ThinkingBlock(assembly, call, block), ()
+            return _ThinkingBlock(builder, call, block), ()
         case "redacted_thinking":
-            assembly.add_state(wrap_state(call, block))
+            builder.add_state(wrap_state(call, block))
             return _OtherBlock(), ()
         case _:
             return _OtherBlock(), ()
@@ -123,7 +123,8 @@ class _CallBlock:
 
     def feed(self, delta: Mapping[str, Any]) -> Sequence[Delta]:
         return self._assembly.add_arguments(
-            self._call, _required_text(delta, "input_json_delta", "partial_json")
+            self._call,
+            _required_text(delta, "input_json_delta", "partial_json"),
         )
 
     def close(self) -> None:
@@ -175,15 +176,15 @@ class StreamUsage:
     """Token counts reported so far."""
 
     def __init__(self) -> None:
-        self._told: dict[str, Any] = {}
+        self._reported: dict[str, Any] = {}
 
     def update(self, usage: Mapping[str, Any]) -> None:
         """Merge the `usage` of an event: its values replace earlier ones."""
-        self._told |= {name: value for name, value in usage.items() if value is not None}
+        self._reported |= {name: value for name, value in usage.items() if value is not None}
 
     def usage(self) -> Usage:
         """Return the usage. The provider's input count covers only what follows the last cached block."""
-        told = self._told
+        told = self._reported
         read = get_count(told.get("cache_read_input_tokens"))
         written = get_count(told.get("cache_creation_input_tokens"))
         by_ttl = get_object(told.get("cache_creation"))
@@ -214,19 +215,19 @@ class MessageStream:
     error, and so is an unannounced end.
 
     Args:
-        failures: converts errors inside the stream.
+        error_mapper: converts errors inside the stream.
         call: the call that is answered.
         method: how the answer is made to match its schema, if it has one.
     """
 
-    def __init__(self, failures: ErrorMapper, call: ProviderCall, method: SchemaMethod | None) -> None:
-        self._failures = failures
+    def __init__(self, error_mapper: ErrorMapper, call: ProviderCall, method: SchemaMethod | None) -> None:
+        self._error_mapper = error_mapper
         self._call = call
         self._model = call.model
-        self._names = ToolNames.of(call.request)
-        self._assembly = CompletionBuilder(method)
-        self._counts = StreamUsage()
-        self._begun = False
+        self._names = ToolNames.from_request(call.request)
+        self._builder = CompletionBuilder(method)
+        self._usage = StreamUsage()
+        self._has_started = False
         self._ids = CallIdGenerator(call.request.messages)
         self._blocks = 0
         self._open: BlockDecoder | None = None
@@ -251,7 +252,7 @@ class MessageStream:
         kind = get_text(event.get("type"))
         match kind:
             case "error":
-                raise self._failures.in_stream(event.get("error"))
+                raise self._error_mapper.from_stream(event.get("error"))
             case "message_start":
                 self._start(get_object(event.get("message")))
             case "message_delta" | "message_stop":
@@ -268,15 +269,15 @@ class MessageStream:
         """
         if self._stop_reason is None:
             raise truncated_stream_error("without a stop_reason")
-        parts, reason = self._assembly.end(self._stop_reason)
-        return AnswerFinished(parts, reason, self._counts.usage(), self._model)
+        parts, reason = self._builder.finish(self._stop_reason)
+        return AnswerFinished(parts, reason, self._usage.usage(), self._model)
 
     def _start(self, message: Mapping[str, Any]) -> None:
-        if self._begun:
+        if self._has_started:
             raise malformed_stream_error("message_start comes twice")
-        self._begun = True
+        self._has_started = True
         self._model = get_text(message.get("model")) or self._model
-        self._counts.update(get_object(message.get("usage")))
+        self._usage.update(get_object(message.get("usage")))
 
     def _read_block(self, kind: str, event: Mapping[str, Any]) -> Sequence[Delta]:
         if kind == "content_block_start":
@@ -290,18 +291,18 @@ class MessageStream:
         return ()
 
     def _open_block(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        in_turn = self._begun and not self.complete and self._open is None
+        in_turn = self._has_started and not self.complete and self._open is None
         if not in_turn or event.get("index") != self._blocks:
             raise malformed_stream_error("a block begins out of turn")
         self._blocks += 1
         block = get_object(event.get("content_block"))
-        self._open, deltas = open_block(block, self._assembly, self._names, self._ids, self._call)
+        self._open, deltas = open_block(block, self._builder, self._names, self._ids, self._call)
         return deltas
 
     def _end(self, kind: str, event: Mapping[str, Any]) -> Sequence[Delta]:
-        if not self._begun or self._open is not None:
+        if not self._has_started or self._open is not None:
             raise malformed_stream_error(f"{kind} comes before the answer has begun, or inside of a block")
-        self._counts.update(get_object(event.get("usage")))
+        self._usage.update(get_object(event.get("usage")))
         delta = get_object(event.get("delta"))
         reason = delta.get("stop_reason")
         if reason is not None:
@@ -312,7 +313,7 @@ class MessageStream:
             self.done = True
         # The reason for declining is outside the content; it becomes the answer if the content is empty.
         why = get_text(get_object(delta.get("stop_details")).get("explanation"))
-        return () if self._blocks else self._assembly.add_text(why)
+        return () if self._blocks else self._builder.add_text(why)
 
 
 _PATH = "/v1/messages"
@@ -338,7 +339,8 @@ class MessagesWire:
         },
         permanent_limits=frozenset({"enforced_spend_limit_reached"}),
         too_long_words=re.compile(
-            r"prompt is too long|exceeds? (the )?context (limit|window)", re.IGNORECASE
+            r"prompt is too long|exceeds? (the )?context (limit|window)",
+            re.IGNORECASE,
         ),
     )
 
@@ -355,10 +357,10 @@ class MessagesWire:
         """Return the body of a call."""
         return to_anthropic_body(call)
 
-    def answer(self, call: ProviderCall, body: RequestBody, failures: ErrorMapper) -> AnswerDecoder:
+    def answer(self, call: ProviderCall, body: RequestBody, error_mapper: ErrorMapper) -> AnswerDecoder:
         """Return the decoder of the answer to a call with this body."""
-        return MessageStream(failures, call, body.schema_method)
+        return MessageStream(error_mapper, call, body.schema_method)
 
-    def counting(self, call: ProviderCall) -> TokenCountRequest:
+    def token_count_request(self, call: ProviderCall) -> TokenCountRequest:
         """Return the token-count request for a call."""
         return TokenCountRequest(f"{_PATH}/count_tokens", to_counting_body(call), "input_tokens")

@@ -72,7 +72,7 @@ class ThoughtSignature:
         return wrap_state(call, [self.value, self.characters])
 
     @classmethod
-    def of(cls, state: ProviderState, call: ProviderCall) -> ThoughtSignature | None:
+    def from_state(cls, state: ProviderState, call: ProviderCall) -> ThoughtSignature | None:
         """Return the signature of a stored state; None if another model than the call's issued it."""
         match unwrap_state(call, state):
             case [str(value), None]:
@@ -128,7 +128,7 @@ def _user_parts(message: ChatMessage, call: ProviderCall) -> Iterator[_Json]:
     for part in message.parts:
         match part:
             case ProviderState():
-                signature = ThoughtSignature.of(part, call)
+                signature = ThoughtSignature.from_state(part, call)
                 if signature is not None and signature.characters == 0:
                     yield {"text": "", "thoughtSignature": signature.value}
             case Text():
@@ -178,11 +178,11 @@ _JSON_SCHEMA = SchemaDialect(
         "format": frozenset({"date-time", "date", "time"}).__contains__,
         "enum": _are_strings_and_numbers,
     },
-    leaves_out=True,
+    allows_optional_keys=True,
     object_root=False,
-    recursive=True,
-    parts_choices=True,
-    open=True,
+    allows_recursion=True,
+    allows_overlapping_choices=True,
+    allows_any=True,
 )
 
 
@@ -202,7 +202,7 @@ def to_gemini_body(call: ProviderCall) -> RequestBody:
         if request.tools
         else None,
         "toolConfig": _tool_config(request),
-        "generationConfig": _generation_config(call) | _format_fields(asked.told) or None,
+        "generationConfig": _generation_config(call) | _format_fields(asked.native_schema) or None,
     }
     return RequestBody({name: value for name, value in document.items() if value is not None}, asked.report)
 
@@ -218,9 +218,9 @@ def _convert_schema(schema: ResponseSchema) -> tuple[dict[str, Any] | None, tupl
     return written.schema, written.dropped
 
 
-def _format_fields(told: Mapping[str, Any] | None) -> dict[str, Any]:
+def _format_fields(schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the options that enforce a schema."""
-    return {} if told is None else {"responseMimeType": "application/json", "responseJsonSchema": told}
+    return {} if schema is None else {"responseMimeType": "application/json", "responseJsonSchema": schema}
 
 
 def _to_function_declaration(tool: Tool) -> dict[str, Any]:

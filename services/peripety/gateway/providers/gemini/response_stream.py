@@ -50,7 +50,8 @@ _STOP_REASONS = {
     # It would continue in another request, which is not made.
     "CONTINUATION": StopReason.LENGTH,
     **dict.fromkeys(
-        ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), StopReason.REFUSAL
+        ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+        StopReason.REFUSAL,
     ),
 }
 # The model's output could not be parsed; a retry may succeed.
@@ -67,20 +68,25 @@ class GeminiStream:
     part kinds are ignored; a known one of the wrong type is an error.
 
     Args:
-        failures: converts errors inside the stream.
+        error_mapper: converts errors inside the stream.
         call: the call that is answered.
         method: how the answer is made to match its schema, if it has one.
     """
 
-    def __init__(self, failures: ErrorMapper, call: ProviderCall, method: SchemaMethod | None = None) -> None:
-        self._failures = failures
+    def __init__(
+        self,
+        error_mapper: ErrorMapper,
+        call: ProviderCall,
+        method: SchemaMethod | None = None,
+    ) -> None:
+        self._error_mapper = error_mapper
         self._call = call
         self._model = call.model
-        self._names = ToolNames.of(call.request)
+        self._names = ToolNames.from_request(call.request)
         self._ids = CallIdGenerator(call.request.messages)
-        self._assembly = CompletionBuilder(method)
+        self._builder = CompletionBuilder(method)
         self._stop_reason: StopReason | None = None
-        self._counts: dict[str, int] = {}
+        self._reported_usage: dict[str, int] = {}
 
     @property
     def done(self) -> bool:
@@ -101,10 +107,12 @@ class GeminiStream:
         """
         chunk = parse_object(data)
         if chunk.get("error"):
-            raise self._failures.in_stream(chunk["error"])
+            raise self._error_mapper.from_stream(chunk["error"])
         self._model = get_text(chunk.get("modelVersion")) or self._model
         # The counts are totals: the last one is final.
-        self._counts |= {name: get_count(n) for name, n in get_object(chunk.get("usageMetadata")).items()}
+        self._reported_usage |= {
+            name: get_count(n) for name, n in get_object(chunk.get("usageMetadata")).items()
+        }
         if get_object(chunk.get("promptFeedback")).get("blockReason"):
             self._stop_reason = StopReason.REFUSAL
         return [delta for candidate in get_list(chunk.get("candidates")) for delta in self._read(candidate)]
@@ -117,7 +125,7 @@ class GeminiStream:
         """
         if self._stop_reason is None:
             raise truncated_stream_error("without a finishReason")
-        parts, reason = self._assembly.end(self._stop_reason)
+        parts, reason = self._builder.finish(self._stop_reason)
         return AnswerFinished(parts, reason, self._usage(), self._model)
 
     def _read(self, value: Any) -> list[Delta]:
@@ -131,7 +139,7 @@ class GeminiStream:
             raise malformed_stream_error(f"the model ended with {reason}")
         if reason in _REJECTED_REASONS:
             message = get_text(candidate.get("finishMessage")) or reason
-            raise self._failures.in_stream({"code": _BAD_REQUEST, "status": reason, "message": message})
+            raise self._error_mapper.from_stream({"code": _BAD_REQUEST, "status": reason, "message": message})
         if reason:
             self._stop_reason = _STOP_REASONS.get(reason, StopReason.OTHER)
         return deltas
@@ -144,21 +152,21 @@ class GeminiStream:
         is_thought = part.get("thought") is True
         if signature:
             # Thoughts are not sent back: a signature of one is sent with an empty text instead.
-            self._assembly.add_state(
-                ThoughtSignature(signature, 0 if is_thought else len(text)).to_state(self._call)
+            self._builder.add_state(
+                ThoughtSignature(signature, 0 if is_thought else len(text)).to_state(self._call),
             )
-        return self._assembly.add_reasoning(text) if is_thought else self._assembly.add_text(text)
+        return self._builder.add_reasoning(text) if is_thought else self._builder.add_text(text)
 
     def _read_call(self, call: Mapping[str, Any], signature: str) -> list[Delta]:
         if signature:
-            self._assembly.add_state(ThoughtSignature(signature).to_state(self._call))
+            self._builder.add_state(ThoughtSignature(signature).to_state(self._call))
         name = self._names.from_wire(get_text(call.get("name")))
-        growing = self._assembly.open_call(self._ids.unlike(get_text(call.get("id"))), name)
+        growing = self._builder.open_call(self._ids.make_unique(get_text(call.get("id"))), name)
         arguments = json.dumps(get_object(call.get("args")), ensure_ascii=False, separators=(",", ":"))
-        return self._assembly.add_arguments(growing, arguments)
+        return self._builder.add_arguments(growing, arguments)
 
     def _usage(self) -> Usage:
-        counts = self._counts
+        counts = self._reported_usage
         thoughts = counts.get("thoughtsTokenCount", 0)
         return Usage(
             # Results of server-side tools are input too, and counted separately.
@@ -174,7 +182,7 @@ class GeminiWire:
 
     framing = StreamFraming.EVENTS
     vocabulary = ErrorVocabulary(
-        refused_keys=frozenset({"API_KEY_INVALID"}),
+        rejected_keys=frozenset({"API_KEY_INVALID"}),
         permanent_limit_words=re.compile(r"\bcredits?\b|\bbilling account\b", re.IGNORECASE),
         too_long_words=re.compile(r"input token count .* exceeds", re.IGNORECASE),
     )
@@ -191,15 +199,17 @@ class GeminiWire:
         """Return the body of a call."""
         return to_gemini_body(call)
 
-    def answer(self, call: ProviderCall, body: RequestBody, failures: ErrorMapper) -> AnswerDecoder:
+    def answer(self, call: ProviderCall, body: RequestBody, error_mapper: ErrorMapper) -> AnswerDecoder:
         """Return the decoder of the answer to a call with this body."""
-        return GeminiStream(failures, call, body.schema_method)
+        return GeminiStream(error_mapper, call, body.schema_method)
 
-    def counting(self, call: ProviderCall) -> TokenCountRequest:
+    def token_count_request(self, call: ProviderCall) -> TokenCountRequest:
         """Return the token-count request for a call."""
         asked = {"model": f"models/{call.model}", **to_gemini_body(call).document}
         return TokenCountRequest(
-            f"{_model_path(call)}:countTokens", {"generateContentRequest": asked}, "totalTokens"
+            f"{_model_path(call)}:countTokens",
+            {"generateContentRequest": asked},
+            "totalTokens",
         )
 
 

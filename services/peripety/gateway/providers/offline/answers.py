@@ -107,27 +107,27 @@ class TurnPrompt:
     history: tuple[str, ...]
 
 
-def parse_scenario_prompt(said: Sequence[str]) -> ScenarioPrompt:
+def parse_scenario_prompt(texts: Sequence[str]) -> ScenarioPrompt:
     """Return the last description among the user's messages.
 
     Without the usual object, the first message is one.
     """
-    for position in range(len(said) - 1, -1, -1):
-        value = _try_parse_object(said[position])
+    for position in range(len(texts) - 1, -1, -1):
+        value = _try_parse_object(texts[position])
         if isinstance(value.get("description"), str):
             seed = value.get("seed")
             whole = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
-            return ScenarioPrompt(value["description"], whole, len(said) - 1 - position)
-    return ScenarioPrompt(said[0] if said else "", None, max(len(said) - 1, 0))
+            return ScenarioPrompt(value["description"], whole, len(texts) - 1 - position)
+    return ScenarioPrompt(texts[0] if texts else "", None, max(len(texts) - 1, 0))
 
 
-def parse_turn_prompt(said: Sequence[str]) -> TurnPrompt:
+def parse_turn_prompt(texts: Sequence[str]) -> TurnPrompt:
     """Return the last turn among the user's messages.
 
     Raises:
         InvalidArgumentError: no message contains the facts of a turn; the violations name the problems.
     """
-    value = next((found for text in reversed(said) if "facts" in (found := _try_parse_object(text))), {})
+    value = next((found for text in reversed(texts) if "facts" in (found := _try_parse_object(text))), {})
     findings = validate_against_schema(_TURN_SCHEMA, value)
     if findings:
         raise InvalidArgumentError(
@@ -136,7 +136,8 @@ def parse_turn_prompt(said: Sequence[str]) -> TurnPrompt:
             violations=[finding.violation for finding in findings],
         )
     return TurnPrompt(
-        value["facts"], tuple(before["told"] for before in value.get("history", ()) if "told" in before)
+        value["facts"],
+        tuple(before["told"] for before in value.get("history", ()) if "told" in before),
     )
 
 
@@ -219,7 +220,7 @@ _FAILED_SCENARIOS_SCHEMA = {
                 "properties": {"description": _NAME},
                 "required": ["description"],
             },
-        }
+        },
     },
     "required": ["failed"],
 }
@@ -306,24 +307,24 @@ def action_name(tool: Tool) -> str:
     return _SENTENCE.split(tool.description, maxsplit=1)[0].rstrip(".!?…") or tool.name
 
 
-def _match_length(tool: Tool, said: str) -> int:
+def _match_length(tool: Tool, words: str) -> int:
     """Return the length of the matched name or id of an action; 0 without a match."""
     if not tool.name.startswith(ACTION_PREFIX):
         return 0
-    spoken = frozenset(_WORD.findall(said))
+    spoken = frozenset(_WORD.findall(words))
     name = clean_text(action_name(tool)).casefold()
     phrases = (_WORD.findall(name), _WORD.findall(tool.name.removeprefix(ACTION_PREFIX).casefold()))
     lengths = [len("".join(phrase)) for phrase in phrases if phrase and spoken.issuperset(phrase)]
-    if name in said and _WITHOUT_SPACES.intersection(classify_characters(name)):
+    if name in words and _WITHOUT_SPACES.intersection(classify_characters(name)):
         lengths.append(len(name))
     return max(lengths, default=0)
 
 
-def _parse_parameters(params: Mapping[str, Mapping[str, Any]], said: str) -> dict[str, Any] | None:
+def _parse_parameters(params: Mapping[str, Mapping[str, Any]], words: str) -> dict[str, Any] | None:
     """Return a value for each parameter; None if one would have to be guessed."""
     given = {name: _only_value(schema) for name, schema in params.items()}
     open_ones = [name for name, value in given.items() if value is None]
-    numbers = [_parse_number(digits) for digits in _NUMBER.findall(said)] if open_ones else []
+    numbers = [_parse_number(digits) for digits in _NUMBER.findall(words)] if open_ones else []
     if len(numbers) != len(open_ones):
         return None
     for name, number in zip(open_ones, numbers, strict=True):

@@ -86,7 +86,7 @@ class OfflineProvider:
             return
         schema = call.request.schema
         if schema is None and any(tool.name == GENERATE_TEST for tool in call.request.tools):
-            async for event in self._tests(call.request):
+            async for event in self._call_test_tool(call.request):
                 yield event
             return
         if schema is not None and schema.name in _ANSWERS:
@@ -100,7 +100,7 @@ class OfflineProvider:
         report = None if call.request.schema is None else SchemaReport(SchemaMethod.NATIVE)
         yield AnswerFinished((Text(text),), StopReason.END, Usage(), self.name, report)
 
-    async def _tests(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
+    async def _call_test_tool(self, request: GenerateRequest) -> AsyncIterator[ProviderEvent]:
         """Call the tool once for each test."""
         tests = await asyncio.to_thread(answer_tests, request)
         calls = tuple(

@@ -41,11 +41,11 @@ class Dialect:
         schema_method: how the server enforces a schema.
         json_mode: whether it can enforce arbitrary JSON where it cannot enforce the schema.
         cache_controls: whether it accepts a cache key and breakpoints.
-        one_call_at_a_time: whether parallel tool calls can be disabled.
-        without_reasoning: the fields that disable reasoning; empty if that is impossible.
+        can_disable_parallel: whether parallel tool calls can be disabled.
+        disable_reasoning: the fields that disable reasoning; empty if that is impossible.
         max_stops: the maximum number of stop sequences.
-        inline_thoughts: whether reasoning may be in the text, between tags.
-        opened_thoughts: models whose templates open the reasoning: only the closing tag is in the text.
+        has_inline_reasoning: whether reasoning may be in the text, between tags.
+        opens_reasoning: models whose templates open the reasoning: only the closing tag is in the text.
     """
 
     path: str = "/chat/completions"
@@ -55,15 +55,18 @@ class Dialect:
     schema_method: SchemaMethod = SchemaMethod.NATIVE
     json_mode: bool = False
     cache_controls: bool = False
-    one_call_at_a_time: bool = True
-    without_reasoning: Mapping[str, Any] = field(default_factory=dict)
+    can_disable_parallel: bool = True
+    disable_reasoning: Mapping[str, Any] = field(default_factory=dict)
     max_stops: int = 16
-    inline_thoughts: bool = False
-    opened_thoughts: re.Pattern[str] | None = None
+    has_inline_reasoning: bool = False
+    opens_reasoning: re.Pattern[str] | None = None
 
 
 OPENAI = Dialect(
-    json_mode=True, cache_controls=True, without_reasoning={"reasoning_effort": "none"}, max_stops=4
+    json_mode=True,
+    cache_controls=True,
+    disable_reasoning={"reasoning_effort": "none"},
+    max_stops=4,
 )
 AZURE = Dialect(
     path="/openai/v1/chat/completions",
@@ -72,38 +75,40 @@ AZURE = Dialect(
     key_prefix="",
     json_mode=True,
     cache_controls=True,
-    without_reasoning={"reasoning_effort": "none"},
+    disable_reasoning={"reasoning_effort": "none"},
     max_stops=4,
 )
 # Its `user_id` would separate the caches of callers; all callers share one account and one cache.
 DEEPSEEK = Dialect(
-    json_mode=True, one_call_at_a_time=False, without_reasoning={"thinking": {"type": "disabled"}}
+    json_mode=True,
+    can_disable_parallel=False,
+    disable_reasoning={"thinking": {"type": "disabled"}},
 )
 # llama.cpp, vLLM and similar servers compile a schema to a grammar for the sampler.
 GENERIC = Dialect(
     schema_method=SchemaMethod.GRAMMAR,
-    inline_thoughts=True,
-    opened_thoughts=re.compile(r"deepseek-r1|qwq|qwen3.*thinking", re.IGNORECASE),
+    has_inline_reasoning=True,
+    opens_reasoning=re.compile(r"deepseek-r1|qwq|qwen3.*thinking", re.IGNORECASE),
 )
 
 
 _KEYWORDS = frozenset(
     {"type", "enum", "const", "description", "pattern", "multipleOf", "minItems", "maxItems"}
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
 )
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _STRICT_DIALECT = SchemaDialect(
     name="strict mode",
     keywords={**dict.fromkeys(_KEYWORDS, is_any), "format": _FORMATS.__contains__},
-    leaves_out=False,
+    allows_optional_keys=False,
     object_root=True,
-    recursive=True,
-    parts_choices=False,
+    allows_recursion=True,
+    allows_overlapping_choices=False,
     # Some models accept ten levels; all of them accept five.
     max_depth=5,
     max_keys=5000,
 )
-_OPTIONAL_KEYS_DIALECT = replace(_STRICT_DIALECT, leaves_out=True)
+_OPTIONAL_KEYS_DIALECT = replace(_STRICT_DIALECT, allows_optional_keys=True)
 
 
 def to_strict_schema(document: Mapping[str, Any]) -> tuple[dict[str, Any] | None, tuple[Finding, ...]]:
@@ -132,7 +137,8 @@ def to_strict_parameters(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def with_schema(
-    call: ProviderCall, dialect: Dialect
+    call: ProviderCall,
+    dialect: Dialect,
 ) -> tuple[ProviderCall, dict[str, Any], SchemaReport | None]:
     """Return the call adapted to its schema, the request fields for it, and the report."""
     strict_subset = call.data.traits.strict_schema
@@ -141,9 +147,9 @@ def with_schema(
     if schema is None or report is None:
         return call, {}, None
     fields: dict[str, Any] = {}
-    if asked.told is not None:
+    if asked.native_schema is not None:
         # llama.cpp accepts this nested shape too, and silently ignores its own flat one.
-        fields = {"response_format": {"type": "json_schema", "json_schema": asked.told}}
+        fields = {"response_format": {"type": "json_schema", "json_schema": asked.native_schema}}
         report = SchemaReport(dialect.schema_method, report.dropped)
     elif report.method is SchemaMethod.GRAMMAR:
         # vLLM's own field, for options that the common one lacks.
@@ -155,7 +161,9 @@ def with_schema(
 
 
 def schema_as_sent(
-    schema: ResponseSchema, *, strict_subset: bool
+    schema: ResponseSchema,
+    *,
+    strict_subset: bool,
 ) -> tuple[Mapping[str, Any], tuple[Finding, ...]]:
     """Return a named schema as sent, and findings about what is not enforced.
 
@@ -171,7 +179,7 @@ def schema_as_sent(
 
 
 _PERMANENT_LIMITS = frozenset(
-    {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active"}
+    {"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active"},
 )
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 

@@ -106,9 +106,9 @@ def to_messages(call: ProviderCall) -> list[_Message]:
     writing = _MessageConverter(call)
     written: list[_Message] = []
     if call.request.system is not None:
-        written += writing.marked([writing.instructions(call.request.system)], marks.system)
+        written += writing.with_breakpoint([writing.to_instructions(call.request.system)], marks.system)
     for index, message in enumerate(call.request.messages):
-        written += writing.marked(writing.message(message), marks.messages.get(index, {}))
+        written += writing.with_breakpoint(writing.to_messages(message), marks.messages.get(index, {}))
     return written
 
 
@@ -119,31 +119,31 @@ class _MessageConverter:
         self._issuer = call.data.provider
         self._traits = call.data.traits
         # A text with a breakpoint must be a part. All texts are then parts, so that prefixes never change.
-        self._in_parts = call.data.cache.kind is CacheKind.AUTOMATIC_BREAKPOINTS
+        self._uses_parts = call.data.cache.kind is CacheKind.AUTOMATIC_BREAKPOINTS
 
-    def instructions(self, text: str) -> _Message:
+    def to_instructions(self, text: str) -> _Message:
         """Return instructions in the model's role for them."""
         return {"role": self._traits.instructions_role, "content": self._content(text)}
 
-    def message(self, message: ChatMessage) -> list[_Message]:
+    def to_messages(self, message: ChatMessage) -> list[_Message]:
         """Convert one message: each tool result becomes its own message, and an empty message is omitted."""
         match message.role:
             case ChatRole.SYSTEM if self._traits.system_messages:
-                return [self.instructions(message.text)]
+                return [self.to_instructions(message.text)]
             case ChatRole.SYSTEM:
                 return [{"role": "user", "content": self._content(instructions_to_user_text(message))}]
             case ChatRole.USER:
-                return self._users(message)
+                return self._from_user(message)
             case ChatRole.ASSISTANT:
-                return self._models(message)
+                return self._from_assistant(message)
 
-    def marked(self, messages: list[_Message], mark: Mapping[str, Any]) -> list[_Message]:
+    def with_breakpoint(self, messages: list[_Message], mark: Mapping[str, Any]) -> list[_Message]:
         """Return the messages with a breakpoint after the last text, if there is one."""
         if mark and messages and isinstance(messages[-1]["content"], list):
             messages[-1]["content"][-1] |= mark
         return messages
 
-    def _users(self, message: ChatMessage) -> list[_Message]:
+    def _from_user(self, message: ChatMessage) -> list[_Message]:
         written = [
             {
                 "role": "tool",
@@ -158,7 +158,7 @@ class _MessageConverter:
             [*written, {"role": "user", "content": self._content(message.text)}] if message.text else written
         )
 
-    def _models(self, message: ChatMessage) -> list[_Message]:
+    def _from_assistant(self, message: ChatMessage) -> list[_Message]:
         calls = message.tool_calls
         if not calls and not message.text:
             return []
@@ -166,11 +166,11 @@ class _MessageConverter:
         said: _Message = {"role": "assistant", "content": self._content(message.text)}
         if calls:
             said["tool_calls"] = [_to_call(call) for call in calls]
-        if self._traits.replays_reasoning and (thoughts := self._thoughts(message)):
+        if self._traits.replays_reasoning and (thoughts := self._reasoning_content(message)):
             said["reasoning_content"] = thoughts
         return [said]
 
-    def _thoughts(self, message: ChatMessage) -> str:
+    def _reasoning_content(self, message: ChatMessage) -> str:
         """Return the model's reasoning, if it has to be sent back."""
         states = [part for part in message.parts if isinstance(part, ProviderState)]
         own = "".join(state.data.decode() for state in states if state.issuer == self._issuer)
@@ -181,7 +181,7 @@ class _MessageConverter:
         return "Tools to call now: " + ", ".join(call.name for call in message.tool_calls)
 
     def _content(self, text: str) -> str | list[_Message]:
-        return [{"type": "text", "text": text}] if text and self._in_parts else text
+        return [{"type": "text", "text": text}] if text and self._uses_parts else text
 
 
 def _to_call(call: ToolCall) -> _Message:
@@ -222,8 +222,8 @@ def _tool_fields(call: ProviderCall, *, nested: bool) -> dict[str, Any]:
     return {**fields, "tool_choice": _CHOICE_NAMES[choice.mode]}
 
 
-def _wrap_function(told: dict[str, Any], *, nested: bool) -> dict[str, Any]:
-    return {"type": "function", "function": told} if nested else {"type": "function", **told}
+def _wrap_function(definition: dict[str, Any], *, nested: bool) -> dict[str, Any]:
+    return {"type": "function", "function": definition} if nested else {"type": "function", **definition}
 
 
 def _tool_definition(tool: Tool, *, strict: bool) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def to_openai_body(call: ProviderCall, dialect: Dialect) -> RequestBody:
 def _options(call: ProviderCall) -> dict[str, Any]:
     request, data = call.request, call.data
     options = {
-        data.traits.length_field: request.max_output_tokens or data.usual_output_tokens,
+        data.traits.length_field: request.max_output_tokens or data.output_tokens_to_request,
         "temperature": request.temperature if data.traits.sampling else None,
         "seed": request.seed if Capability.SEED in data.capabilities else None,
         "stop": list(request.stop_sequences) or None,
@@ -275,7 +275,7 @@ def _options(call: ProviderCall) -> dict[str, Any]:
 def _unsupported_options(request: GenerateRequest, dialect: Dialect) -> Iterator[FieldViolation]:
     """Yield options that the server does not support and that change the meaning if omitted."""
     yield from stop_sequence_violations(request, dialect.max_stops)
-    if not dialect.one_call_at_a_time:
+    if not dialect.can_disable_parallel:
         yield from parallel_call_violations(request)
 
 
@@ -285,9 +285,9 @@ def _disable_reasoning_fields(call: ProviderCall, dialect: Dialect) -> dict[str,
     if not in_the_way:
         return {}
     reasons = Capability.REASONING in call.data.capabilities
-    if not (reasons and call.data.traits.reasoning_can_be_off and dialect.without_reasoning):
+    if not (reasons and call.data.traits.reasoning_can_be_off and dialect.disable_reasoning):
         reject_unsupported(call, in_the_way)
-    return dict(dialect.without_reasoning)
+    return dict(dialect.disable_reasoning)
 
 
 def _conflicts_with_reasoning(call: ProviderCall) -> Iterator[FieldViolation]:

@@ -58,18 +58,18 @@ class ToolCallAssembler:
     without an index or all with the same one, or without an id.
 
     Args:
-        assembly: the answer that the calls belong to.
+        builder: the answer that the calls belong to.
         names: the offered tools.
         ids: generator of ids for calls without a unique one.
     """
 
-    def __init__(self, assembly: CompletionBuilder, names: ToolNames, ids: CallIdGenerator) -> None:
-        self._assembly = assembly
+    def __init__(self, builder: CompletionBuilder, names: ToolNames, ids: CallIdGenerator) -> None:
+        self._builder = builder
         self._names = names
         self._ids = ids
         self._by_index: dict[int, PartialToolCall] = {}
         self._by_id: dict[str, PartialToolCall] = {}
-        self._last: PartialToolCall | None = None
+        self._last_call: PartialToolCall | None = None
 
     def feed(self, piece: Mapping[str, Any]) -> list[Delta]:
         """Add one piece; return the deltas.
@@ -81,31 +81,31 @@ class ToolCallAssembler:
         if index is not None and not isinstance(index, int):
             raise malformed_stream_error("the index of a tool call is not a number")
         function = get_object(piece.get("function"))
-        call = self._call(index, get_text(piece.get("id")), get_text(function.get("name")))
-        return self._assembly.add_arguments(call, get_text(function.get("arguments")))
+        call = self._find_or_open_call(index, get_text(piece.get("id")), get_text(function.get("name")))
+        return self._builder.add_arguments(call, get_text(function.get("arguments")))
 
-    def _call(self, index: int | None, call_id: str, name: str) -> PartialToolCall:
-        begun = self._begun(index, call_id, name)
+    def _find_or_open_call(self, index: int | None, call_id: str, name: str) -> PartialToolCall:
+        begun = self._find_open_call(index, call_id, name)
         if begun is not None:
             return begun
         if not name:
             raise malformed_stream_error("a piece of a tool call belongs to none")
-        call = self._assembly.open_call(self._ids.unlike(call_id), self._names.from_wire(name))
-        self._last = call
+        call = self._builder.open_call(self._ids.make_unique(call_id), self._names.from_wire(name))
+        self._last_call = call
         if index is not None:
             self._by_index[index] = call
         if call_id:
             self._by_id[call_id] = call
         return call
 
-    def _begun(self, index: int | None, call_id: str, name: str) -> PartialToolCall | None:
+    def _find_open_call(self, index: int | None, call_id: str, name: str) -> PartialToolCall | None:
         """Return the call that a piece continues; None if it starts one."""
         if call_id:
             # With an index in use, another id starts another call.
             return self._by_id.get(call_id)
         if index is not None:
             return self._by_index.get(index)
-        return None if name else self._last
+        return None if name else self._last_call
 
 
 _CLOSING_TAGS = {
@@ -136,83 +136,85 @@ class ThinkTagParser:
     model known to reason, everything is therefore held back until a closing tag or the end resolves it.
 
     Args:
-        thinks: whether the model is known to reason before it answers.
+        is_reasoning_model: whether the model is known to reason before it answers.
     """
 
-    def __init__(self, *, thinks: bool) -> None:
-        self._thinks = thinks
-        self._place = _TagParserState.BEFORE
+    def __init__(self, *, is_reasoning_model: bool) -> None:
+        self._is_reasoning_model = is_reasoning_model
+        self._state = _TagParserState.BEFORE
         self._closing: Sequence[str] = ()
         self._aside: list[str] = []
-        self._held = ""
+        self._buffer = ""
 
     def feed(self, text: str) -> list[Text | Reasoning]:
         """Add a piece of text; return the parts that are resolved."""
-        self._held += text
+        self._buffer += text
         found: list[Text | Reasoning] = []
-        while self._held and (piece := self._step()) is not None:
+        while self._buffer and (piece := self._step()) is not None:
             found.append(piece)
         return [piece for piece in found if piece.text]
 
-    def stop(self) -> None:
+    def disable(self) -> None:
         """Treat all further input as text: the server separates the reasoning itself."""
-        self._held = "".join([*self._aside, self._held])
-        self._aside, self._place = [], _TagParserState.ANSWER
+        self._buffer = "".join([*self._aside, self._buffer])
+        self._aside, self._state = [], _TagParserState.ANSWER
 
-    def finish(self, *, cut: bool) -> list[Text | Reasoning]:
+    def finish(self, *, truncated: bool) -> list[Text | Reasoning]:
         """Return the text that was held back.
 
         Args:
-            cut: whether the answer ended at its limit; an answer that started without a tag is then
+            truncated: whether the answer ended at its limit; an answer that started without a tag is then
                 reasoning.
         """
-        held = "".join([*self._aside, self._held])
-        self._aside, self._held = [], ""
+        held = "".join([*self._aside, self._buffer])
+        self._aside, self._buffer = [], ""
         if not held:
             return []
-        thought = self._place is _TagParserState.THINKING or (self._place is _TagParserState.UNMARKED and cut)
+        thought = self._state is _TagParserState.THINKING or (
+            self._state is _TagParserState.UNMARKED and truncated
+        )
         return [Reasoning(held) if thought else Text(held)]
 
     def _step(self) -> Text | Reasoning | None:
         """Take one step through the buffer; return None if more input is needed."""
-        match self._place:
+        match self._state:
             case _TagParserState.BEFORE:
                 return self._begin()
             case _TagParserState.UNMARKED | _TagParserState.THINKING:
-                return self._search()
+                return self._find_end()
             case _TagParserState.AFTER:
-                self._held = self._held.lstrip()
-                self._place = _TagParserState.ANSWER if self._held else _TagParserState.AFTER
+                self._buffer = self._buffer.lstrip()
+                self._state = _TagParserState.ANSWER if self._buffer else _TagParserState.AFTER
                 return Text("")
             case _TagParserState.ANSWER:
-                said, self._held = self._held, ""
+                said, self._buffer = self._buffer, ""
                 return Text(said)
 
     def _begin(self) -> Text | None:
-        start = self._held.lstrip()
+        start = self._buffer.lstrip()
         for opening, closing in _CLOSING_TAGS.items():
             if start.startswith(opening):
-                self._place, self._closing = _TagParserState.THINKING, (closing,)
-                self._held = start.removeprefix(opening)
+                self._state, self._closing = _TagParserState.THINKING, (closing,)
+                self._buffer = start.removeprefix(opening)
                 return Text("")
         if any(opening.startswith(start) for opening in _CLOSING_TAGS):
             return None
-        self._place = _TagParserState.UNMARKED if self._thinks else _TagParserState.ANSWER
+        self._state = _TagParserState.UNMARKED if self._is_reasoning_model else _TagParserState.ANSWER
         self._closing = tuple(_CLOSING_TAGS.values())
         return Text("")
 
-    def _search(self) -> Reasoning | None:
+    def _find_end(self) -> Reasoning | None:
         """Find the end of the reasoning."""
-        ends = [(self._held.find(tag), tag) for tag in self._closing if tag in self._held]
+        ends = [(self._buffer.find(tag), tag) for tag in self._closing if tag in self._buffer]
         if ends:
             place, tag = min(ends)
-            thought = "".join([*self._aside, self._held[:place]])
-            self._aside, self._held = [], self._held[place + len(tag) :]
-            self._place = _TagParserState.AFTER
+            thought = "".join([*self._aside, self._buffer[:place]])
+            self._aside, self._buffer = [], self._buffer[place + len(tag) :]
+            self._state = _TagParserState.AFTER
             return Reasoning(thought)
-        certain = len(self._held) - max(_partial_tag_length(tag, self._held) for tag in self._closing)
-        piece, self._held = self._held[:certain], self._held[certain:]
-        if self._place is _TagParserState.THINKING:
+        certain = len(self._buffer) - max(_partial_tag_length(tag, self._buffer) for tag in self._closing)
+        piece, self._buffer = self._buffer[:certain], self._buffer[certain:]
+        if self._state is _TagParserState.THINKING:
             return Reasoning(piece) if piece else None
         self._aside.append(piece)
         return None
@@ -242,30 +244,36 @@ class ChatCompletionStream:
     so is an unannounced end.
 
     Args:
-        failures: converts errors inside the stream.
+        error_mapper: converts errors inside the stream.
         call: the call that is answered.
         method: how the answer is made to match its schema, if it has one.
         dialect: the dialect of the server.
     """
 
     def __init__(
-        self, failures: ErrorMapper, call: ProviderCall, method: SchemaMethod | None, dialect: Dialect
+        self,
+        error_mapper: ErrorMapper,
+        call: ProviderCall,
+        method: SchemaMethod | None,
+        dialect: Dialect,
     ) -> None:
-        self._failures = failures
+        self._error_mapper = error_mapper
         self._call = call
         self._model = call.model
-        self._assembly = CompletionBuilder(method)
+        self._builder = CompletionBuilder(method)
         self._calls = ToolCallAssembler(
-            self._assembly, ToolNames.of(call.request), CallIdGenerator(call.request.messages)
+            self._builder,
+            ToolNames.from_request(call.request),
+            CallIdGenerator(call.request.messages),
         )
-        self._inline = (
-            ThinkTagParser(thinks=_may_start_with_reasoning(call, method, dialect))
-            if dialect.inline_thoughts
+        self._tag_parser = (
+            ThinkTagParser(is_reasoning_model=_may_start_with_reasoning(call, method, dialect))
+            if dialect.has_inline_reasoning
             else None
         )
-        self._thoughts: list[str] = []
+        self._reasoning_texts: list[str] = []
         self._finish_reason: str | None = None
-        self._refused = False
+        self._refusal_texts = False
         self._usage = Usage()
         self.done = False
 
@@ -285,10 +293,10 @@ class ChatCompletionStream:
             return ()
         if data.strip() == "[DONE]":
             self.done = True
-            return self._release(cut=False)
+            return self._release(truncated=False)
         chunk = parse_object(data)
         if chunk.get("error"):
-            raise self._failures.in_stream(chunk["error"])
+            raise self._error_mapper.from_stream(chunk["error"])
         self._model = get_text(chunk.get("model")) or self._model
         if usage := get_object(chunk.get("usage")):
             # The counts of a stream that reports them with every chunk are totals: the last one is final.
@@ -303,13 +311,13 @@ class ChatCompletionStream:
         """
         if not self.complete:
             raise truncated_stream_error("without a finish_reason")
-        parts, reason = self._assembly.end(self._stop_reason())
-        if self._thoughts and self._call.data.traits.replays_reasoning:
-            parts += (ProviderState(self._call.data.provider, "".join(self._thoughts).encode()),)
+        parts, reason = self._builder.finish(self._stop_reason())
+        if self._reasoning_texts and self._call.data.traits.replays_reasoning:
+            parts += (ProviderState(self._call.data.provider, "".join(self._reasoning_texts).encode()),)
         return AnswerFinished(parts, reason, self._usage, self._model)
 
     def _stop_reason(self) -> StopReason:
-        if self._refused:
+        if self._refusal_texts:
             return StopReason.REFUSAL
         # Some servers send no finish reason.
         return _STOP_REASONS.get(self._finish_reason or "stop", StopReason.OTHER)
@@ -326,38 +334,38 @@ class ChatCompletionStream:
     def _read_delta(self, delta: Mapping[str, Any]) -> list[Delta]:
         deltas: list[Delta] = []
         if thought := next(filter(None, (get_text(delta.get(field)) for field in _REASONING_FIELDS)), ""):
-            deltas += self._told(Reasoning(thought))
-            if self._inline is not None:
-                self._inline.stop()
+            deltas += self._emit(Reasoning(thought))
+            if self._tag_parser is not None:
+                self._tag_parser.disable()
         deltas += self._read_text(get_text(delta.get("content")))
         if refusal := get_text(delta.get("refusal")):
-            self._refused = True
-            deltas += self._told(Text(refusal))
+            self._refusal_texts = True
+            deltas += self._emit(Text(refusal))
         pieces = get_list(delta.get("tool_calls"))
         if pieces:
-            deltas += self._release(cut=False)
+            deltas += self._release(truncated=False)
         return deltas + [each for piece in pieces for each in self._calls.feed(get_object(piece))]
 
     def _read_text(self, text: str) -> list[Delta]:
-        parted = [Text(text)] if self._inline is None else self._inline.feed(text)
-        return [delta for part in parted for delta in self._told(part)]
+        parted = [Text(text)] if self._tag_parser is None else self._tag_parser.feed(text)
+        return [delta for part in parted for delta in self._emit(part)]
 
-    def _release(self, *, cut: bool) -> list[Delta]:
+    def _release(self, *, truncated: bool) -> list[Delta]:
         """Release the text that was held back until it was known whether it is reasoning."""
-        held = [] if self._inline is None else self._inline.finish(cut=cut)
-        return [delta for part in held for delta in self._told(part)]
+        held = [] if self._tag_parser is None else self._tag_parser.finish(truncated=truncated)
+        return [delta for part in held for delta in self._emit(part)]
 
-    def _told(self, part: Text | Reasoning) -> list[Delta]:
+    def _emit(self, part: Text | Reasoning) -> list[Delta]:
         if isinstance(part, Text):
-            return self._assembly.add_text(part.text)
-        self._thoughts.append(part.text)
-        return self._assembly.add_reasoning(part.text)
+            return self._builder.add_text(part.text)
+        self._reasoning_texts.append(part.text)
+        return self._builder.add_reasoning(part.text)
 
     def _end(self, reason: str) -> list[Delta]:
         if reason == _OUT_OF_CAPACITY:
-            raise self._failures.in_stream({"message": "out of capacity", "code": 503})
+            raise self._error_mapper.from_stream({"message": "out of capacity", "code": 503})
         self._finish_reason = reason
-        return self._release(cut=reason == "length")
+        return self._release(truncated=reason == "length")
 
 
 def _may_start_with_reasoning(call: ProviderCall, method: SchemaMethod | None, dialect: Dialect) -> bool:
@@ -365,7 +373,7 @@ def _may_start_with_reasoning(call: ProviderCall, method: SchemaMethod | None, d
     if method not in {None, SchemaMethod.EXTRACTION}:
         # A schema is enforced from the first character on, so the text contains no reasoning.
         return False
-    opened = dialect.opened_thoughts
+    opened = dialect.opens_reasoning
     known = opened is not None and opened.search(call.model) is not None
     return known or Capability.REASONING in call.data.capabilities
 
@@ -403,7 +411,8 @@ class ChatCompletionsWire:
         if self._dialect.deployment_path is None or not version:
             return self._dialect.path
         return self._dialect.deployment_path.format(
-            model=quote(call.model, safe=""), api_version=quote(version, safe="")
+            model=quote(call.model, safe=""),
+            api_version=quote(version, safe=""),
         )
 
     def headers(self, _call: ProviderCall, key: SecretStr | None) -> Mapping[str, str]:
@@ -420,9 +429,9 @@ class ChatCompletionsWire:
         """
         return to_openai_body(call, self._dialect)
 
-    def answer(self, call: ProviderCall, body: RequestBody, failures: ErrorMapper) -> AnswerDecoder:
+    def answer(self, call: ProviderCall, body: RequestBody, error_mapper: ErrorMapper) -> AnswerDecoder:
         """Return the decoder of the answer to a call with this body."""
-        return ChatCompletionStream(failures, call, body.schema_method, self._dialect)
+        return ChatCompletionStream(error_mapper, call, body.schema_method, self._dialect)
 
-    def counting(self, _call: ProviderCall) -> None:
+    def token_count_request(self, _call: ProviderCall) -> None:
         """Return None: Chat Completions do not count tokens."""

@@ -159,7 +159,7 @@ def to_counting_body(call: ProviderCall) -> dict[str, Any]:
 def _options(call: ProviderCall) -> dict[str, Any]:
     request, data = call.request, call.data
     options = {
-        "max_output_tokens": request.max_output_tokens or data.usual_output_tokens,
+        "max_output_tokens": request.max_output_tokens or data.output_tokens_to_request,
         "temperature": request.temperature if data.traits.sampling else None,
         # Without a copy on the server, the next turn has to include the reasoning.
         "include": ["reasoning.encrypted_content"] if Capability.REASONING in data.capabilities else None,

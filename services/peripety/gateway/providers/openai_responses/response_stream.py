@@ -56,33 +56,37 @@ class ResponseStream:
     and the sequence numbers with the order of events.
 
     Args:
-        failures: converts errors inside the stream.
+        error_mapper: converts errors inside the stream.
         call: the call that is answered.
         method: how the answer is made to match its schema, if it has one.
     """
 
-    def __init__(self, failures: ErrorMapper, call: ProviderCall, method: SchemaMethod | None) -> None:
-        self._failures = failures
+    def __init__(self, error_mapper: ErrorMapper, call: ProviderCall, method: SchemaMethod | None) -> None:
+        self._error_mapper = error_mapper
         self._call = call
         self._model = call.model
-        self._assembly = CompletionBuilder(method)
-        self._names = ToolNames.of(call.request)
+        self._builder = CompletionBuilder(method)
+        self._names = ToolNames.from_request(call.request)
         self._ids = CallIdGenerator(call.request.messages)
         self._calls: dict[int, PartialToolCall] = {}
-        self._received: dict[tuple[int, int], list[str]] = {}
+        self._received_texts: dict[tuple[int, int], list[str]] = {}
         self._number = -1
         self._stop_reason: StopReason | None = None
-        self._refused = False
+        self._refusal_texts = False
         self._usage = Usage()
         self._readers: dict[str, Callable[[Mapping[str, Any]], Sequence[Delta]]] = {
             "response.output_item.added": self._open,
             "response.output_text.delta": self._read_text,
-            "response.output_text.done": lambda event: self._assembly.add_text(self._rest(event, "text")),
+            "response.output_text.done": lambda event: self._builder.add_text(
+                self._missing_text(event, "text"),
+            ),
             "response.refusal.delta": self._read_refusal,
-            "response.refusal.done": lambda event: self._assembly.add_text(self._rest(event, "refusal")),
+            "response.refusal.done": lambda event: self._builder.add_text(
+                self._missing_text(event, "refusal"),
+            ),
             "response.function_call_arguments.delta": self._read_arguments,
             "response.function_call_arguments.done": self._end_arguments,
-            "response.reasoning_summary_part.added": self._part_summary,
+            "response.reasoning_summary_part.added": self._separate_summaries,
             "response.reasoning_summary_text.delta": self._read_reasoning,
             "response.reasoning_text.delta": self._read_reasoning,
             "response.output_item.done": self._close,
@@ -124,7 +128,7 @@ class ResponseStream:
         """
         if self._stop_reason is None:
             raise truncated_stream_error("before the response did")
-        parts, reason = self._assembly.end(self._stop_reason)
+        parts, reason = self._builder.finish(self._stop_reason)
         return AnswerFinished(parts, reason, self._usage, self._model)
 
     def _require_order(self, event: Mapping[str, Any]) -> None:
@@ -138,24 +142,24 @@ class ResponseStream:
         item = get_object(event.get("item"))
         if item.get("type") == "function_call":
             name = self._names.from_wire(get_text(item.get("name")))
-            call_id = self._ids.unlike(get_text(item.get("call_id")))
-            self._calls[_index(event, "output_index")] = self._assembly.open_call(call_id, name)
+            call_id = self._ids.make_unique(get_text(item.get("call_id")))
+            self._calls[_index(event, "output_index")] = self._builder.open_call(call_id, name)
         elif item.get("type") == "message" and (phase := wrap_phase(self._call, item)):
-            self._assembly.add_state(phase)
+            self._builder.add_state(phase)
         return ()
 
     def _read_text(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        return self._assembly.add_text(self._piece(event))
+        return self._builder.add_text(self._read_piece(event))
 
     def _read_refusal(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        self._refused = True
-        return self._assembly.add_text(self._piece(event))
+        self._refusal_texts = True
+        return self._builder.add_text(self._read_piece(event))
 
     def _read_arguments(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        return self._assembly.add_arguments(self._call_of(event), self._piece(event))
+        return self._builder.add_arguments(self._call_of(event), self._read_piece(event))
 
     def _end_arguments(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        return self._assembly.add_arguments(self._call_of(event), self._rest(event, "arguments"))
+        return self._builder.add_arguments(self._call_of(event), self._missing_text(event, "arguments"))
 
     def _call_of(self, event: Mapping[str, Any]) -> PartialToolCall:
         call = self._calls.get(_index(event, "output_index"))
@@ -163,26 +167,29 @@ class ResponseStream:
             raise malformed_stream_error("a piece of a tool call belongs to none")
         return call
 
-    def _part_summary(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        return self._assembly.add_reasoning("\n\n" if event.get("summary_index") else "")
+    def _separate_summaries(self, event: Mapping[str, Any]) -> Sequence[Delta]:
+        return self._builder.add_reasoning("\n\n" if event.get("summary_index") else "")
 
     def _read_reasoning(self, event: Mapping[str, Any]) -> Sequence[Delta]:
-        return self._assembly.add_reasoning(get_text(event.get("delta")))
+        return self._builder.add_reasoning(get_text(event.get("delta")))
 
     def _close(self, event: Mapping[str, Any]) -> Sequence[Delta]:
         item = get_object(event.get("item"))
         if item.get("type") == "reasoning" and (thought := wrap_reasoning(self._call, item)):
-            self._assembly.add_state(thought)
+            self._builder.add_state(thought)
         return ()
 
-    def _piece(self, event: Mapping[str, Any]) -> str:
+    def _read_piece(self, event: Mapping[str, Any]) -> str:
         piece = get_text(event.get("delta"))
-        self._received.setdefault(_item_position(event), []).append(piece)
+        self._received_texts.setdefault(_item_position(event), []).append(piece)
         return piece
 
-    def _rest(self, event: Mapping[str, Any], field: str) -> str:
+    def _missing_text(self, event: Mapping[str, Any], field: str) -> str:
         """Return the part of a text that its pieces did not contain: all of it or nothing."""
-        whole, received = get_text(event.get(field)), "".join(self._received.get(_item_position(event), ()))
+        whole, received = (
+            get_text(event.get(field)),
+            "".join(self._received_texts.get(_item_position(event), ())),
+        )
         if received and received != whole:
             raise malformed_stream_error("the pieces of a text are not the text")
         return "" if received else whole
@@ -192,7 +199,7 @@ class ResponseStream:
         self._model = get_text(response.get("model")) or self._model
         self._usage = _to_usage(get_object(response.get("usage")))
         reason = get_text(get_object(response.get("incomplete_details")).get("reason"))
-        ended = StopReason.REFUSAL if self._refused else StopReason.END
+        ended = StopReason.REFUSAL if self._refusal_texts else StopReason.END
         whole = event.get("type") == "response.completed"
         self._stop_reason = ended if whole else _INCOMPLETE.get(reason, StopReason.OTHER)
         return ()
@@ -201,7 +208,7 @@ class ResponseStream:
         # An `error` event has the fields at its top level or in an object; a failed response has them in an
         # object.
         failed = get_object(event.get("response")).get("error")
-        raise self._failures.in_stream(failed or event.get("error") or event)
+        raise self._error_mapper.from_stream(failed or event.get("error") or event)
 
 
 def _item_position(event: Mapping[str, Any]) -> tuple[int, int]:
@@ -224,7 +231,7 @@ def _to_usage(usage: Mapping[str, Any]) -> Usage:
         cache_write_tokens=get_count(read.get("cache_write_tokens")),
         reasoning_tokens=get_count(get_object(usage.get("output_tokens_details")).get("reasoning_tokens")),
         long_cache_write_tokens=get_count(
-            get_object(read.get("cache_write_tokens_details")).get("ttl_12h_tokens")
+            get_object(read.get("cache_write_tokens_details")).get("ttl_12h_tokens"),
         ),
     )
 
@@ -251,11 +258,11 @@ class ResponsesWire:
         """
         return to_responses_body(call)
 
-    def answer(self, call: ProviderCall, body: RequestBody, failures: ErrorMapper) -> AnswerDecoder:
+    def answer(self, call: ProviderCall, body: RequestBody, error_mapper: ErrorMapper) -> AnswerDecoder:
         """Return the decoder of the answer to a call with this body."""
-        return ResponseStream(failures, call, body.schema_method)
+        return ResponseStream(error_mapper, call, body.schema_method)
 
-    def counting(self, call: ProviderCall) -> TokenCountRequest:
+    def token_count_request(self, call: ProviderCall) -> TokenCountRequest:
         """Return the token-count request for a call.
 
         Raises:

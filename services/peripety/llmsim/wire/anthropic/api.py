@@ -78,7 +78,7 @@ class RequestOutline:
     settings: str
 
     @classmethod
-    def of(cls, model: str, prompt: SimPrompt, length: int | None = None) -> Self:
+    def from_prompt(cls, model: str, prompt: SimPrompt, length: int | None = None) -> Self:
         """Return the outline of a request; with a length, of its first blocks of messages only."""
         sections: dict[CacheSection, list[SimBlock]] = {section: [] for section in CacheSection}
         for block in prompt.blocks:
@@ -102,9 +102,9 @@ class RequestOutline:
         """Return the outline as a JSON value."""
         return asdict(self)
 
-    def change(self, model: str, prompt: SimPrompt) -> CacheChange | None:
+    def first_change(self, model: str, prompt: SimPrompt) -> CacheChange | None:
         """Return the first change of a later request, in the order of the prefix; None if it only adds."""
-        now = RequestOutline.of(model, prompt, self.length)
+        now = RequestOutline.from_prompt(model, prompt, self.length)
         compared = (
             (self.model, now.model, CacheChange.MODEL),
             (self.tools, now.tools, CacheChange.TOOLS),
@@ -141,8 +141,9 @@ def diagnose_cache(body: MessagesBody, key: str, service: SimService) -> Mapping
     row = service.objects(_TABLE).get(_outline_key(key, previous))
     if row is None:
         return {"change": CacheChange.UNKNOWN, "cached": 0}
-    change = RequestOutline.from_json(row["outline"]).change(
-        _model_and_speed(body.model, body.speed), body.prompt
+    change = RequestOutline.from_json(row["outline"]).first_change(
+        _model_and_speed(body.model, body.speed),
+        body.prompt,
     )
     return {"change": change, "cached": row["cached"]}
 
@@ -157,7 +158,7 @@ def diagnostics_value(request: SimRequest, reply: SimReply) -> dict[str, Any] | 
         return {"cache_miss_reason": None}
     reason: dict[str, Any] = {"type": change.value}
     if change not in _CHANGES_WITHOUT_DETAILS:
-        reason["cache_missed_input_tokens"] = max(0, found["cached"] - reply.usage.read)
+        reason["cache_missed_input_tokens"] = max(0, found["cached"] - reply.usage.read_variable)
     return {"cache_miss_reason": reason}
 
 
@@ -165,8 +166,11 @@ def outline_to_store(request: SimRequest, reply: SimReply) -> Mapping[str, Mappi
     """Return the data to store for later diagnostics, by the id of the answer."""
     if request.options["diagnosis"] is None:
         return {}
-    outline = RequestOutline.of(_model_and_speed(request.model, request.options["speed"]), request.prompt)
-    cached = reply.usage.read + sum(reply.usage.written.values())
+    outline = RequestOutline.from_prompt(
+        _model_and_speed(request.model, request.options["speed"]),
+        request.prompt,
+    )
+    cached = reply.usage.read_variable + sum(reply.usage.written.values())
     row = {"outline": outline.to_json(), "cached": cached}
     return {_TABLE: {_outline_key(request.key, f"msg_{reply.id}"): row}}
 
@@ -198,11 +202,14 @@ class AnthropicWire(Wire):
         """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
-    def request(self, call: HttpCall, service: SimService) -> SimRequest:
+    def parse_request(self, call: HttpCall, service: SimService) -> SimRequest:
         """Parse a message request."""
         key = _credential(call)
         body = read_body(
-            call.body, _api_version(call), thread_finder(key, service), beta=_has_beta_header(call)
+            call.body,
+            _api_version(call),
+            thread_finder(key, service),
+            beta=_has_beta_header(call),
         )
         return SimRequest(
             api=self.api,
@@ -216,7 +223,7 @@ class AnthropicWire(Wire):
             max_tokens=body.max_tokens,
             stop=body.stop,
             stream=body.stream,
-            reasoning=body.thinking.on,
+            reasoning=body.thinking.is_enabled,
             schema=body.schema,
             options={
                 "shown": body.thinking.shown,
@@ -234,7 +241,7 @@ class AnthropicWire(Wire):
         """Return the events that build a message."""
         return list(message_frames(reply, **_writer_options(request, reply)))
 
-    def stored(self, request: SimRequest, reply: SimReply) -> Mapping[str, Mapping[str, Any]]:
+    def objects_to_store(self, request: SimRequest, reply: SimReply) -> Mapping[str, Mapping[str, Any]]:
         """Return the data that later requests are compared with or continue from."""
         thread = request.options["thread"]
         held = {} if thread is None else thread_updates(thread, request.key, self.document(request, reply))
@@ -252,7 +259,7 @@ class AnthropicWire(Wire):
         """Return the event `error`."""
         return sse_event(compact_json(error_value(error, request_id)), "error")
 
-    def other(self, call: HttpCall, service: SimService) -> HttpDocument:
+    def handle_other(self, call: HttpCall, service: SimService) -> HttpDocument:
         """Count tokens, or return the list of models."""
         version = _api_version(call)
         if call.route.name == _COUNT:

@@ -51,13 +51,13 @@ class ContentBlock:
     Attributes:
         type: its type.
         value: its members, as sent.
-        place: its path in the body.
+        path: its path in the body.
         marker: the cache breakpoint on it.
     """
 
     type: str
     value: Mapping[str, Any]
-    place: tuple[str | int, ...]
+    path: tuple[str | int, ...]
     marker: CacheBreakpoint | None = None
 
     @property
@@ -65,10 +65,11 @@ class ContentBlock:
         """True if the block can have a breakpoint."""
         return self.type not in KINDS_WITHOUT_BREAKPOINT
 
-    def bytes(self, role: SimRole) -> bytes:
+    def cache_key(self, role: SimRole) -> bytes:
         """Return the cache key: the block and its role, without markers and unset members."""
         return block_cache_key(
-            {**{k: v for k, v in self.value.items() if v is not None}, "role": role}, "cache_control"
+            {**{k: v for k, v in self.value.items() if v is not None}, "role": role},
+            "cache_control",
         )
 
     @property
@@ -110,7 +111,7 @@ def read_blocks(fields: Fields, name: str, role: SimRole, *, strict: bool) -> li
     """
     value = fields.get(name, JsonType.STRING, JsonType.ARRAY)
     if isinstance(value, str):
-        return [_text_block(value, fields.at(name))] if value else []
+        return [_text_block(value, fields.path_of(name))] if value else []
     blocks = [_read_block(block, _MESSAGE) for block in fields.objects(name)]
     for block in blocks:
         _check_role(block, role, strict=strict)
@@ -121,7 +122,7 @@ def read_system(fields: Fields) -> list[ContentBlock]:
     """Parse the system prompt: a text, or text blocks."""
     value = fields.get("system", JsonType.STRING, JsonType.ARRAY, default="")
     if isinstance(value, str):
-        return [_text_block(value, fields.at("system"))] if value else []
+        return [_text_block(value, fields.path_of("system"))] if value else []
     return [_read_block(block, {"text": _text}) for block in fields.objects("system")]
 
 
@@ -131,7 +132,7 @@ def read_marker(fields: Fields) -> CacheBreakpoint | None:
     if control is None:
         return None
     control.choice("type", ("ephemeral",))
-    control.only("type", "ttl")
+    control.reject_others("type", "ttl")
     return CacheBreakpoint(control.choice("ttl", _TTLS, "5m"))
 
 
@@ -153,7 +154,7 @@ def _read_block(fields: Fields, readers: _Readers) -> ContentBlock:
             fields.path,
         )
     # The type is a step of the path, as in the messages of the provider.
-    tagged = Fields(fields.value, fields.at(type_), fields.wording)
+    tagged = Fields(fields.value, fields.path_of(type_), fields.messages)
     readers[type_](tagged)
     return ContentBlock(type_, fields.value, fields.path, read_marker(tagged))
 
@@ -166,10 +167,11 @@ def _check_role(block: ContentBlock, role: SimRole, *, strict: bool) -> None:
     }
     if not allowed[role]:
         owner = "user" if block.type in _USER_READERS | _MEDIA else "assistant"
-        raise invalid_request(f"`{block.type}` blocks can only be in `{owner}` messages", block.place[:2])
+        raise invalid_request(f"`{block.type}` blocks can only be in `{owner}` messages", block.path[:2])
     if strict and role is SimRole.USER and block.type == "text" and block.value.get("citations"):
         raise invalid_request(
-            "citations are not permitted on text blocks of user messages", (*block.place, "text", "citations")
+            "citations are not permitted on text blocks of user messages",
+            (*block.path, "text", "citations"),
         )
 
 
@@ -177,7 +179,7 @@ def _check_role(block: ContentBlock, role: SimRole, *, strict: bool) -> None:
 
 
 def _text(fields: Fields) -> None:
-    fields.only("type", "text", "citations", "cache_control")
+    fields.reject_others("type", "text", "citations", "cache_control")
     text = fields.text("text")
     fields.get("citations", JsonType.ARRAY, default=None)
     if text.strip():
@@ -189,13 +191,13 @@ def _text(fields: Fields) -> None:
 
 
 def _image(fields: Fields) -> None:
-    fields.only("type", "source", "transformations", "cache_control")
+    fields.reject_others("type", "source", "transformations", "cache_control")
     fields.object("transformations", None)
     _check_source(fields, {"base64": _IMAGE_TYPES, "url": (), "file": ()})
 
 
 def _document(fields: Fields) -> None:
-    fields.only("type", "source", "citations", "context", "title", "cache_control")
+    fields.reject_others("type", "source", "citations", "context", "title", "cache_control")
     fields.object("citations", None)
     fields.text("context", None)
     fields.text("title", None)
@@ -207,24 +209,24 @@ def _check_source(fields: Fields, kinds: Mapping[str, Sequence[str]]) -> None:
     """Check the source of an image or a document. `kinds` has the media types per source type."""
     source = fields.object("source")
     kind = source.choice("type", tuple(kinds))
-    source = Fields(source.value, source.at(kind), source.wording)
+    source = Fields(source.value, source.path_of(kind), source.messages)
     if kind in ("url", "file"):
         member = "url" if kind == "url" else "file_id"
-        source.only("type", member)
+        source.reject_others("type", member)
         source.text(member)
     elif kind == "content":
-        source.only("type", "content")
+        source.reject_others("type", "content")
         if isinstance(source.get("content", JsonType.STRING, JsonType.ARRAY), list):
             for block in source.objects("content"):
                 _read_block(block, {"text": _text, "image": _image})
     else:
-        source.only("type", "media_type", "data")
+        source.reject_others("type", "media_type", "data")
         source.choice("media_type", kinds[kind])
         source.text("data")
 
 
 def _search_result(fields: Fields) -> None:
-    fields.only("type", "content", "source", "title", "citations", "cache_control")
+    fields.reject_others("type", "content", "source", "title", "citations", "cache_control")
     fields.text("source")
     fields.text("title")
     fields.object("citations", None)
@@ -233,38 +235,38 @@ def _search_result(fields: Fields) -> None:
 
 
 def _thinking(fields: Fields) -> None:
-    fields.only("type", "thinking", "signature")
+    fields.reject_others("type", "thinking", "signature")
     fields.text("thinking")
     if not is_own_signature(fields.text("signature")):
         raise invalid_request("Invalid `signature` in `thinking` block", fields.path[:-1])
 
 
 def _redacted_thinking(fields: Fields) -> None:
-    fields.only("type", "data")
+    fields.reject_others("type", "data")
     fields.text("data")
 
 
 def _tool_use(fields: Fields) -> None:
-    fields.only("type", "id", "name", "input", "caller", "toolset_name", "cache_control")
+    fields.reject_others("type", "id", "name", "input", "caller", "toolset_name", "cache_control")
     _call_id(fields, "id")
     fields.text("name")
     fields.object("input")
 
 
 def _tool_result(fields: Fields) -> None:
-    fields.only("type", "tool_use_id", "content", "is_error", "toolset_name", "cache_control")
+    fields.reject_others("type", "tool_use_id", "content", "is_error", "toolset_name", "cache_control")
     _call_id(fields, "tool_use_id")
     fields.flag("is_error", default=None)
     if isinstance(fields.get("content", JsonType.STRING, JsonType.ARRAY, default=""), list):
         for block in fields.objects("content"):
             if "cache_control" in block:
-                raise invalid_request("Extra inputs are not permitted", block.at("cache_control"))
+                raise invalid_request("Extra inputs are not permitted", block.path_of("cache_control"))
             _read_block(block, _RESULT)
 
 
 def _call_id(fields: Fields, name: str) -> None:
     if not _CALL_ID.fullmatch(fields.text(name)):
-        raise invalid_request("String should match pattern '^[a-zA-Z0-9_-]+$'", fields.at(name))
+        raise invalid_request("String should match pattern '^[a-zA-Z0-9_-]+$'", fields.path_of(name))
 
 
 def _accept_any(_fields: Fields) -> None:

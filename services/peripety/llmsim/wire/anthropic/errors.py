@@ -101,22 +101,23 @@ class AnthropicErrorMessages:
         """Return the error for a body that is not JSON."""
         return invalid_request(f"The request body is not valid JSON: {reason}")
 
-    def missing(self, path: Path) -> ApiError:
+    def missing_member(self, path: Path) -> ApiError:
         """Return the error for a missing required member."""
         return invalid_request("Field required", path)
 
-    def mistyped(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:  # noqa: ARG002
+    def wrong_type(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:  # noqa: ARG002
         """Return the error for a value of the wrong type."""
         return invalid_request(
-            f"Input should be a valid {' or '.join(_NAMES.get(kind, kind) for kind in wanted)}", path
+            f"Input should be a valid {' or '.join(_NAMES.get(kind, kind) for kind in wanted)}",
+            path,
         )
 
-    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:  # noqa: ARG002
+    def invalid_choice(self, path: Path, choices: Sequence[str], value: str) -> ApiError:  # noqa: ARG002
         """Return the error for a text that is not an allowed value."""
         *most, last = (f"'{choice}'" for choice in choices)
         return invalid_request(f"Input should be {', '.join(most)}{' or ' if most else ''}{last}", path)
 
-    def unexpected(self, path: Path) -> ApiError:
+    def unexpected_member(self, path: Path) -> ApiError:
         """Return the error for an unknown member."""
         return invalid_request("Extra inputs are not permitted", path)
 
@@ -126,5 +127,7 @@ def invalid_request(message: str, path: Path = ()) -> ApiError:
     if not path:
         return ApiError(ApiErrorKind.INVALID_REQUEST, message)
     return ApiError(
-        ApiErrorKind.INVALID_REQUEST, f"{dotted_path(path)}: {message}", param=bracketed_path(path)
+        ApiErrorKind.INVALID_REQUEST,
+        f"{dotted_path(path)}: {message}",
+        param=bracketed_path(path),
     )

@@ -37,11 +37,11 @@ class StoredThread:
 
     Attributes:
         members: its messages including this request, its system prompt and its tools.
-        continues: the id of the answer that the request continues; None for the first request.
+        previous_answer_id: the id of the answer that the request continues; None for the first request.
     """
 
     members: Mapping[str, Any]
-    continues: str | None
+    previous_answer_id: str | None
 
 
 def thread_finder(key: str, service: SimService) -> Callable[[str], Mapping[str, Any] | None]:
@@ -50,7 +50,8 @@ def thread_finder(key: str, service: SimService) -> Callable[[str], Mapping[str,
 
 
 def resume_thread(
-    body: Fields, find: Callable[[str], Mapping[str, Any] | None]
+    body: Fields,
+    find: Callable[[str], Mapping[str, Any] | None],
 ) -> tuple[Fields, StoredThread | None]:
     """Return the request with the whole conversation, and the conversation to store, if any.
 
@@ -65,9 +66,9 @@ def resume_thread(
     if wish is None:
         return body, None
     if wish.choice("type", ("create", "continue")) == "create":
-        wish.only("type")
+        wish.reject_others("type")
         return body, StoredThread(_object_members(body.value), None)
-    wish.only("type", "previous_message_id")
+    wish.reject_others("type", "previous_message_id")
     previous = wish.text("previous_message_id")
     before = find(previous)
     if before is None:
@@ -83,7 +84,8 @@ def resume_thread(
             code="thread_already_continued",
         )
     if changed := next(
-        (name for name in _THREAD_MEMBERS if name in body and body.value[name] != before.get(name)), None
+        (name for name in _THREAD_MEMBERS if name in body and body.value[name] != before.get(name)),
+        None,
     ):
         raise ApiError(
             ApiErrorKind.INVALID_REQUEST,
@@ -92,7 +94,7 @@ def resume_thread(
             code="thread_fingerprint_mismatch",
         )
     said = [*before["messages"], *body.get("messages", JsonType.ARRAY)]
-    whole = Fields({**body.value, **before, "messages": said}, body.path, body.wording)
+    whole = Fields({**body.value, **before, "messages": said}, body.path, body.messages)
     return whole, StoredThread(_object_members(whole.value), previous)
 
 
@@ -102,8 +104,8 @@ def thread_updates(thread: StoredThread, key: str, message: Mapping[str, Any]) -
     answer = [{"role": "assistant", "content": content}] if content else []
     members = {**thread.members, "messages": [*thread.members["messages"], *answer]}
     rows: dict[str, Any] = {_thread_key(key, message["id"]): members}
-    if thread.continues is not None:
-        rows[_thread_key(key, thread.continues)] = {"continued": True}
+    if thread.previous_answer_id is not None:
+        rows[_thread_key(key, thread.previous_answer_id)] = {"continued": True}
     return {_TABLE: rows}
 
 
@@ -147,7 +149,7 @@ class MessageTurn:
         return [block for block in self.blocks if block.type == "tool_result"]
 
     @property
-    def message(self) -> SimMessage:
+    def to_message(self) -> SimMessage:
         """Return the turn as an API-independent message."""
         return SimMessage(
             self.role,
@@ -174,11 +176,11 @@ def read_turns(body: Fields, takes: ModelFeatures, *, strict: bool) -> list[Mess
     """
     messages = body.objects("messages")
     if not messages:
-        raise invalid_request("at least one message is required", body.at("messages"))
+        raise invalid_request("at least one message is required", body.path_of("messages"))
     if len(messages) > MAX_MESSAGES:
         raise invalid_request(
             f"List should have at most {MAX_MESSAGES} items after validation, not {len(messages)}",
-            body.at("messages"),
+            body.path_of("messages"),
         )
     turns: list[MessageTurn] = []
     for index, message in enumerate(messages):
@@ -194,11 +196,12 @@ def read_turns(body: Fields, takes: ModelFeatures, *, strict: bool) -> list[Mess
 
 
 def _role(message: Fields, takes: ModelFeatures) -> SimRole:
-    message.only("role", "content")
+    message.reject_others("role", "content")
     role = message.text("role")
     if role not in _ROLES:
         raise invalid_request(
-            f'Unexpected role "{role}". Allowed roles are "user" or "assistant".', message.path[:1]
+            f'Unexpected role "{role}". Allowed roles are "user" or "assistant".',
+            message.path[:1],
         )
     if role == SimRole.SYSTEM and not takes.system_messages:
         raise invalid_request("role 'system' is not supported on this model")
@@ -244,13 +247,14 @@ def _check_prefill(turn: MessageTurn, takes: ModelFeatures) -> None:
     if not takes.prefill:
         raise invalid_request(
             "This model does not support assistant message prefill. The conversation must end with a user "
-            "message."
+            "message.",
         )
     if turn.blocks and turn.blocks[-1].type == "text":
         text = turn.blocks[-1].text
         if text != text.rstrip():
             raise invalid_request(
-                "final assistant content cannot end with trailing whitespace", ("messages",)
+                "final assistant content cannot end with trailing whitespace",
+                ("messages",),
             )
 
 
@@ -280,20 +284,20 @@ def _leading_result_ids(turn: MessageTurn) -> Iterator[str]:
         yield block.value["tool_use_id"]
 
 
-def _check_results(turn: MessageTurn, asked: Sequence[str]) -> None:
+def _check_results(turn: MessageTurn, call_ids: Sequence[str]) -> None:
     seen: Counter[str] = Counter()
     for block in turn.results:
         id_ = block.value["tool_use_id"]
-        if id_ not in asked:
+        if id_ not in call_ids:
             raise invalid_request(
                 f"unexpected `tool_use_id` found in `tool_result` blocks: {id_}. Each `tool_result` block "
                 "must have a corresponding `tool_use` block in the previous message.",
-                block.place,
+                block.path,
             )
         seen[id_] += 1
         if seen[id_] > 1:
             raise invalid_request(
                 "each `tool_use` must have a single result. Found multiple `tool_result` blocks with id: "
                 + id_,
-                block.place,
+                block.path,
             )

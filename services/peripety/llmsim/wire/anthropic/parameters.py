@@ -64,7 +64,8 @@ def _check_type(schema: dict[str, Any], type_: Any, path: Path) -> None:
         raise invalid_request(f"For '{type_}' type, property '{refused}' is not supported", path)
     if type_ == "object" and schema.get("additionalProperties") is not False:
         raise invalid_request(
-            "For 'object' type, 'additionalProperties' must be explicitly set to false", path
+            "For 'object' type, 'additionalProperties' must be explicitly set to false",
+            path,
         )
     if type_ == "array" and schema.get("minItems", 0) not in (0, 1):
         raise invalid_request("For 'array' type, 'minItems' values other than 0 or 1 are not supported", path)
@@ -93,13 +94,13 @@ class DeclaredTool:
         name: the name of the tool.
         value: its members, as sent.
         marker: the cache breakpoint on it.
-        custom: the tool of the caller; None for a tool of the provider.
+        sim_tool: the tool of the caller; None for a tool of the provider.
     """
 
     name: str
     value: Mapping[str, Any]
     marker: CacheBreakpoint | None
-    custom: SimTool | None
+    sim_tool: SimTool | None
 
 
 def read_tools(body: Fields) -> list[DeclaredTool]:
@@ -110,7 +111,7 @@ def read_tools(body: Fields) -> list[DeclaredTool]:
     """
     tools = [_read_tool(fields) for fields in body.objects("tools", ())]
     if len({tool.name for tool in tools}) < len(tools):
-        raise invalid_request("Tool names must be unique.", body.at("tools"))
+        raise invalid_request("Tool names must be unique.", body.path_of("tools"))
     return tools
 
 
@@ -119,8 +120,8 @@ def _read_tool(fields: Fields) -> DeclaredTool:
     if type_ not in (None, "custom"):
         # Provider tools have their own versions and members.
         return DeclaredTool(fields.text("name", type_), fields.value, read_marker(fields), None)
-    fields = Fields(fields.value, fields.at("custom"), fields.wording)
-    fields.only(
+    fields = Fields(fields.value, fields.path_of("custom"), fields.messages)
+    fields.reject_others(
         "type",
         "name",
         "description",
@@ -134,7 +135,7 @@ def _read_tool(fields: Fields) -> DeclaredTool:
     )
     name = fields.text("name")
     if not _TOOL_NAME.fullmatch(name):
-        raise invalid_request(f"String should match pattern '^{_TOOL_NAME.pattern}$'", fields.at("name"))
+        raise invalid_request(f"String should match pattern '^{_TOOL_NAME.pattern}$'", fields.path_of("name"))
     description = fields.text("description", "")
     schema = fields.object("input_schema")
     schema.choice("type", ("object",))
@@ -148,7 +149,11 @@ def _read_tool(fields: Fields) -> DeclaredTool:
 
 
 def read_tool_choice(
-    body: Fields, tools: Sequence[DeclaredTool], takes: ModelFeatures, *, thinking: bool
+    body: Fields,
+    tools: Sequence[DeclaredTool],
+    takes: ModelFeatures,
+    *,
+    thinking: bool,
 ) -> dict[str, Any]:
     """Parse the member `tool_choice`, and apply its default.
 
@@ -165,13 +170,14 @@ def read_tool_choice(
     if choice is None:
         return {"type": "auto"}
     type_ = choice.choice("type", ("auto", *_FORCED_CHOICES, "none"))
-    choice = Fields(choice.value, choice.at(type_), choice.wording)
+    choice = Fields(choice.value, choice.path_of(type_), choice.messages)
     members = {"none": (), "tool": ("name", "disable_parallel_tool_use")}
-    choice.only("type", *members.get(type_, ("disable_parallel_tool_use",)))
+    choice.reject_others("type", *members.get(type_, ("disable_parallel_tool_use",)))
     choice.flag("disable_parallel_tool_use", default=None)
     if type_ == "tool" and choice.text("name") not in {tool.name for tool in tools}:
         raise invalid_request(
-            f"Tool '{choice.text('name')}' not found in provided tools", body.at("tool_choice")
+            f"Tool '{choice.text('name')}' not found in provided tools",
+            body.path_of("tool_choice"),
         )
     if not tools and type_ != "none":
         raise invalid_request("tool_choice may only be specified while providing tools")
@@ -188,12 +194,12 @@ def read_format(body: Fields) -> tuple[str | None, Mapping[str, Any] | None]:
     config = body.object("output_config", None)
     if config is None:
         return None, None
-    config.only("effort", "format")
+    config.reject_others("effort", "format")
     effort = config.choice("effort", _EFFORTS, None)
     form = config.object("format", None)
     if form is None:
         return effort, None
-    form.only("type", "schema")
+    form.reject_others("type", "schema")
     form.choice("type", ("json_schema",))
     schema = form.object("schema")
     check_schema(schema.value, schema.path)
@@ -204,7 +210,10 @@ def read_stops(body: Fields) -> tuple[str, ...]:
     """Parse the member `stop_sequences`."""
     stops = body.texts("stop_sequences", None)
     if not all(stop.strip() for stop in stops):
-        raise invalid_request("each stop sequence must contain non-whitespace", body.at("stop_sequences"))
+        raise invalid_request(
+            "each stop sequence must contain non-whitespace",
+            body.path_of("stop_sequences"),
+        )
     return tuple(stops)
 
 
@@ -212,10 +221,10 @@ def check_sampling(body: Fields, takes: ModelFeatures) -> None:
     """Reject sampling parameters that are out of range or not supported by the model."""
     temperature = body.number("temperature", None)
     if temperature is not None and not 0 <= temperature <= 1:
-        raise invalid_request("range: 0..1", body.at("temperature"))
+        raise invalid_request("range: 0..1", body.path_of("temperature"))
     top_p = body.number("top_p", None)
     if top_p is not None and not 0 <= top_p <= 1:
-        raise invalid_request("range: 0..1", body.at("top_p"))
+        raise invalid_request("range: 0..1", body.path_of("top_p"))
     top_k = body.integer("top_k", None)
     given = {
         "temperature": temperature not in (None, 1),
@@ -230,7 +239,7 @@ def read_other(body: Fields) -> None:
     """Check members without an effect on the answer."""
     metadata = body.object("metadata", None)
     if metadata is not None:
-        metadata.only("user_id")
+        metadata.reject_others("user_id")
         metadata.text("user_id", None)
     body.choice("service_tier", ("auto", "standard_only"), None)
     body.choice("speed", ("standard", "fast"), None)
@@ -252,20 +261,25 @@ class ReasoningDefaults:
         default: the default mode.
         display: True if reasoning is shown by default.
         effort: the default effort.
-        keeps: True if the model still reads the reasoning of earlier turns.
+        keeps_earlier_reasoning: True if the model still reads the reasoning of earlier turns.
     """
 
     modes: tuple[str, ...] = ("adaptive", "enabled", "disabled", "between_tools")
     default: str = "disabled"
     display: str = "summarized"
     effort: str = "high"
-    keeps: bool = True
+    keeps_earlier_reasoning: bool = True
 
 
 _ALWAYS_REASONING = ReasoningDefaults(("adaptive",), "adaptive", "omitted")
 _DEFAULT_REASONING = ReasoningDefaults(("adaptive", "disabled"), "adaptive", "omitted")
 _OPTIONAL_REASONING = ReasoningDefaults(("adaptive", "disabled"), "disabled", "omitted")
-_BUDGETED_REASONING = ReasoningDefaults(("enabled", "disabled"), "disabled", "summarized", keeps=False)
+_BUDGETED_REASONING = ReasoningDefaults(
+    ("enabled", "disabled"),
+    "disabled",
+    "summarized",
+    keeps_earlier_reasoning=False,
+)
 
 # The first matching glob applies; models without a match support everything.
 _DEFAULTS_BY_MODEL = {
@@ -286,7 +300,8 @@ _DEFAULTS_BY_MODEL = {
 def reasoning_defaults(model: str) -> ReasoningDefaults:
     """Return the reasoning defaults of a model."""
     return next(
-        (found for glob, found in _DEFAULTS_BY_MODEL.items() if fnmatchcase(model, glob)), ReasoningDefaults()
+        (found for glob, found in _DEFAULTS_BY_MODEL.items() if fnmatchcase(model, glob)),
+        ReasoningDefaults(),
     )
 
 
@@ -296,18 +311,18 @@ class ReasoningSettings:
 
     Attributes:
         mode: the mode.
-        asked: True if the request set the mode.
+        is_explicit: True if the request set the mode.
         budget: the token budget of reasoning, with the mode `enabled`.
         shown: True if the answer contains the reasoning text, not only its signature.
     """
 
     mode: str
-    asked: bool = False
+    is_explicit: bool = False
     budget: int | None = None
     shown: bool = True
 
     @property
-    def on(self) -> bool:
+    def is_enabled(self) -> bool:
         """True if reasoning is enabled."""
         return self.mode != "disabled"
 
@@ -329,23 +344,24 @@ def read_thinking(body: Fields, model: ReasoningDefaults, max_tokens: int | None
     mode = fields.choice("type", ReasoningDefaults().modes)
     if mode not in model.modes:
         raise _unsupported_mode_error(mode)
-    fields = type(fields)(fields.value, fields.at(mode), fields.wording)
+    fields = type(fields)(fields.value, fields.path_of(mode), fields.messages)
     budget = None
     if mode == "enabled":
-        fields.only("type", "budget_tokens", "display")
+        fields.reject_others("type", "budget_tokens", "display")
         budget = fields.integer("budget_tokens")
         if budget < MIN_REASONING_BUDGET:
             raise invalid_request(
-                f"Input should be greater than or equal to {MIN_REASONING_BUDGET}", fields.at("budget_tokens")
+                f"Input should be greater than or equal to {MIN_REASONING_BUDGET}",
+                fields.path_of("budget_tokens"),
             )
         if max_tokens is not None and budget >= max_tokens:
             raise invalid_request("`max_tokens` must be greater than `thinking.budget_tokens`.")
     elif mode == "adaptive":
-        fields.only("type", "display")
+        fields.reject_others("type", "display")
     else:
-        fields.only("type")
+        fields.reject_others("type")
     display = fields.choice("display", _DISPLAYS, None) or model.display
-    return ReasoningSettings(mode, asked=True, budget=budget, shown=display == "summarized")
+    return ReasoningSettings(mode, is_explicit=True, budget=budget, shown=display == "summarized")
 
 
 def _unsupported_mode_error(mode: str) -> Exception:
@@ -355,5 +371,5 @@ def _unsupported_mode_error(mode: str) -> Exception:
         return invalid_request('"thinking.type.between_tools" is not supported for this model.')
     return invalid_request(
         f'"thinking.type.{mode}" is not supported for this model. Use "thinking.type.adaptive" and '
-        '"output_config.effort" to control thinking behavior.'
+        '"output_config.effort" to control thinking behavior.',
     )

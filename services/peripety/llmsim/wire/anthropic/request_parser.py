@@ -116,7 +116,7 @@ class MessagesBody:
 def read_body(
     data: bytes,
     version: str,
-    held: Callable[[str], Mapping[str, Any] | None],
+    find_thread: Callable[[str], Mapping[str, Any] | None],
     *,
     beta: bool = False,
     counting: bool = False,
@@ -126,7 +126,7 @@ def read_body(
     Args:
         data: the body.
         version: the requested API version.
-        held: returns a stored conversation by the id of its last answer.
+        find_thread: returns a stored conversation by the id of its last answer.
         beta: True if the request has the beta header.
         counting: True to count tokens only, which allows fewer members.
 
@@ -141,13 +141,13 @@ def read_body(
     card = load_models().find(model, Api.ANTHROPIC)
     max_tokens = None if counting else _read_max_tokens(body, card)
     _check_members(body, strict=strict, beta=beta, counting=counting)
-    body, thread = resume_thread(body, held)
+    body, thread = resume_thread(body, find_thread)
     check_sampling(body, card.takes)
     read_other(body)
     habit = reasoning_defaults(model)
     thinking = read_thinking(body, habit, max_tokens)
     tools = read_tools(body)
-    choice = read_tool_choice(body, tools, card.takes, thinking=thinking.asked and thinking.on)
+    choice = read_tool_choice(body, tools, card.takes, thinking=thinking.is_explicit and thinking.is_enabled)
     effort, schema = read_format(body)
     stream = body.flag("stream", default=None) or False
     system = read_system(body)
@@ -155,7 +155,11 @@ def read_body(
     if max_tokens == 0:
         _check_warming(stream=stream, thinking=thinking, choice=choice, schema=schema)
     speed = body.text("speed", None) or "standard"
-    blocks = (*_tool_blocks(tools), *_system_blocks(system), *_turn_blocks(turns, keep=habit.keeps))
+    blocks = (
+        *_tool_blocks(tools),
+        *_system_blocks(system),
+        *_turn_blocks(turns, keep=habit.keeps_earlier_reasoning),
+    )
     settings = {
         CacheSection.SYSTEM: compact_json([speed, schema]),
         CacheSection.MESSAGES: compact_json(
@@ -164,14 +168,14 @@ def read_body(
                 any(block.has_image for turn in turns for block in turn.blocks),
                 [thinking.mode, thinking.budget],
                 effort or habit.effort,
-            ]
+            ],
         ),
     }
     return MessagesBody(
         model=model,
-        messages=tuple(turn.message for turn in turns),
+        messages=tuple(turn.to_message for turn in turns),
         system="\n".join(block.text for block in system),
-        tools=tuple(tool.custom for tool in tools if tool.custom is not None),
+        tools=tuple(tool.sim_tool for tool in tools if tool.sim_tool is not None),
         prompt=SimPrompt(_with_automatic_breakpoint(blocks, body), settings),
         max_tokens=max_tokens,
         stop=read_stops(body),
@@ -188,7 +192,7 @@ def _read_diagnosis(body: Fields) -> DiagnosisRequest | None:
     wanted = body.object("diagnostics", None)
     if wanted is None:
         return None
-    wanted.only("previous_message_id")
+    wanted.reject_others("previous_message_id")
     return DiagnosisRequest(wanted.text("previous_message_id", None))
 
 
@@ -196,28 +200,35 @@ def _check_members(body: Fields, *, strict: bool, beta: bool, counting: bool) ->
     """Reject members that this operation does not have in this version."""
     if "output_format" in body:
         raise invalid_request(
-            "This field is deprecated. Use 'output_config.format' instead.", body.at("output_format")
+            "This field is deprecated. Use 'output_config.format' instead.",
+            body.path_of("output_format"),
         )
     known = _COUNTING_MEMBERS if counting else _REQUEST_MEMBERS
-    body.only(
-        *known, *(() if strict or counting else _SAMPLING), *((*_BETA_MEMBERS, "thread") if beta else ())
+    body.reject_others(
+        *known,
+        *(() if strict or counting else _SAMPLING),
+        *((*_BETA_MEMBERS, "thread") if beta else ()),
     )
 
 
 def _read_max_tokens(body: Fields, card: SimModel) -> int:
     most = body.integer("max_tokens")
     if most < 0:
-        raise invalid_request("Input should be greater than or equal to 0", body.at("max_tokens"))
+        raise invalid_request("Input should be greater than or equal to 0", body.path_of("max_tokens"))
     if card.output is not None and most > card.output:
         raise invalid_request(
             f"{most} > {card.output}, which is the maximum allowed number of output tokens for {card.name}",
-            body.at("max_tokens"),
+            body.path_of("max_tokens"),
         )
     return most
 
 
 def _check_warming(
-    *, stream: bool, thinking: ReasoningSettings, choice: Mapping[str, Any], schema: Mapping[str, Any] | None
+    *,
+    stream: bool,
+    thinking: ReasoningSettings,
+    choice: Mapping[str, Any],
+    schema: Mapping[str, Any] | None,
 ) -> None:
     """Reject settings that are useless with `max_tokens: 0`, which only writes the cache."""
     refused = {
@@ -242,7 +253,11 @@ def _tool_blocks(tools: Sequence[DeclaredTool]) -> Iterator[SimBlock]:
 def _system_blocks(system: Sequence[ContentBlock]) -> Iterator[SimBlock]:
     for block in system:
         yield SimBlock(
-            CacheSection.SYSTEM, block.type, block.bytes(SimRole.SYSTEM), block.tokens, block.marker
+            CacheSection.SYSTEM,
+            block.type,
+            block.cache_key(SimRole.SYSTEM),
+            block.tokens,
+            block.marker,
         )
 
 
@@ -256,10 +271,10 @@ def _turn_blocks(turns: Sequence[MessageTurn], *, keep: bool) -> Iterator[SimBlo
                 yield SimBlock(
                     CacheSection.MESSAGES,
                     block.type,
-                    block.bytes(turn.role),
+                    block.cache_key(turn.role),
                     block.tokens,
                     block.marker,
-                    int(block.place[1]),
+                    int(block.path[1]),
                 )
 
 
@@ -281,6 +296,6 @@ def _with_automatic_breakpoint(blocks: tuple[SimBlock, ...], body: Fields) -> tu
         raise invalid_request(
             f"the last block is marked with ttl='{own.ttl}' already, and cannot be cached automatically with "
             f"ttl='{wanted.ttl}'; give both the same ttl, or remove one of them.",
-            body.at("cache_control"),
+            body.path_of("cache_control"),
         )
     return blocks

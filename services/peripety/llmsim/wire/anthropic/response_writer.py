@@ -48,7 +48,11 @@ def format_call_id(id_: str) -> str:
 
 
 def message_value(
-    reply: SimReply, *, shown: bool, speed: str, diagnostics: Mapping[str, Any] | None
+    reply: SimReply,
+    *,
+    shown: bool,
+    speed: str,
+    diagnostics: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return an answer as a message.
 
@@ -68,7 +72,11 @@ def message_value(
 
 
 def message_frames(
-    reply: SimReply, *, shown: bool, speed: str, diagnostics: Mapping[str, Any] | None
+    reply: SimReply,
+    *,
+    shown: bool,
+    speed: str,
+    diagnostics: Mapping[str, Any] | None,
 ) -> Iterator[StreamFrame[bytes]]:
     """Yield the same answer as events."""
     first = {
@@ -84,7 +92,9 @@ def message_frames(
     yield _event(FrameTag.NOISE, "ping", {})
     for index, part in enumerate(_content_parts(reply)):
         yield _event(
-            FrameTag.PART, "content_block_start", {"index": index, "content_block": _empty_block(part)}
+            FrameTag.PART,
+            "content_block_start",
+            {"index": index, "content_block": _empty_block(part)},
         )
         for tag, delta, count in _block_deltas(part, shown=shown):
             yield _event(tag, "content_block_delta", {"index": index, "delta": delta}, count)
@@ -127,7 +137,7 @@ def _complete_block(part: ReplyPart, *, shown: bool) -> dict[str, Any]:
         case ReasoningPart():
             return {"type": "thinking", "thinking": part.text if shown else "", "signature": part.signature}
         case ToolUsePart():
-            return {**_empty_block(part), "input": part.input}
+            return {**_empty_block(part), "input": part.arguments}
         case _:
             return {"type": "text", "text": part.text}
 
@@ -188,7 +198,7 @@ def _cumulative_input(usage: BilledUsage) -> dict[str, int]:
     return {
         "input_tokens": usage.fresh,
         "cache_creation_input_tokens": sum(usage.written.values()),
-        "cache_read_input_tokens": usage.read,
+        "cache_read_input_tokens": usage.read_variable,
     }
 
 
@@ -257,7 +267,8 @@ def _parse_limit(value: str | None) -> int:
         return DEFAULT_PAGE_SIZE
     if not value.isdecimal():
         raise invalid_request(
-            "Input should be a valid integer, unable to parse string as an integer", ("limit",)
+            "Input should be a valid integer, unable to parse string as an integer",
+            ("limit",),
         )
     limit = int(value)
     if not 1 <= limit <= MAX_PAGE_SIZE:

@@ -102,7 +102,8 @@ def create_content(call: HttpCall, service: SimService) -> dict[str, Any]:
     model = fields.get("model", "").removeprefix("models/")
     if not model:
         raise request_parser.invalid_argument(
-            "* CreateCachedContentRequest.model: model is required\n", "model"
+            "* CreateCachedContentRequest.model: model is required\n",
+            "model",
         )
     request_parser.check_contents(fields, _MESSAGE, required=False)
     request_parser.check_tools(fields, _MESSAGE)
@@ -111,7 +112,7 @@ def create_content(call: HttpCall, service: SimService) -> dict[str, Any]:
     minimum = card.cache.minimum
     if tokens < minimum:
         raise request_parser.invalid_argument(
-            f"Cached content is too small. total_token_count={tokens}, min_total_token_count={minimum}"
+            f"Cached content is too small. total_token_count={tokens}, min_total_token_count={minimum}",
         )
     now = service.now()
     value = {name: fields[name] for name in _STORED if name in fields}
@@ -129,7 +130,12 @@ def create_content(call: HttpCall, service: SimService) -> dict[str, Any]:
     )
     _contents_table(service).put(content)
     usage = BilledUsage(tokens)
-    UsageLedger(service.objects("bills")).add(content.owner, model, usage, bill_request(card, usage, now))
+    UsageLedger(service.objects("bills")).add_request(
+        content.owner,
+        model,
+        usage,
+        bill_request(card, usage, now),
+    )
     _charge_storage(service, content, content.expires - now)
     return _content_value(content)
 
@@ -141,7 +147,7 @@ def get_content(call: HttpCall, service: SimService) -> dict[str, Any]:
 
 def list_contents(call: HttpCall, service: SimService) -> dict[str, Any]:
     """Return a page of all contents of the key."""
-    mine = _contents_table(service).of(_owner(call), service.now())
+    mine = _contents_table(service).list_for_owner(_owner(call), service.now())
     return list_page("cachedContents", [_content_value(content) for content in mine], call)
 
 
@@ -151,12 +157,12 @@ def update_content(call: HttpCall, service: SimService) -> dict[str, Any]:
     unchangeable = fields.keys() - {"ttl", "expire_time", "name"}
     if unchangeable or not fields.keys() & {"ttl", "expire_time"}:
         raise request_parser.invalid_argument(
-            "* UpdateCachedContentRequest.update_mask: only ttl or expire_time can be updated\n"
+            "* UpdateCachedContentRequest.update_mask: only ttl or expire_time can be updated\n",
         )
     now = service.now()
     contents = _contents_table(service)
     before = contents.get(_name(call), _owner(call), now)
-    content = contents.extend(before.name, before.owner, now, expires=_expiry_time(fields, now))
+    content = contents.set_expiry(before.name, before.owner, now, expires=_expiry_time(fields, now))
     _charge_storage(service, content, content.expires - before.expires)
     return _content_value(content)
 
@@ -173,9 +179,12 @@ def delete_content(call: HttpCall, service: SimService) -> dict[str, Any]:
 def _charge_storage(service: SimService, content: CachedContent, seconds: float) -> None:
     """Charge the owner for storage time in advance, or refund it."""
     charged = bill_storage(
-        load_models().find(content.model, Api.GEMINI), content.tokens, seconds, service.now()
+        load_models().find(content.model, Api.GEMINI),
+        content.tokens,
+        seconds,
+        service.now(),
     )
-    UsageLedger(service.objects("bills")).charge(content.owner, content.model, charged)
+    UsageLedger(service.objects("bills")).add_charge(content.owner, content.model, charged)
 
 
 def _contents_table(service: SimService) -> CachedContents:
@@ -206,11 +215,11 @@ def _expiry_time(fields: Mapping[str, Any], now: float) -> float:
     expires = float(fields.get("expire_time", now + fields.get("ttl", DEFAULT_CONTENT_TTL)))
     if expires <= now:
         raise request_parser.invalid_argument(
-            "* CachedContent.expiration: the expiration time must be in the future\n"
+            "* CachedContent.expiration: the expiration time must be in the future\n",
         )
     if expires > _LATEST:
         raise request_parser.invalid_argument(
-            "* CachedContent.expiration: the expiration time must not be after the year 9999\n"
+            "* CachedContent.expiration: the expiration time must not be after the year 9999\n",
         )
     return expires
 
@@ -262,7 +271,7 @@ class GeminiWire(Wire):
         """Return the type of server-sent events with `alt=sse`, else of a JSON array."""
         return "text/event-stream" if request.options["sse"] else "application/json"
 
-    def request(self, call: HttpCall, service: SimService) -> SimRequest:
+    def parse_request(self, call: HttpCall, service: SimService) -> SimRequest:
         """Parse a request for content."""
         own = read_message(_REQUEST, call.body)
         request_parser.check_contents(own, _REQUEST)
@@ -331,7 +340,7 @@ class GeminiWire(Wire):
             return _array_item(body, first=False) + _ARRAY_END
         return _sse_item(body)
 
-    def other(self, call: HttpCall, service: SimService) -> HttpDocument:
+    def handle_other(self, call: HttpCall, service: SimService) -> HttpDocument:
         """Handle token counts, models and explicit caches."""
         return HttpDocument(200, compact_json(_OTHER_OPERATIONS[call.route.name](call, service)))
 

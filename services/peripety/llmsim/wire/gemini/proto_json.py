@@ -198,7 +198,7 @@ ONE_OF: dict[str, dict[str, tuple[str, ...]]] = {
             "code_execution_result",
             "tool_call",
             "tool_response",
-        )
+        ),
     },
     "CachedContent": {"expiration": ("ttl", "expire_time")},
 }
@@ -297,10 +297,10 @@ def read_message(message: str, body: bytes) -> dict[str, Any]:
         raise BadFieldsError(("", f"Invalid JSON payload received. {error}")) from None
     if not isinstance(value, dict):
         raise BadFieldsError(
-            ("", 'Invalid JSON payload received. Unknown name "": Root element must be a message.')
+            ("", 'Invalid JSON payload received. Unknown name "": Root element must be a message.'),
         )
     reader = _MessageReader()
-    fields = reader.message(message, value, "")
+    fields = reader.read_message(message, value, "")
     if reader.violations:
         raise BadFieldsError(*reader.violations)
     return fields
@@ -314,59 +314,59 @@ class _MessageReader:
     def __init__(self) -> None:
         self.violations: list[tuple[str, str]] = []
 
-    def message(self, name: str, value: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def read_message(self, name: str, value: Mapping[str, Any], path: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         known = _accepted_names(name)
         for key, item in value.items():
             field = known.get(key)
             if field is None:
-                self._refuse(key, path, "Cannot find field.")
+                self._add_violation(key, path, "Cannot find field.")
             elif item is not None and not self._already_set(name, key, field, fields, path):
-                fields[field] = self._field(key, MESSAGES[name][field], item, path, field)
+                fields[field] = self._read_field(key, MESSAGES[name][field], item, path, field)
         return fields
 
     def _already_set(self, name: str, key: str, field: str, fields: Mapping[str, Any], path: str) -> bool:
         for group, members in ONE_OF.get(name, {}).items():
             if field in members and any(member in fields for member in members):
                 what = f"Proto oneof field '{group}' is already set. Cannot set '{key}'"
-                self._refuse(key, path, what)
+                self._add_violation(key, path, what)
                 return True
         return False
 
-    def _field(self, key: str, type_name: str, value: Any, path: str, field: str) -> Any:
+    def _read_field(self, key: str, type_name: str, value: Any, path: str, field: str) -> Any:
         inner = f"{path}.{field}" if path else field
         if type_name.endswith("[]"):
             items = value if isinstance(value, list) else [value]
-            return [self._one(type_name[:-2], item, f"{inner}[{at}]") for at, item in enumerate(items)]
+            return [self._read_one(type_name[:-2], item, f"{inner}[{at}]") for at, item in enumerate(items)]
         if type_name.endswith("{}"):
             if not isinstance(value, dict):
-                return self._invalid(inner, f"(Map), {_format_value(value)}")
+                return self._add_invalid_value(inner, f"(Map), {_format_value(value)}")
             return {
-                name: self._one(type_name[:-2], item, f"{inner}[{at}].value")
+                name: self._read_one(type_name[:-2], item, f"{inner}[{at}].value")
                 for at, (name, item) in enumerate(value.items())
             }
         if isinstance(value, list) and type_name != "value":
-            return self._refuse(key, path, "Proto field is not repeating, cannot start list.")
-        return self._one(type_name, value, inner)
+            return self._add_violation(key, path, "Proto field is not repeating, cannot start list.")
+        return self._read_one(type_name, value, inner)
 
-    def _one(self, type_name: str, value: Any, path: str) -> Any:
+    def _read_one(self, type_name: str, value: Any, path: str) -> Any:
         if type_name in MESSAGES:
             if isinstance(value, dict):
-                return self.message(type_name, value, path)
-            return self._invalid(path, f"({_PACKAGE}{type_name}), {_format_value(value)}")
+                return self.read_message(type_name, value, path)
+            return self._add_invalid_value(path, f"({_PACKAGE}{type_name}), {_format_value(value)}")
         try:
             if type_name in ENUMERATIONS:
                 return _enumeration(type_name, value)
             return _SCALARS[type_name](value)
         except _InvalidValueError as error:
-            return self._invalid(path, str(error))
+            return self._add_invalid_value(path, str(error))
 
-    def _refuse(self, key: str, path: str, reason: str) -> None:
+    def _add_violation(self, key: str, path: str, reason: str) -> None:
         place = f" at '{path}'" if path else ""
         description = f'Invalid JSON payload received. Unknown name "{key}"{place}: {reason}'
         self.violations.append((path, description))
 
-    def _invalid(self, path: str, reason: str) -> None:
+    def _add_invalid_value(self, path: str, reason: str) -> None:
         self.violations.append((path, f"Invalid value at '{path}' {reason}"))
 
 
@@ -460,7 +460,7 @@ def _timestamp(value: Any) -> float:
         pass
     raise _InvalidValueError(
         "(type.googleapis.com/google.protobuf.Timestamp), "
-        f"Field 'expireTime', Invalid time format: {_format_value(value)}"
+        f"Field 'expireTime', Invalid time format: {_format_value(value)}",
     )
 
 

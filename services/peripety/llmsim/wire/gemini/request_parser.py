@@ -55,7 +55,7 @@ class ContentTurn(NamedTuple):
     first: int
     parts: Sequence[Mapping[str, Any]]
 
-    def of(self, kind: str) -> list[Any]:
+    def values_of(self, kind: str) -> list[Any]:
         """Return the values of parts of one kind."""
         return [part[kind] for part in self.parts if kind in part]
 
@@ -155,7 +155,7 @@ def check_turns(turns: Sequence[ContentTurn]) -> None:
     """Reject function calls and function responses that do not match."""
     called = 0  # calls of the previous turn, which must be answered now
     for turn in turns:
-        calls, responses = len(turn.of("function_call")), len(turn.of("function_response"))
+        calls, responses = len(turn.values_of("function_call")), len(turn.values_of("function_response"))
         if calls and turn.first == 0:
             raise invalid_argument(_OUT_OF_TURN_MESSAGE, "contents[0]")
         if responses and not called:
@@ -189,7 +189,7 @@ def _is_genuine(value: str) -> bool:
 
 
 def _has_content(turn: ContentTurn) -> bool:
-    return turn.role is SimRole.USER and len(turn.of("function_response")) < len(turn.parts)
+    return turn.role is SimRole.USER and len(turn.values_of("function_response")) < len(turn.parts)
 
 
 def _require_signature(turn: ContentTurn) -> None:
@@ -197,7 +197,8 @@ def _require_signature(turn: ContentTurn) -> None:
     if first is not None and "thought_signature" not in first:
         name = first["function_call"]["name"]
         raise invalid_argument(
-            _UNSIGNED_MESSAGE.format(name=name, position=turn.first + 1), f"contents[{turn.first}]"
+            _UNSIGNED_MESSAGE.format(name=name, position=turn.first + 1),
+            f"contents[{turn.first}]",
         )
 
 
@@ -217,7 +218,8 @@ def check_tools(fields: Mapping[str, Any], root: str) -> None:
         if times > 1:
             raise invalid_argument(f"Duplicate function declaration found: {name}", "tools")
     _raise_violations(
-        _calling_mode_faults(fields.get("tool_config", {}).get("function_calling_config"), names), root
+        _calling_mode_faults(fields.get("tool_config", {}).get("function_calling_config"), names),
+        root,
     )
 
 
@@ -337,8 +339,8 @@ def _turn_to_message(turn: ContentTurn, called: Sequence[SimToolCall]) -> SimMes
     return SimMessage(
         turn.role,
         "".join(part["text"] for part in turn.parts if "text" in part and not part.get("thought")),
-        tuple(map(_to_tool_call, turn.of("function_call"))),
-        tuple(_to_tool_results(turn.of("function_response"), called)),
+        tuple(map(_to_tool_call, turn.values_of("function_call"))),
+        tuple(_to_tool_results(turn.values_of("function_response"), called)),
     )
 
 
@@ -347,7 +349,8 @@ def _to_tool_call(call: Mapping[str, Any]) -> SimToolCall:
 
 
 def _to_tool_results(
-    responses: Sequence[Mapping[str, Any]], called: Sequence[SimToolCall]
+    responses: Sequence[Mapping[str, Any]],
+    called: Sequence[SimToolCall],
 ) -> Iterator[SimToolResult]:
     """Yield results with the ids of their calls.
 
@@ -434,12 +437,21 @@ def _iterate_blocks(fields: Mapping[str, Any], first: int) -> Iterator[SimBlock]
     for at, each in enumerate(fields.get("contents", ()), first):
         for part in each["parts"]:
             yield _make_block(
-                CacheSection.MESSAGES, _part_kind(part), part, role=each.get("role") or "user", message=at
+                CacheSection.MESSAGES,
+                _part_kind(part),
+                part,
+                role=each.get("role") or "user",
+                message=at,
             )
 
 
 def _make_block(
-    section: CacheSection, kind: str, part: Mapping[str, Any], *, role: str = "", message: int = -1
+    section: CacheSection,
+    kind: str,
+    part: Mapping[str, Any],
+    *,
+    role: str = "",
+    message: int = -1,
 ) -> SimBlock:
     written = block_cache_key({"role": role, **part} if role else part, _OPAQUE)
     text = part["text"] if kind == "text" else block_cache_key(part, _OPAQUE).decode()

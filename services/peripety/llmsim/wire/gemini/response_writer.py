@@ -52,7 +52,9 @@ def answer_document(reply: SimReply, *, thoughts: bool) -> _Json:
     parts = [_part_value(part, part.pieces) for part in _visible_parts(reply, thoughts=thoughts)]
     _attach_signature(parts, reply)
     return _response(
-        reply, reply.usage, {"content": {"parts": parts, "role": "model"}} | _finish_reason(reply)
+        reply,
+        reply.usage,
+        {"content": {"parts": parts, "role": "model"}} | _finish_reason(reply),
     )
 
 
@@ -94,7 +96,7 @@ def _visible_parts(reply: SimReply, *, thoughts: bool) -> list[ReplyPart]:
 def _part_pieces(parts: list[ReplyPart]) -> Iterator[StreamFrame[_Json]]:
     for part in parts:
         if isinstance(part, ToolUsePart):
-            size = models.count_tokens(part.name) + models.count_tokens(part.json)
+            size = models.count_tokens(part.name) + models.count_tokens(part.arguments_json)
             yield StreamFrame(_part_value(part, part.pieces), FrameTag.ARGUMENTS, size)
             continue
         tag = FrameTag.REASONING if isinstance(part, ReasoningPart) else FrameTag.TEXT
@@ -111,7 +113,7 @@ def _part_value(part: ReplyPart, pieces: tuple[str, ...]) -> _Json:
 
 def _arguments(call: ToolUsePart) -> _Json | None:
     try:
-        value = json.loads(call.json)
+        value = json.loads(call.arguments_json)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -131,10 +133,11 @@ def _attach_signature(parts: list[_Json], reply: SimReply) -> None:
 
 def _finish_reason(reply: SimReply) -> _Json:
     spoilt = next(
-        (part for part in reply.parts if isinstance(part, ToolUsePart) and _arguments(part) is None), None
+        (part for part in reply.parts if isinstance(part, ToolUsePart) and _arguments(part) is None),
+        None,
     )
     if spoilt is not None and reply.stop not in {SimStopReason.LENGTH, SimStopReason.CONTENT_FILTER}:
-        message = f"Malformed function call: {spoilt.name}({spoilt.json})"
+        message = f"Malformed function call: {spoilt.name}({spoilt.arguments_json})"
         return {"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message, "index": 0}
     reason: _Json = {"finishReason": _REASONS[reply.stop], "index": 0}
     return reason | {"safetyRatings": _RATINGS} if reply.stop is SimStopReason.CONTENT_FILTER else reason
@@ -164,15 +167,15 @@ def _usage(usage: BilledUsage) -> _Json:
     The prompt count includes cached tokens; the candidates count excludes reasoning.
     """
     counts: _Json = {"promptTokenCount": usage.input}
-    if usage.read:
-        counts["cachedContentTokenCount"] = usage.read
+    if usage.read_variable:
+        counts["cachedContentTokenCount"] = usage.read_variable
     counts["candidatesTokenCount"] = usage.output - usage.reasoning
     if usage.reasoning:
         counts["thoughtsTokenCount"] = usage.reasoning
     counts["totalTokenCount"] = usage.input + usage.output
     counts["promptTokensDetails"] = _text_tokens(usage.input)
-    if usage.read:
-        counts["cacheTokensDetails"] = _text_tokens(usage.read)
+    if usage.read_variable:
+        counts["cacheTokensDetails"] = _text_tokens(usage.read_variable)
     return counts
 
 
@@ -227,7 +230,10 @@ def _details(error: ApiError) -> Iterator[dict[str, Any]]:
         case ApiErrorKind.AUTHENTICATION:
             metadata = {"service": _SERVICE}
             yield _typed_detail(
-                "ErrorInfo", reason="API_KEY_INVALID", domain="googleapis.com", metadata=metadata
+                "ErrorInfo",
+                reason="API_KEY_INVALID",
+                domain="googleapis.com",
+                metadata=metadata,
             )
             yield _typed_detail("LocalizedMessage", locale="en-US", message=error.message)
         case ApiErrorKind.RATE_LIMIT:

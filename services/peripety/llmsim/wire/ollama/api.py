@@ -114,7 +114,7 @@ def _line(value: Mapping[str, Any], tag: FrameTag, count: int = 0) -> StreamFram
 def _line_contents(part: ReplyPart) -> Iterator[tuple[FrameTag, dict[str, Any], int]]:
     """Yield the content of each line; a tool call is one line."""
     if isinstance(part, ToolUsePart):
-        weight = models.count_tokens(part.name) + models.count_tokens(part.json)
+        weight = models.count_tokens(part.name) + models.count_tokens(part.arguments_json)
         yield FrameTag.ARGUMENTS, {"tool_calls": [_call(part)]}, weight
         return
     tag, name = (
@@ -125,7 +125,7 @@ def _line_contents(part: ReplyPart) -> Iterator[tuple[FrameTag, dict[str, Any], 
 
 
 def _call(part: ToolUsePart) -> dict[str, Any]:
-    return {"function": {"name": part.name, "arguments": part.input}}
+    return {"function": {"name": part.name, "arguments": part.arguments}}
 
 
 def _line_head(reply: SimReply) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class OllamaWire(Wire):
         """Return the type of JSON lines."""
         return "application/x-ndjson"
 
-    def request(self, call: HttpCall, service: SimService) -> SimRequest:  # noqa: ARG002 - nothing is stored here
+    def parse_request(self, call: HttpCall, service: SimService) -> SimRequest:  # noqa: ARG002 - nothing is stored here
         """Parse a request for a model answer."""
         read = read_chat if call.route.name == "chat" else read_generate
         return replace(read(call.body), key=call.bearer, conversation=call.conversation)
@@ -220,7 +220,7 @@ class OllamaWire(Wire):
         """Return a line with the error instead of `done`."""
         return json_line({"error": error.message})
 
-    def other(self, call: HttpCall, service: SimService) -> HttpDocument:
+    def handle_other(self, call: HttpCall, service: SimService) -> HttpDocument:
         """Handle model information and the version."""
         match call.route.name:
             case "tags":

@@ -52,13 +52,13 @@ class OllamaErrorMessages:
             return invalid_request("missing request body")
         return invalid_request(f"invalid JSON: {reason}")
 
-    def missing(self, path: Path) -> ApiError:
+    def missing_member(self, path: Path) -> ApiError:
         """Return the error for a missing required member."""
         return invalid_request(f"{path[-1]} is required", path)
 
-    def mistyped(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
+    def wrong_type(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
         """Return the error for a value of the wrong type."""
-        kind = JsonType.of(value)
+        kind = JsonType.of_value(value)
         names = ".".join(["Request", *(str(step) for step in path if isinstance(step, str))])
         return invalid_request(
             f"json: cannot unmarshal {_ACTUAL_TYPE_NAMES.get(kind, kind)} into Go struct field {names} of type "
@@ -66,11 +66,11 @@ class OllamaErrorMessages:
             path,
         )
 
-    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
+    def invalid_choice(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
         """Return the error for a text that is not an allowed value."""
         return invalid_request(f"invalid {path[-1]}: {value}, must be one of [{' '.join(choices)}]", path)
 
-    def unexpected(self, path: Path) -> None:  # noqa: ARG002
+    def unexpected_member(self, path: Path) -> None:  # noqa: ARG002
         """Ignore unknown members."""
         return
 
@@ -96,7 +96,7 @@ def read_model(data: bytes) -> tuple[Fields, str]:
     body = Fields.parse(data, OllamaErrorMessages())
     model = _read_text(body, "model") or _read_text(body, "name")
     if not model:
-        raise body.wording.missing(body.at("model"))
+        raise body.messages.missing_member(body.path_of("model"))
     return body, model
 
 
@@ -128,12 +128,12 @@ def read_generate(data: bytes) -> SimRequest:
     system, prompt = body.text("system", None), body.text("prompt", None)
     _check_images(body)
     if system:
-        dialogue.instruct(system)
+        dialogue.add_instructions(system)
         blocks.append(SimBlock(CacheSection.SYSTEM, "system", system.encode(), models.count_tokens(system)))
     if prompt:
-        dialogue.ask(prompt)
+        dialogue.add_user_text(prompt)
         blocks.append(
-            SimBlock(CacheSection.MESSAGES, "user", prompt.encode(), models.count_tokens(prompt), message=0)
+            SimBlock(CacheSection.MESSAGES, "user", prompt.encode(), models.count_tokens(prompt), message=0),
         )
     return _request("generate", body, model, dialogue, blocks)
 
@@ -146,7 +146,7 @@ def _request(
     blocks: list[SimBlock],
     tools: tuple[SimTool, ...] = (),
 ) -> SimRequest:
-    options = body.object("options", None) or Fields({}, body.at("options"), body.wording)
+    options = body.object("options", None) or Fields({}, body.path_of("options"), body.messages)
     predict, room = options.integer("num_predict", None), options.integer("num_ctx", None)
     keep = body.get("keep_alive", JsonType.STRING, JsonType.INTEGER, JsonType.NUMBER, default=None)
     # Without a prompt, the request only loads or unloads the model.
@@ -184,23 +184,25 @@ def _read_chat_message(dialogue: MessageBuilder, message: Fields) -> None:
     _check_images(message)
     match role:
         case "system":
-            dialogue.instruct(text)
+            dialogue.add_instructions(text)
         case "user":
-            dialogue.ask(text)
+            dialogue.add_user_text(text)
         case "tool":
             name = _read_text(message, "tool_name") or _read_text(message, "name")
-            dialogue.result(SimToolResult(text, _read_text(message, "tool_call_id"), name))
+            dialogue.add_result(SimToolResult(text, _read_text(message, "tool_call_id"), name))
         case _:
-            dialogue.answer(text)
+            dialogue.add_model_text(text)
             for call in message.objects("tool_calls", None):
-                dialogue.call(_call(call))
+                dialogue.add_call(_call(call))
 
 
 def _call(fields: Fields) -> SimToolCall:
     function = fields.object("function")
     arguments = function.object("arguments", None)
     return SimToolCall(
-        function.text("name"), {} if arguments is None else arguments.value, _read_text(fields, "id")
+        function.text("name"),
+        {} if arguments is None else arguments.value,
+        _read_text(fields, "id"),
     )
 
 
@@ -209,7 +211,7 @@ def _check_images(fields: Fields) -> None:
         try:
             base64.b64decode(image, validate=True)
         except ValueError:  # including non-ASCII characters
-            raise invalid_request("illegal base64 data in an image", fields.at("images")) from None
+            raise invalid_request("illegal base64 data in an image", fields.path_of("images")) from None
 
 
 def _message_block(message: Fields, index: int) -> SimBlock:
@@ -263,7 +265,7 @@ def _is_reasoning_enabled(body: Fields) -> bool:
     if value is not None and value not in _THINKING:
         raise invalid_request(
             f'invalid think value: "{value}" (must be "high", "medium", "low", "max", true, or false)',
-            body.at("think"),
+            body.path_of("think"),
         )
     return value is not False
 
@@ -272,7 +274,8 @@ def _read_schema(body: Fields) -> Mapping[str, Any] | None:
     value = body.get("format", JsonType.STRING, JsonType.OBJECT, default=None)
     if isinstance(value, str) and value not in ("", "json"):
         raise invalid_request(
-            f'invalid format: "{value}"; expected "json" or a valid JSON Schema object', body.at("format")
+            f'invalid format: "{value}"; expected "json" or a valid JSON Schema object',
+            body.path_of("format"),
         )
     if value == "json":
         return {}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def list_models(models: Sequence[SimModel], owner: str) -> HttpDocument:
     """Return all models of a provider."""
     return json_document(
-        {"object": "list", "data": [_model_entry(model, model.name, owner) for model in models]}
+        {"object": "list", "data": [_model_entry(model, model.name, owner) for model in models]},
     )
 
 
@@ -51,7 +51,10 @@ def show_model(models: Sequence[SimModel], name: str, owner: str) -> HttpDocumen
         if any(fnmatchcase(name, glob) for glob in model.names):
             return json_document(_model_entry(model, name, owner))
     raise ApiError(
-        ApiErrorKind.NOT_FOUND, f"The model '{name}' does not exist", param="model", code="model_not_found"
+        ApiErrorKind.NOT_FOUND,
+        f"The model '{name}' does not exist",
+        param="model",
+        code="model_not_found",
     )
 
 
@@ -88,7 +91,7 @@ class OpenAiChat(Wire):
         """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
-    def request(self, call: HttpCall, service: SimService) -> SimRequest:  # noqa: ARG002
+    def parse_request(self, call: HttpCall, service: SimService) -> SimRequest:  # noqa: ARG002
         """Parse a chat completion request."""
         return chat_request.read_chat_request(call)
 
@@ -111,10 +114,10 @@ class OpenAiChat(Wire):
     def error_frame(self, error: ApiError, request_id: str, sent: Sequence[StreamFrame[bytes]]) -> bytes:  # noqa: ARG002
         """Return an error in place of a chunk."""
         return base.sse_event(
-            compact_json({"error": chat_response.error_details(error, chat_response.error_shape(error))})
+            compact_json({"error": chat_response.error_details(error, chat_response.error_shape(error))}),
         )
 
-    def other(self, call: HttpCall, service: SimService) -> HttpDocument:
+    def handle_other(self, call: HttpCall, service: SimService) -> HttpDocument:
         """Return the list of models, or one of them."""
         models = service.models(self.api)
         if call.route.name == "models":
@@ -148,7 +151,7 @@ class OpenAiResponses(Wire):
         """Return the type of server-sent events."""
         return "text/event-stream; charset=utf-8"
 
-    def request(self, call: HttpCall, service: SimService) -> SimRequest:
+    def parse_request(self, call: HttpCall, service: SimService) -> SimRequest:
         """Parse a request for a response, and load the response that it continues."""
         return responses_request.read_responses_request(call, service)
 
@@ -184,7 +187,7 @@ class OpenAiResponses(Wire):
         failed = {**response, "status": "failed", "error": {"code": code, "message": error.message}}
         return told + response_event("response.failed", len(sent) + 1, {"response": failed})
 
-    def stored(self, request: SimRequest, reply: SimReply) -> Mapping[str, Mapping[str, Any]]:
+    def objects_to_store(self, request: SimRequest, reply: SimReply) -> Mapping[str, Mapping[str, Any]]:
         """Return the response to store, unless the request disables storage."""
         if not request.options["response"]["store"]:
             return {}
@@ -192,7 +195,7 @@ class OpenAiResponses(Wire):
         kept = prompt.make_entry(response, request.options["input"])
         return {prompt.RESPONSES_TABLE: {prompt.response_key(request.key, response["id"]): kept}}
 
-    def other(self, call: HttpCall, service: SimService) -> HttpDocument:
+    def handle_other(self, call: HttpCall, service: SimService) -> HttpDocument:
         """Handle stored responses, and the number of input tokens of a request."""
         if call.route.name == "input_tokens":
             tokens = responses_request.read_responses_request(call, service).prompt.tokens

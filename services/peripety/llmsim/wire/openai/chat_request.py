@@ -67,33 +67,33 @@ class ChatMessages:
 
     def __init__(self, draft: PromptDraft) -> None:
         self.draft = draft
-        self._called: dict[str, str] = {}  # tool names by call id, for the last answer
-        self._awaited: list[str] = []
+        self._tool_by_call_id: dict[str, str] = {}  # tool names by call id, for the last answer
+        self._open_call_ids: list[str] = []
 
-    def read(self, body: Fields) -> None:
+    def read_messages(self, body: Fields) -> None:
         """Parse all messages of a request."""
         messages = body.objects("messages")
-        check_length(body.at("messages"), messages, 1, 2**31)
+        check_length(body.path_of("messages"), messages, 1, 2**31)
         for at, message in enumerate(messages):
             role = message.choice("role", self.roles)
-            if self._awaited and role != "tool":
-                raise self.unanswered(self._awaited)
+            if self._open_call_ids and role != "tool":
+                raise self.unanswered_calls_error(self._open_call_ids)
             if role == "assistant":
                 self.read_answer(at, message)
             elif role == "tool":
                 self._read_result(at, message)
             elif role == "user":
-                message.only("role", "content", "name")
-                self.draft.ask(self._content(at, message, role, _ANYTHING))
+                message.reject_others("role", "content", "name")
+                self.draft.add_user_text(self._read_content(at, message, role, _ANYTHING))
             else:
-                message.only("role", "content", "name")
-                self.draft.instruct(self._content(at, message, role, _TEXT))
-        if self._awaited:
-            raise self.unanswered(self._awaited)
+                message.reject_others("role", "content", "name")
+                self.draft.add_instructions(self._read_content(at, message, role, _TEXT))
+        if self._open_call_ids:
+            raise self.unanswered_calls_error(self._open_call_ids)
 
     # ---- errors and hooks of compatible APIs
 
-    def unanswered(self, ids: Sequence[str]) -> ApiError:
+    def unanswered_calls_error(self, ids: Sequence[str]) -> ApiError:
         """Return the error for tool calls without results."""
         return invalid_request(
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
@@ -101,7 +101,7 @@ class ChatMessages:
             "messages",
         )
 
-    def orphaned(self, at: int) -> ApiError:
+    def orphaned_result_error(self, at: int) -> ApiError:
         """Return the error for a result without a call."""
         return invalid_request(
             "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
@@ -109,7 +109,7 @@ class ChatMessages:
             f"messages.[{at}].role",
         )
 
-    def answering_nothing(self, at: int, call_id: str) -> ApiError:
+    def unknown_call_error(self, at: int, call_id: str) -> ApiError:
         """Return the error for a result of an unknown call."""
         return invalid_request(
             f"Invalid parameter: 'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous "
@@ -117,60 +117,69 @@ class ChatMessages:
             f"messages.[{at}].tool_call_id",
         )
 
-    def also_read(self, at: int, message: Fields, *, calling: bool) -> None:
+    def read_extra_members(self, at: int, message: Fields, *, calling: bool) -> None:
         """Parse members of a model message that only some APIs have, before its content."""
 
     # ---- the roles
 
     def read_answer(self, at: int, message: Fields) -> None:
         """Parse a model message."""
-        message.only(*self.assistant_members)
+        message.reject_others(*self.assistant_members)
         for name in ("function_call", "audio"):
             if message.value.get(name) is not None:
                 raise unsupported_parameter(f"messages[{at}].{name}")
         calls = message.objects("tool_calls", None)
         refusal = message.text("refusal", None)
         required = not calls and refusal is None
-        self.also_read(at, message, calling=bool(calls))
-        text = self._content(at, message, "assistant", _ANSWER, required=required)
+        self.read_extra_members(at, message, calling=bool(calls))
+        text = self._read_content(at, message, "assistant", _ANSWER, required=required)
         if refusal:
-            self.draft.add(
-                at, "assistant", {"type": "refusal", "refusal": refusal}, tokens=count_tokens(refusal)
+            self.draft.add_block(
+                at,
+                "assistant",
+                {"type": "refusal", "refusal": refusal},
+                tokens=count_tokens(refusal),
             )
-        self.draft.answer(text or refusal or "")
-        self._called = {}
+        self.draft.add_model_text(text or refusal or "")
+        self._tool_by_call_id = {}
         for call in calls:
             self._read_call(at, call)
-        self._awaited = list(self._called)
+        self._open_call_ids = list(self._tool_by_call_id)
 
     def _read_call(self, at: int, call: Fields) -> None:
-        call.only("id", "type", "function", "index")
+        call.reject_others("id", "type", "function", "index")
         call_id = call.text("id")
         call.choice("type", ("function",))
         function = call.object("function")
-        function.only("name", "arguments", "parsed_arguments")
+        function.reject_others("name", "arguments", "parsed_arguments")
         name, written = function.text("name"), function.text("arguments")
-        self._called[call_id] = name
-        self.draft.call(SimToolCall(name, parse_arguments(written), call_id))
+        self._tool_by_call_id[call_id] = name
+        self.draft.add_call(SimToolCall(name, parse_arguments(written), call_id))
         block = {"type": "function", "name": name, "arguments": written, "id": call_id}
-        self.draft.add(at, "assistant", block, tokens=count_tokens(name) + count_tokens(written))
+        self.draft.add_block(at, "assistant", block, tokens=count_tokens(name) + count_tokens(written))
 
     def _read_result(self, at: int, message: Fields) -> None:
-        message.only("role", "content", "tool_call_id", "name")
+        message.reject_others("role", "content", "tool_call_id", "name")
         call_id = message.text("tool_call_id")
-        if not self._called:
-            raise self.orphaned(at)
-        if call_id not in self._called:
-            raise self.answering_nothing(at, call_id)
-        if call_id in self._awaited:
-            self._awaited.remove(call_id)
-        text = self._content(at, message, "tool", _TEXT)
-        self.draft.result(SimToolResult(text, call_id, self._called[call_id]))
+        if not self._tool_by_call_id:
+            raise self.orphaned_result_error(at)
+        if call_id not in self._tool_by_call_id:
+            raise self.unknown_call_error(at, call_id)
+        if call_id in self._open_call_ids:
+            self._open_call_ids.remove(call_id)
+        text = self._read_content(at, message, "tool", _TEXT)
+        self.draft.add_result(SimToolResult(text, call_id, self._tool_by_call_id[call_id]))
 
     # ---- content
 
-    def _content(
-        self, at: int, message: Fields, role: str, types: Sequence[str], *, required: bool = True
+    def _read_content(
+        self,
+        at: int,
+        message: Fields,
+        role: str,
+        types: Sequence[str],
+        *,
+        required: bool = True,
     ) -> str:
         """Add the blocks of a message's content, and return its text."""
         if required:
@@ -182,20 +191,25 @@ class ChatMessages:
             return ""
         if isinstance(value, str):
             if value or role != "assistant":
-                self.draft.add(at, role, {"type": "text", "text": value, **extra}, tokens=count_tokens(value))
+                self.draft.add_block(
+                    at,
+                    role,
+                    {"type": "text", "text": value, **extra},
+                    tokens=count_tokens(value),
+                )
             return value
-        check_length(message.at("content"), value, 1, 2**31)
+        check_length(message.path_of("content"), value, 1, 2**31)
         texts = []
         for part in message.objects("content"):
             kind = part.choice("type", types)
-            part.only("type", kind, "prompt_cache_breakpoint")
+            part.reject_others("type", kind, "prompt_cache_breakpoint")
             if kind in _ANSWER:
                 text = part.text(kind)
                 texts.append(text)
                 tokens: int | None = count_tokens(text)
             else:
                 tokens = _media_tokens(part, kind)
-            self.draft.add(at, role, {**part.value, **extra}, tokens=tokens, marker=read_marker(part))
+            self.draft.add_block(at, role, {**part.value, **extra}, tokens=tokens, marker=read_marker(part))
         return "\n".join(texts)
 
 
@@ -217,7 +231,7 @@ _MEMBERS = (
 _REPLACED_MEMBERS = {"functions": "tools", "function_call": "tool_choice"}
 _REJECTED_MEMBERS = (*_REPLACED_MEMBERS, "audio", "moderation", "web_search_options")
 _RARE_MEMBERS = frozenset(
-    {"logit_bias", "modalities", "n", "prediction", "safety_identifier", "seed", "store", "user"}
+    {"logit_bias", "modalities", "n", "prediction", "safety_identifier", "seed", "store", "user"},
 )
 TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
 VERBOSITIES = ("low", "medium", "high")
@@ -232,15 +246,15 @@ def read_chat_request(call: HttpCall) -> SimRequest:
     _check_members(body)
     name = body.text("model", call.params.get("deployment"))
     if not name:
-        raise body.wording.missing(("model",))
+        raise body.messages.missing_member(("model",))
     model = load_models().find(name, Api.OPENAI_CHAT)
     controls = read_controls(body, ("mode", "ttl"), ("30m",))
     draft = PromptDraft()
-    tools = NESTED_LAYOUT.tools(body)
+    tools = NESTED_LAYOUT.read_tools(body)
     for tool in body.value.get("tools") or ():
         draft.add_tool(tool)
     schema = _read_format(body, draft)
-    ChatMessages(draft).read(body)
+    ChatMessages(draft).read_messages(body)
     if schema == {} and not mentions_json(draft):
         raise invalid_request(
             "'messages' must contain the word 'json' in some form, to use 'response_format' of type "
@@ -251,7 +265,7 @@ def read_chat_request(call: HttpCall) -> SimRequest:
     effort = check_effort(body, "reasoning_effort", model)
     most = _read_limit(body, model)
     stream, options = read_stream(body)
-    prompt = draft.prompt(
+    prompt = draft.to_prompt(
         {
             "parallel_tool_calls": body.value.get("parallel_tool_calls"),
             "reasoning_effort": effort,
@@ -285,7 +299,7 @@ def _check_members(body: Fields) -> None:
     for name in _REJECTED_MEMBERS:
         if body.value.get(name) is not None:
             raise unsupported_parameter(name, _REPLACED_MEMBERS.get(name))
-    body.only(*_MEMBERS, *CACHING_MEMBERS, *_REJECTED_MEMBERS)
+    body.reject_others(*_MEMBERS, *CACHING_MEMBERS, *_REJECTED_MEMBERS)
     if _RARE_MEMBERS.isdisjoint(body.value):
         return
     if body.texts("modalities", None) not in ([], ["text"]):
@@ -323,11 +337,11 @@ def _read_format(body: Fields, draft: PromptDraft) -> Mapping[str, Any] | None:
         return None
     kind = chosen.choice("type", _FORMATS)
     if kind != "json_schema":
-        chosen.only("type")
+        chosen.reject_others("type")
         return {} if kind == "json_object" else None
-    chosen.only("type", "json_schema")
+    chosen.reject_others("type", "json_schema")
     inner = chosen.object("json_schema")
-    inner.only("name", "description", "schema", "strict")
+    inner.reject_others("name", "description", "schema", "strict")
     name = read_name(inner)
     inner.text("description", None)
     schema = inner.object("schema", None)
@@ -358,14 +372,14 @@ def _read_limit(body: Fields, model: SimModel) -> int | None:
     return check_output(body, "max_completion_tokens", model)
 
 
-def read_stops(body: Fields, most: int) -> tuple[str, ...]:
+def read_stops(body: Fields, max_count: int) -> tuple[str, ...]:
     """Parse the stop sequences."""
     value = body.get("stop", JsonType.STRING, JsonType.ARRAY, default=None)
     if value is None:
         return ()
     if isinstance(value, str):
         return (value,)
-    check_length(body.at("stop"), value, 1, most)
+    check_length(body.path_of("stop"), value, 1, max_count)
     return tuple(body.texts("stop"))
 
 
@@ -377,9 +391,10 @@ def read_stream(body: Fields) -> tuple[bool, dict[str, Any]]:
         return stream, {}
     if not stream:
         raise invalid_request(
-            "The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options"
+            "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+            "stream_options",
         )
-    options.only("include_usage", "include_obfuscation")
+    options.reject_others("include_usage", "include_obfuscation")
     return stream, {
         "include_usage": options.flag("include_usage", None) or False,
         "include_obfuscation": options.flag("include_obfuscation", None) or False,

@@ -140,20 +140,20 @@ class ChatCompletion:
         """Return the answer as one JSON value."""
         choice = {
             "index": 0,
-            "message": self.message(),
+            "message": self.message_value(),
             "logprobs": None,
             "finish_reason": _FINISH[self.reply.stop],
         }
         return {
-            **self.envelope("chat.completion"),
+            **self.envelope_fields("chat.completion"),
             "choices": [choice],
-            "usage": self.usage(self.reply.usage),
+            "usage": self.usage_value(self.reply.usage),
         }
 
     def frames(self) -> Iterator[StreamFrame[bytes]]:
         """Yield the answer as a stream."""
         options = self.request.options
-        envelope = self.envelope("chat.completion.chunk")
+        envelope = self.envelope_fields("chat.completion.chunk")
         head = compact_json(envelope)[:-1] + b',"choices":[{"index":0,"delta":'
         tail = b'}],"usage":null' if options.get("include_usage") else b"}]"
         pad = options.get("include_obfuscation")
@@ -162,20 +162,20 @@ class ChatCompletion:
             body = compact_json(delta)
             rest = b',"obfuscation":' + compact_json(obfuscation_padding(body)) + b"}" if pad else b"}"
             return base.sse_event(
-                head + body + b',"logprobs":null,"finish_reason":' + compact_json(finish) + tail + rest
+                head + body + b',"logprobs":null,"finish_reason":' + compact_json(finish) + tail + rest,
             )
 
-        for delta, tag, tokens in self.deltas():
+        for delta, tag, tokens in self.content_deltas():
             yield StreamFrame(chunk(delta), tag, tokens)
         yield StreamFrame(chunk({}, _FINISH[self.reply.stop]), FrameTag.STOP)
         if options.get("include_usage"):
-            last = {**envelope, "choices": [], "usage": self.usage(self.reply.usage)}
+            last = {**envelope, "choices": [], "usage": self.usage_value(self.reply.usage)}
             yield StreamFrame(base.sse_event(compact_json(last)), FrameTag.USAGE)
         yield StreamFrame(_DONE, FrameTag.END)
 
     # ---- hooks of compatible APIs
 
-    def envelope(self, kind: str) -> dict[str, Any]:
+    def envelope_fields(self, kind: str) -> dict[str, Any]:
         """Return the first members of an answer and of each chunk."""
         reply = self.reply
         return {
@@ -187,7 +187,7 @@ class ChatCompletion:
             "system_fingerprint": "fp_" + sha256(reply.model.encode()).hexdigest()[:10],
         }
 
-    def message(self) -> dict[str, Any]:
+    def message_value(self) -> dict[str, Any]:
         """Return the message of a complete answer."""
         said: dict[str, Any] = {
             "role": "assistant",
@@ -195,26 +195,30 @@ class ChatCompletion:
             "refusal": join_texts(self.reply, RefusalPart),
             "annotations": [],
         }
-        calls = self.calls()
+        calls = self.tool_call_values()
         return {**said, "tool_calls": calls} if calls else said
 
-    def calls(self) -> list[dict[str, Any]]:
+    def tool_call_values(self) -> list[dict[str, Any]]:
         """Return the tool calls of a complete answer."""
         return [
-            {"id": f"call_{part.id}", "type": "function", "function": _function_value(part.name, part.json)}
+            {
+                "id": f"call_{part.id}",
+                "type": "function",
+                "function": _function_value(part.name, part.arguments_json),
+            }
             for part in self.reply.parts
             if isinstance(part, ToolUsePart)
         ]
 
-    def deltas(self) -> Iterator[ContentDelta]:
+    def content_deltas(self) -> Iterator[ContentDelta]:
         """Yield the content of each chunk, with its tag and number of output tokens."""
         # Reasoning is hidden, but its time passes before the first output.
         hidden = sum(count_tokens(part.text) for part in self.reply.parts if isinstance(part, ReasoningPart))
         content = "" if join_texts(self.reply, TextPart) is not None else None
         yield {"role": "assistant", "content": content, "refusal": None}, FrameTag.START, hidden
-        yield from self.spoken()
+        yield from self.visible_deltas()
 
-    def spoken(self) -> Iterator[ContentDelta]:
+    def visible_deltas(self) -> Iterator[ContentDelta]:
         """Yield the chunks with prose, refusals and tool calls."""
         index = 0
         for part in self.reply.parts:
@@ -236,14 +240,14 @@ class ChatCompletion:
                     yield {"tool_calls": [added]}, FrameTag.ARGUMENTS, tokens
                 index += 1
 
-    def usage(self, usage: BilledUsage) -> dict[str, Any]:
+    def usage_value(self, usage: BilledUsage) -> dict[str, Any]:
         """Return the usage object."""
         return {
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
             "total_tokens": usage.input + usage.output,
             "prompt_tokens_details": {
-                "cached_tokens": usage.read,
+                "cached_tokens": usage.read_variable,
                 "cache_write_tokens": sum(usage.written.values()),
                 "audio_tokens": 0,
             },

@@ -34,28 +34,28 @@ class OpenAiErrorMessages:
         return invalid_request(
             "We could not parse the JSON body of your request. (HINT: This likely means you aren't using "
             "your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not "
-            f"valid JSON: {reason}.)"
+            f"valid JSON: {reason}.)",
         )
 
-    def missing(self, path: Path) -> ApiError:
+    def missing_member(self, path: Path) -> ApiError:
         """Return the error for a missing required member."""
         if path == ("model",):
             return invalid_request("you must provide a model parameter")
         return invalid_request(
-            f"Missing required parameter: '{bracketed_path(path)}'.", path, "missing_required_parameter"
+            f"Missing required parameter: '{bracketed_path(path)}'.",
+            path,
+            "missing_required_parameter",
         )
 
-    def mistyped(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
+    def wrong_type(self, path: Path, wanted: Sequence[JsonType], value: Any) -> ApiError:
         """Return the error for a value of the wrong type."""
         names = [_NAMES[kind] for kind in wanted]
         expected = f"one of {', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
         at = bracketed_path(path) or "body"
-        message = (
-            f"Invalid type for '{at}': expected {expected}, but got {_NAMES[JsonType.of(value)]} instead."
-        )
+        message = f"Invalid type for '{at}': expected {expected}, but got {_NAMES[JsonType.of_value(value)]} instead."
         return invalid_request(message, path, "invalid_type")
 
-    def not_among(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
+    def invalid_choice(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
         """Return the error for a text that is not an allowed value."""
         quoted = [f"'{choice}'" for choice in choices]
         if len(quoted) > 2:  # noqa: PLR2004 - three are a list with commas
@@ -63,7 +63,7 @@ class OpenAiErrorMessages:
         message = f"Invalid value: '{value}'. Supported values are: {' and '.join(quoted)}."
         return invalid_request(message, path, "invalid_value")
 
-    def unexpected(self, path: Path) -> ApiError:
+    def unexpected_member(self, path: Path) -> ApiError:
         """Return the error for an unknown member."""
         return invalid_request(f"Unknown parameter: '{bracketed_path(path)}'.", path, "unknown_parameter")
 
@@ -92,7 +92,12 @@ def unsupported_value(name: str, value: Any, only: Any) -> ApiError:
 
 
 def check_bounds(
-    fields: Fields, name: str, low: float, high: float | None = None, *, whole: bool = False
+    fields: Fields,
+    name: str,
+    low: float,
+    high: float | None = None,
+    *,
+    whole: bool = False,
 ) -> None:
     """Reject a member that is not a number within bounds; a missing member is valid."""
     if fields.value.get(name) is None:
@@ -103,7 +108,7 @@ def check_bounds(
     kind = "integer" if whole else "decimal"
     below = value < low
     side, sign, bound = ("below minimum", ">=", low) if below else ("above maximum", "<=", high)
-    path = fields.at(name)
+    path = fields.path_of(name)
     message = (
         f"Invalid '{bracketed_path(path)}': {kind} {side} value. Expected a value {sign} {bound}, but got {value} "
         "instead."
@@ -134,7 +139,7 @@ def check_length(path: Path, items: Sequence[Any], low: int, high: int) -> None:
 def read_name(fields: Fields, name: str = "name") -> str:
     """Return the name of a tool or schema: up to 64 letters, digits, underscores and dashes."""
     value = fields.text(name)
-    path = fields.at(name)
+    path = fields.path_of(name)
     where = bracketed_path(path)
     if not value:
         raise invalid_request(

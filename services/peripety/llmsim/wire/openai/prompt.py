@@ -47,7 +47,7 @@ def read_marker(part: Fields) -> CacheBreakpoint | None:
     breakpoint_ = part.object("prompt_cache_breakpoint", None)
     if breakpoint_ is None:
         return None
-    breakpoint_.only("mode", "ttl")
+    breakpoint_.reject_others("mode", "ttl")
     breakpoint_.choice("mode", ("explicit",))
     return CacheBreakpoint(breakpoint_.choice("ttl", _TTLS, ""))
 
@@ -66,7 +66,7 @@ def read_controls(body: Fields, options: Sequence[str], ttls: Sequence[str]) -> 
     body.choice("prompt_cache_retention", ("in_memory", "24h"), None)
     given = body.object("prompt_cache_options", None)
     if given is not None:
-        given.only(*options)
+        given.reject_others(*options)
         given.choice("mode", _MODES, None)
         given.choice("ttl", ttls, None)
         given.text("comparison_response_id", None)
@@ -109,9 +109,9 @@ def check_effort(fields: Fields, name: str, model: SimModel) -> str | None:
     """Return the reasoning effort."""
     effort = fields.choice(name, EFFORTS, None)
     if effort is not None and not model.takes.reasoning:
-        raise unsupported_parameter(".".join(map(str, fields.at(name))))
+        raise unsupported_parameter(".".join(map(str, fields.path_of(name))))
     if effort == "none" and not model.takes.no_reasoning:
-        raise fields.wording.not_among(fields.at(name), EFFORTS[1:], effort)
+        raise fields.messages.invalid_choice(fields.path_of(name), EFFORTS[1:], effort)
     return effort
 
 
@@ -150,7 +150,7 @@ class PromptDraft(MessageBuilder):
         super().__init__()
         self._blocks: list[SimBlock] = []
 
-    def prompt(self, settings: Mapping[str, Any], controls: Mapping[str, Any]) -> SimPrompt:
+    def to_prompt(self, settings: Mapping[str, Any], controls: Mapping[str, Any]) -> SimPrompt:
         """Return all blocks as a prompt.
 
         Args:
@@ -172,7 +172,7 @@ class PromptDraft(MessageBuilder):
         data = block_cache_key(schema)
         self._blocks.append(SimBlock(CacheSection.SYSTEM, "json_schema", data, count_tokens(data.decode())))
 
-    def add(
+    def add_block(
         self,
         message: int,
         role: str,
@@ -201,7 +201,7 @@ class PromptDraft(MessageBuilder):
                 tokens=(count_tokens(data.decode()) if tokens is None else tokens) + _MESSAGE_TOKENS * begins,
                 marker=marker,
                 message=message,
-            )
+            ),
         )
 
 
@@ -249,9 +249,9 @@ def delete_response(service: SimService, key: str, response_id: str) -> None:
     service.objects(RESPONSES_TABLE).put(response_key(key, response_id), None)
 
 
-def list_items(kept: StoredResponse) -> dict[str, Any]:
+def list_items(stored: StoredResponse) -> dict[str, Any]:
     """Return the input items of a response as a list of one page, newest first."""
-    sent = kept["input"][::-1]
+    sent = stored["input"][::-1]
     ids = [item["id"] for item in sent]
     return {
         "object": "list",

@@ -68,8 +68,8 @@ class ResponseItems:
 
     def __init__(self, draft: PromptDraft) -> None:
         self._draft = draft
-        self._called: dict[str, str] = {}  # tool names by call id
-        self._answered: set[str] = set()
+        self._tool_by_call_id: dict[str, str] = {}  # tool names by call id
+        self._answered_call_ids: set[str] = set()
         self._readers: dict[str, Callable[[int, Fields], None]] = {
             "message": self._read_message,
             "function_call": self._read_call,
@@ -79,7 +79,7 @@ class ResponseItems:
             **dict.fromkeys(_OPAQUE, self._read_opaque),
         }
 
-    def read(self, items: Sequence[Fields]) -> None:
+    def read_items(self, items: Sequence[Fields]) -> None:
         """Parse all items of a conversation, oldest first."""
         thought: Fields | None = None
         for at, item in enumerate(items):
@@ -90,28 +90,28 @@ class ResponseItems:
             self._readers[kind](at, item)
         if thought is not None:
             raise _without_following(thought)
-        for call_id in self._called:
-            if call_id not in self._answered:
+        for call_id in self._tool_by_call_id:
+            if call_id not in self._answered_call_ids:
                 raise invalid_request(f"No tool output found for function call {call_id}.", "input")
 
     def _read_message(self, at: int, item: Fields) -> None:
-        item.only("type", "role", "content", "status", "id", "phase")
+        item.reject_others("type", "role", "content", "status", "id", "phase")
         role = item.choice("role", _ROLES)
         item.choice("status", _STATUSES, None)
         item.text("id", None)
         assistant = role == "assistant"
-        text = self._content(at, item, role, _OUTPUT if assistant else _INPUT)
+        text = self._read_content(at, item, role, _OUTPUT if assistant else _INPUT)
         if assistant:
-            self._draft.answer(text)
+            self._draft.add_model_text(text)
         elif role == "user":
-            self._draft.ask(text)
+            self._draft.add_user_text(text)
         else:
-            self._draft.instruct(text)
+            self._draft.add_instructions(text)
 
-    def _content(self, at: int, item: Fields, role: str, types: Sequence[str]) -> str:
+    def _read_content(self, at: int, item: Fields, role: str, types: Sequence[str]) -> str:
         value = item.get("content", JsonType.STRING, JsonType.ARRAY)
         if isinstance(value, str):
-            self._draft.add(at, role, {"type": types[0], "text": value}, tokens=count_tokens(value))
+            self._draft.add_block(at, role, {"type": types[0], "text": value}, tokens=count_tokens(value))
             return value
         texts = []
         for part in item.objects("content"):
@@ -119,34 +119,45 @@ class ResponseItems:
             if kind in ("input_text", "output_text", "refusal"):
                 member = "refusal" if kind == "refusal" else "text"
                 extra = ("annotations", "logprobs") if kind == "output_text" else ()
-                part.only("type", member, "prompt_cache_breakpoint", *extra)
+                part.reject_others("type", member, "prompt_cache_breakpoint", *extra)
                 text = part.text(member)
                 texts.append(text)
                 block = {"type": kind, member: text}
-                self._draft.add(at, role, block, tokens=count_tokens(text), marker=read_marker(part))
+                self._draft.add_block(at, role, block, tokens=count_tokens(text), marker=read_marker(part))
             else:
                 tokens = _IMAGE_TOKENS if kind == "input_image" else None
-                self._draft.add(at, role, part.value, tokens=tokens, marker=read_marker(part))
+                self._draft.add_block(at, role, part.value, tokens=tokens, marker=read_marker(part))
         return "\n".join(texts)
 
     def _read_call(self, at: int, item: Fields) -> None:
-        item.only("type", "id", "call_id", "name", "arguments", "status", "namespace", "async", "caller")
+        item.reject_others(
+            "type",
+            "id",
+            "call_id",
+            "name",
+            "arguments",
+            "status",
+            "namespace",
+            "async",
+            "caller",
+        )
         item.choice("status", _STATUSES, None)
         call_id, name, written = item.text("call_id"), item.text("name"), item.text("arguments")
-        self._called[call_id] = name
-        self._draft.call(SimToolCall(name, parse_arguments(written), call_id))
+        self._tool_by_call_id[call_id] = name
+        self._draft.add_call(SimToolCall(name, parse_arguments(written), call_id))
         block = {"type": "function_call", "call_id": call_id, "name": name, "arguments": written}
-        self._draft.add(at, "assistant", block, tokens=count_tokens(name) + count_tokens(written))
+        self._draft.add_block(at, "assistant", block, tokens=count_tokens(name) + count_tokens(written))
 
     def _read_output(self, at: int, item: Fields) -> None:
-        item.only("type", "id", "call_id", "output", "status", "name", "namespace", "caller")
+        item.reject_others("type", "id", "call_id", "output", "status", "name", "namespace", "caller")
         item.choice("status", _STATUSES, None)
         call_id = item.text("call_id")
-        if call_id not in self._called:
+        if call_id not in self._tool_by_call_id:
             raise invalid_request(
-                f"No tool call found for function call output with call_id {call_id}.", "input"
+                f"No tool call found for function call output with call_id {call_id}.",
+                "input",
             )
-        self._answered.add(call_id)
+        self._answered_call_ids.add(call_id)
         output = item.get("output", JsonType.STRING, JsonType.ARRAY)
         if isinstance(output, str):
             texts = [output]
@@ -157,13 +168,13 @@ class ResponseItems:
                 if part.choice("type", _INPUT) == _INPUT[0]
             ]
         text = "\n".join(texts)
-        self._draft.result(SimToolResult(text, call_id, self._called[call_id]))
+        self._draft.add_result(SimToolResult(text, call_id, self._tool_by_call_id[call_id]))
         block = {"type": "function_call_output", "call_id": call_id, "output": output}
         tokens = count_tokens(text) if isinstance(output, str) else None
-        self._draft.add(at, "tool", block, tokens=tokens)
+        self._draft.add_block(at, "tool", block, tokens=tokens)
 
     def _read_reasoning(self, at: int, item: Fields) -> None:
-        item.only("type", "id", "summary", "content", "encrypted_content", "status")
+        item.reject_others("type", "id", "summary", "content", "encrypted_content", "status")
         item.choice("status", _STATUSES, None)
         thoughts = item.text("encrypted_content", None)
         if thoughts is not None and not is_own_signature(thoughts):
@@ -175,7 +186,7 @@ class ResponseItems:
             )
         summaries = [part.text("text") for part in item.objects("summary")]
         block = {"type": "reasoning", "id": item.text("id", None), "summary": summaries}
-        self._draft.add(at, "assistant", block, tokens=sum(map(count_tokens, summaries)))
+        self._draft.add_block(at, "assistant", block, tokens=sum(map(count_tokens, summaries)))
 
     def _read_reference(self, at: int, item: Fields) -> None:  # noqa: ARG002
         reference = item.text("id")
@@ -187,7 +198,7 @@ class ResponseItems:
         )
 
     def _read_opaque(self, at: int, item: Fields) -> None:
-        self._draft.add(at, "assistant", item.value)
+        self._draft.add_block(at, "assistant", item.value)
 
 
 def _item_kind(item: Fields, readers: dict[str, Any]) -> str:
@@ -238,12 +249,12 @@ def read_responses_request(call: HttpCall, service: SimService) -> SimRequest:
     _check_members(body)
     name = body.text("model", None) or call.params.get("deployment")
     if not name:
-        raise body.wording.missing(("model",))
+        raise body.messages.missing_member(("model",))
     model = load_models().find(name, Api.OPENAI_RESPONSES)
     key = read_credential(call)
     controls = read_controls(body, _CACHING, _TTLS)
     draft = PromptDraft()
-    tools = FLAT_LAYOUT.tools(body)
+    tools = FLAT_LAYOUT.read_tools(body)
     for tool in body.value.get("tools") or ():
         draft.add_tool(tool)
     form, schema, verbosity = _read_text(body, draft)
@@ -257,7 +268,7 @@ def read_responses_request(call: HttpCall, service: SimService) -> SimRequest:
     thinking = _read_reasoning(body, model)
     _check_sampling(body, model)
     stream = body.flag("stream", None) or False
-    prompt = draft.prompt(
+    prompt = draft.to_prompt(
         {
             "context_management": body.value.get("context_management"),
             "format": form if form["type"] != "text" else None,
@@ -296,7 +307,7 @@ def _check_members(body: Fields) -> None:
     for name in _UNSUPPORTED:
         if body.value.get(name) not in (None, False):
             raise unsupported_parameter(name)
-    body.only(*_MEMBERS, *CACHING_MEMBERS, *_UNSUPPORTED)
+    body.reject_others(*_MEMBERS, *CACHING_MEMBERS, *_UNSUPPORTED)
     for name in ("user", "safety_identifier"):
         body.text(name, None)
     body.texts("include", None)
@@ -305,19 +316,20 @@ def _check_members(body: Fields) -> None:
 
 
 def _read_text(
-    body: Fields, draft: PromptDraft
+    body: Fields,
+    draft: PromptDraft,
 ) -> tuple[dict[str, Any], Mapping[str, Any] | None, str | None]:
     """Return the format of the answer, its JSON Schema (empty for any JSON), and its verbosity."""
     text = body.object("text", None)
     if text is None:
         return {"type": "text"}, None, None
-    text.only("format", "verbosity")
+    text.reject_others("format", "verbosity")
     verbosity = text.choice("verbosity", VERBOSITIES, None)
     form = text.object("format", None)
     kind = "text" if form is None else form.choice("type", _FORMATS)
     if form is None or kind != "json_schema":
         return {"type": kind}, {} if kind == "json_object" else None, verbosity
-    form.only("type", "name", "description", "schema", "strict")
+    form.reject_others("type", "name", "description", "schema", "strict")
     name = read_name(form)
     schema = form.object("schema").value
     strict = form.flag("strict", None) or False
@@ -341,17 +353,17 @@ def _read_input(body: Fields, draft: PromptDraft, key: str, service: SimService)
     """Parse instructions, earlier and new items; return the items of the request itself."""
     instructions = body.text("instructions", None)
     if instructions:
-        draft.instruct(instructions)
+        draft.add_instructions(instructions)
         block = {"type": "instructions", "text": instructions}
-        draft.add(-1, "developer", block, tokens=count_tokens(instructions))
+        draft.add_block(-1, "developer", block, tokens=count_tokens(instructions))
     given = body.get("input", JsonType.STRING, JsonType.ARRAY)
     if isinstance(given, str):
         given = [{"type": "message", "role": "user", "content": given}]
-    own = [Fields.of(item, ("input", at), body.wording) for at, item in enumerate(given)]
+    own = [Fields.from_value(item, ("input", at), body.messages) for at, item in enumerate(given)]
     previous = body.text("previous_response_id", None)
     before = [] if previous is None else openai_prompt.conversation_items(service, key, previous)
     # Earlier items are valid, so errors only refer to new ones.
-    ResponseItems(draft).read([*(Fields(item, (), body.wording) for item in before), *own])
+    ResponseItems(draft).read_items([*(Fields(item, (), body.messages) for item in before), *own])
     return [item.value for item in own]
 
 
@@ -359,9 +371,11 @@ def _read_reasoning(body: Fields, model: SimModel) -> _ResponsesReasoning:
     fields = body.object("reasoning", None)
     if fields is None:
         return _ResponsesReasoning(None, None)
-    fields.only("effort", "summary", "generate_summary", "context", "mode")
+    fields.reject_others("effort", "summary", "generate_summary", "context", "mode")
     summary = fields.choice("summary", _SUMMARIES, None) or fields.choice(
-        "generate_summary", _SUMMARIES, None
+        "generate_summary",
+        _SUMMARIES,
+        None,
     )
     return _ResponsesReasoning(check_effort(fields, "effort", model), summary)
 
@@ -389,12 +403,15 @@ def _read_obfuscation(body: Fields, *, stream: bool) -> bool:
     if not stream:
         message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         raise invalid_request(message, "stream_options")
-    options.only("include_obfuscation")
+    options.reject_others("include_obfuscation")
     return options.flag("include_obfuscation", None) or False
 
 
 def _echo_request(
-    body: Fields, form: Mapping[str, Any], verbosity: str | None, thinking: _ResponsesReasoning
+    body: Fields,
+    form: Mapping[str, Any],
+    verbosity: str | None,
+    thinking: _ResponsesReasoning,
 ) -> dict[str, Any]:
     """Return the request members that a response repeats."""
     sent = body.value

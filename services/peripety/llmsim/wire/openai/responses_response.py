@@ -54,16 +54,16 @@ class ResponseWriter:
     def __init__(self, request: SimRequest, reply: SimReply) -> None:
         self._request = request
         self._reply = reply
-        self._summarized = request.options["response"]["reasoning"]["summary"] is not None
-        self._cut = None if request.options["prewarm"] else _INCOMPLETE.get(reply.stop)
+        self._shows_summary = request.options["response"]["reasoning"]["summary"] is not None
+        self._cut_off_reason = None if request.options["prewarm"] else _INCOMPLETE.get(reply.stop)
 
     def document(self) -> dict[str, Any]:
         """Return the answer as one JSON value."""
         tier = actual_service_tier(self._request.options["response"]["service_tier"])
         return {
-            **self._object("completed" if self._cut is None else "incomplete"),
-            "completed_at": int(self._reply.created) if self._cut is None else None,
-            "incomplete_details": None if self._cut is None else {"reason": self._cut},
+            **self._response_object("completed" if self._cut_off_reason is None else "incomplete"),
+            "completed_at": int(self._reply.created) if self._cut_off_reason is None else None,
+            "incomplete_details": None if self._cut_off_reason is None else {"reason": self._cut_off_reason},
             "output": [self._item(at, part) for at, part in enumerate(self._reply.parts)],
             "service_tier": tier,
             "usage": _usage_value(self._reply.usage),
@@ -78,7 +78,7 @@ class ResponseWriter:
                 data = {**data, "obfuscation": obfuscation_padding(data["delta"].encode())}
             yield StreamFrame(response_event(each.name, number, data), each.tag, each.tokens)
 
-    def _object(self, status: str) -> dict[str, Any]:
+    def _response_object(self, status: str) -> dict[str, Any]:
         """Return a response object without output."""
         return {
             "id": response_id(self._reply),
@@ -102,9 +102,12 @@ class ResponseWriter:
     def _item(self, at: int, part: ReplyPart) -> dict[str, Any]:
         """Return a complete output item."""
         last = at == len(self._reply.parts) - 1
-        return self._begun(at, part) | self._filled(part, "incomplete" if self._cut and last else "completed")
+        return self._started_item(at, part) | self._final_members(
+            part,
+            "incomplete" if self._cut_off_reason and last else "completed",
+        )
 
-    def _begun(self, at: int, part: ReplyPart) -> dict[str, Any]:
+    def _started_item(self, at: int, part: ReplyPart) -> dict[str, Any]:
         """Return an output item at its start."""
         if isinstance(part, ReasoningPart):
             return {"id": self._id("rs", at), "type": "reasoning", "summary": []}
@@ -125,19 +128,19 @@ class ResponseWriter:
             "role": "assistant",
         }
 
-    def _filled(self, part: ReplyPart, status: str) -> dict[str, Any]:
+    def _final_members(self, part: ReplyPart, status: str) -> dict[str, Any]:
         """Return the members that an item has only at its end."""
         if isinstance(part, ReasoningPart):
-            summary = [_summary_part(part.text)] if self._summarized else []
+            summary = [_summary_part(part.text)] if self._shows_summary else []
             return {"summary": summary, "encrypted_content": part.signature}
         if isinstance(part, ToolUsePart):
-            return {"status": status, "arguments": part.json}
+            return {"status": status, "arguments": part.arguments_json}
         return {"status": status, "content": [_content_part(part, part.text)]}
 
     # ---- events
 
     def _events(self) -> Iterator[_Event]:
-        begun = {"response": self._object("in_progress")}
+        begun = {"response": self._response_object("in_progress")}
         yield _Event("response.created", begun, FrameTag.START)
         yield _Event("response.in_progress", begun, FrameTag.START)
         for at, part in enumerate(self._reply.parts):
@@ -146,7 +149,7 @@ class ResponseWriter:
             tokens = count_tokens(part.name) if isinstance(part, ToolUsePart) else 0
             yield _Event(
                 "response.output_item.added",
-                {"output_index": at, "item": self._begun(at, part)},
+                {"output_index": at, "item": self._started_item(at, part)},
                 FrameTag.PART,
                 tokens,
             )
@@ -154,17 +157,20 @@ class ResponseWriter:
                 yield from _call_events(part, place)
             elif isinstance(part, ReasoningPart):
                 # Hidden reasoning takes time, too.
-                hidden = 0 if self._summarized else count_tokens(part.text)
-                if self._summarized:
+                hidden = 0 if self._shows_summary else count_tokens(part.text)
+                if self._shows_summary:
                     yield from _reasoning_events(part, place)
                 yield _Event(
-                    "response.output_item.done", {"output_index": at, "item": item}, FrameTag.PART, hidden
+                    "response.output_item.done",
+                    {"output_index": at, "item": item},
+                    FrameTag.PART,
+                    hidden,
                 )
                 continue
             else:
                 yield from _prose_events(part, place)
             yield _Event("response.output_item.done", {"output_index": at, "item": item}, FrameTag.PART)
-        end = "response.completed" if self._cut is None else "response.incomplete"
+        end = "response.completed" if self._cut_off_reason is None else "response.incomplete"
         yield _Event(end, {"response": self.document()}, FrameTag.END)
 
 
@@ -179,7 +185,9 @@ def _prose_events(part: TextPart | RefusalPart, place: Mapping[str, Any]) -> Ite
     whole = {"refusal" if refused else "text": part.text}
     yield _Event(f"{name}.done", {**place, **whole, **extra}, FrameTag.PART)
     yield _Event(
-        "response.content_part.done", {**place, "part": _content_part(part, part.text)}, FrameTag.PART
+        "response.content_part.done",
+        {**place, "part": _content_part(part, part.text)},
+        FrameTag.PART,
     )
 
 
@@ -197,7 +205,11 @@ def _call_events(part: ToolUsePart, place: Mapping[str, Any]) -> Iterator[_Event
     name = "response.function_call_arguments"
     for piece, tokens in part_chunks(part):
         yield _Event(f"{name}.delta", {**place, "delta": piece}, FrameTag.ARGUMENTS, tokens)
-    yield _Event(f"{name}.done", {**place, "name": part.name, "arguments": part.json}, FrameTag.PART)
+    yield _Event(
+        f"{name}.done",
+        {**place, "name": part.name, "arguments": part.arguments_json},
+        FrameTag.PART,
+    )
 
 
 def _summary_part(text: str) -> dict[str, str]:
@@ -214,7 +226,7 @@ def _usage_value(usage: BilledUsage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {
-            "cached_tokens": usage.read,
+            "cached_tokens": usage.read_variable,
             "cache_write_tokens": sum(usage.written.values()),
             "cache_write_tokens_details": {
                 "ttl_30m_tokens": usage.written.get("30m", 0),

@@ -117,12 +117,12 @@ class ToolLayout:
     members: tuple[str, ...]
     hosted: tuple[str, ...]
 
-    def tools(self, body: Fields) -> tuple[SimTool, ...]:
+    def read_tools(self, body: Fields) -> tuple[SimTool, ...]:
         """Return the functions of a request; check all other tool members."""
         given = body.get("tools", JsonType.ARRAY, default=None)
         body.flag("parallel_tool_calls", None)
         if self.nested and given is not None:
-            check_length(body.at("tools"), given, 1, _MAX_TOOLS)
+            check_length(body.path_of("tools"), given, 1, _MAX_TOOLS)
         if not given:
             self._refuse_without_tools(body)
             return ()
@@ -145,12 +145,12 @@ class ToolLayout:
     def _inner(self, fields: Fields) -> Fields:
         if not self.nested:
             return fields
-        fields.only("type", "function")
+        fields.reject_others("type", "function")
         return fields.object("function")
 
     def _function(self, fields: Fields) -> SimTool:
         function = self._inner(fields)
-        function.only(*self.members, *(() if self.nested else ("type",)))
+        function.reject_others(*self.members, *(() if self.nested else ("type",)))
         name = read_name(function)
         description = function.text("description", None) or ""
         parameters = function.object("parameters", None)
@@ -159,7 +159,7 @@ class ToolLayout:
             fault = schema_fault(schema)
             if fault is not None:
                 message = f"Invalid schema for function '{name}': {fault}"
-                raise invalid_request(message, function.at("parameters"), "invalid_function_parameters")
+                raise invalid_request(message, function.path_of("parameters"), "invalid_function_parameters")
         return SimTool(name, description, schema)
 
     def _check_choice(self, body: Fields, names: set[str]) -> None:

@@ -200,16 +200,17 @@ class PythonProgram:
             code = compile(source, name, "exec")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise InvalidArgumentError(
-                f"{name} is not a Python program: {error}", code="NOT_PYTHON"
+                f"{name} is not a Python program: {error}",
+                code="NOT_PYTHON",
             ) from None
         self.name = name
         self.text = source.decode(errors="replace")
         self.lines = tuple(sorted(_executable_lines(code)))
         self._text_lines = [line.strip() for line in _LINE_END.split(self.text)]
-        self._changing = threading.Lock()
-        self._changes = {change.mutant_id: change for change in self._sampled()}
+        self._tree_lock = threading.Lock()
+        self._changes = {change.mutant_id: change for change in self._sample_changes()}
 
-    def line(self, number: int) -> str:
+    def line_text(self, number: int) -> str:
         """Return a line without surrounding white space."""
         return self._text_lines[number - 1]
 
@@ -219,7 +220,7 @@ class PythonProgram:
 
         A program that is nested too deeply to be rendered has no mutants.
         """
-        return tuple(map(self._mutant, self._changes.values()))
+        return tuple(map(self._to_mutant, self._changes.values()))
 
     def lines_of(self, mutant_id: str) -> range:
         """Return the lines of the statement that a mutant changes.
@@ -231,26 +232,26 @@ class PythonProgram:
     def source_of(self, mutant_id: str) -> bytes:
         """Return the source of a mutant; this takes time for a long program."""
         change = self._changes[mutant_id]
-        with self._changing:
-            change.place.put(change.after)
+        with self._tree_lock:
+            change.place.replace_node(change.after)
             try:
                 return ast.unparse(ast.fix_missing_locations(self._tree)).encode()
             finally:
-                change.place.put(change.place.node)
+                change.place.replace_node(change.place.node)
 
-    def is_same(self, mutant_id: str) -> bool:
+    def is_equivalent(self, mutant_id: str) -> bool:
         """Return True if a mutant compiles to identical bytecode."""
         return bool(_bytecode(self.source_of(mutant_id)) == self._own_code)
 
     @cached_property
     def _own_code(self) -> Any:
-        with self._changing:
+        with self._tree_lock:
             return _bytecode(ast.unparse(self._tree).encode())
 
-    def _sampled(self) -> list[_NodeChange]:
+    def _sample_changes(self) -> list[_NodeChange]:
         try:
             ast.unparse(self._tree)
-            changes = [*self._all()]
+            changes = [*self._iter_changes()]
         except (RecursionError, ValueError):
             return []
         if len(changes) <= MAX_PROGRAM_MUTANTS:
@@ -259,20 +260,20 @@ class PythonProgram:
         kept = {change.mutant_id for change in by_chance[:MAX_PROGRAM_MUTANTS]}
         return [change for change in changes if change.mutant_id in kept]
 
-    def _all(self) -> Iterator[_NodeChange]:
+    def _iter_changes(self) -> Iterator[_NodeChange]:
         numbers: Counter[str] = Counter()
         for place in _iter_places(self._tree, (1, 0), range(1, 2)):
-            line, column = place.at
+            line, column = place.position
             for operator, after in iter_replacements(place.node):
                 name = f"{operator}:{line}:{column}"
                 yield _NodeChange(f"{name}:{numbers[name]}", operator, place, after)
                 numbers[name] += 1
 
-    def _mutant(self, change: _NodeChange) -> Mutant:
+    def _to_mutant(self, change: _NodeChange) -> Mutant:
         return Mutant(
             change.mutant_id,
             change.operator,
-            f"/{self.name}/{change.place.at[0]}",
+            f"/{self.name}/{change.place.position[0]}",
             _text_to_json(ast.get_source_segment(self.text, change.place.node)),
             _text_to_json(ast.unparse(change.after)),
             MutantOutcome.SURVIVED,
@@ -284,12 +285,12 @@ class _NodePlace:
     """A node in its tree, with the lines of its statement."""
 
     node: ast.AST
-    put: Callable[[ast.AST], None]
-    at: tuple[int, int]
+    replace_node: Callable[[ast.AST], None]
+    position: tuple[int, int]
     lines: range
 
 
-def _iter_places(tree: ast.AST, at: tuple[int, int], lines: range) -> Iterator[_NodePlace]:
+def _iter_places(tree: ast.AST, position: tuple[int, int], lines: range) -> Iterator[_NodePlace]:
     """Yield the nodes that can be changed, in the order of the text.
 
     Parts that tests do not observe are excluded: annotations, docstrings, error messages and standard error.
@@ -300,20 +301,23 @@ def _iter_places(tree: ast.AST, at: tuple[int, int], lines: range) -> Iterator[_
         if isinstance(value, list):
             for index, node in enumerate(value):
                 if isinstance(node, ast.AST) and not _is_unobserved(node, name):
-                    yield from _iter_places_within(node, _item_setter(value, index), at, lines)
+                    yield from _iter_places_within(node, _item_setter(value, index), position, lines)
         elif isinstance(value, ast.AST):
-            yield from _iter_places_within(value, _field_setter(tree, name), at, lines)
+            yield from _iter_places_within(value, _field_setter(tree, name), position, lines)
 
 
 def _iter_places_within(
-    node: ast.AST, put: Callable[[ast.AST], None], at: tuple[int, int], lines: range
+    node: ast.AST,
+    replace_node: Callable[[ast.AST], None],
+    position: tuple[int, int],
+    lines: range,
 ) -> Iterator[_NodePlace]:
-    at = (getattr(node, "lineno", at[0]), getattr(node, "col_offset", at[1]))
+    position = (getattr(node, "lineno", position[0]), getattr(node, "col_offset", position[1]))
     if isinstance(node, ast.stmt):
         lines = _statement_lines(node)
-    yield _NodePlace(node, put, at, lines)
+    yield _NodePlace(node, replace_node, position, lines)
     if not isinstance(node, ast.JoinedStr | ast.Raise):
-        yield from _iter_places(node, at, lines)
+        yield from _iter_places(node, position, lines)
 
 
 def _statement_lines(statement: Any) -> range:

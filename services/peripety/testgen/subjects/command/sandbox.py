@@ -103,7 +103,10 @@ class Sandbox:
         )
 
     def run(
-        self, argv: Sequence[str], stdin: bytes = b"", files: Mapping[str, bytes] | None = None
+        self,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        files: Mapping[str, bytes] | None = None,
     ) -> ProcessOutput:
         """Run a program to its end, or until the time limit.
 
@@ -126,13 +129,17 @@ class Sandbox:
             for name, content in (files or {}).items():
                 Path(work, name).write_bytes(content)
             with out.open("wb") as stdout, err.open("wb") as stderr:
-                exit_code = self._finished(argv, stdin, work, (stdout.fileno(), stderr.fileno()))
+                exit_code = self._run_process(argv, stdin, work, (stdout.fileno(), stderr.fileno()))
             # Error messages often contain the path of a file, which differs in each run.
             complaints = _read_beginning(err).replace(os.fsencode(work.resolve()), b".")
             return ProcessOutput(exit_code, _read_beginning(out), complaints)
 
-    def _finished(
-        self, argv: Sequence[str], stdin: bytes, work: Path, outputs: tuple[int, int]
+    def _run_process(
+        self,
+        argv: Sequence[str],
+        stdin: bytes,
+        work: Path,
+        outputs: tuple[int, int],
     ) -> int | None:
         process = subprocess.Popen(  # noqa: S603 - the program is the one that the caller named
             # The limits apply inside of the namespace, where only its own processes are counted.
@@ -178,7 +185,8 @@ def _require_namespaces() -> None:
 def _require_copyable(directory: Path) -> None:
     if not directory.is_dir():
         raise InvalidArgumentError(
-            f"working_directory: directory '{directory.name}' does not exist", code="NO_SUCH_DIRECTORY"
+            f"working_directory: directory '{directory.name}' does not exist",
+            code="NO_SUCH_DIRECTORY",
         )
     size = 0
     for files, path in enumerate(_iter_directory_files(directory), start=1):

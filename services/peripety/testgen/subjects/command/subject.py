@@ -65,7 +65,7 @@ class EnvironmentRedactor:
         longest = sorted(names, key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, longest))) if names else None
 
-    def out_of(self, text: bytes) -> bytes:
+    def redact(self, text: bytes) -> bytes:
         """Return a text without the values of the variables."""
         if self._pattern is None:
             return text
@@ -131,7 +131,7 @@ class CommandSubject:
     ) -> None:
         self._argv = tuple(argv)
         given = environment or {}
-        self._hidden = EnvironmentRedactor(given)
+        self._redactor = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
         self._sandbox = Sandbox(working_directory, variables, timeout_seconds, memory_bytes)
         self._program = _find_program(self._argv, working_directory)
@@ -154,7 +154,11 @@ class CommandSubject:
         if program is None:
             return ()
         return tuple(
-            SubjectTarget("line", f"/{program.name}/{line}", f"execute line {line}: {program.line(line)}")
+            SubjectTarget(
+                "line",
+                f"/{program.name}/{line}",
+                f"execute line {line}: {program.line_text(line)}",
+            )
             for line in program.lines
         )
 
@@ -165,7 +169,7 @@ class CommandSubject:
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return arguments that cannot be passed to a process."""
-        return _BODY_FORM.misshapen(body) or [*_argument_problems(body)]
+        return _BODY_FORM.validate_body(body) or [*_argument_problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
         """Return `STUB` for a test without expected output and exit code."""
@@ -180,7 +184,7 @@ class CommandSubject:
     def run(self, test: TestCase) -> RunResult:
         """Run the command once."""
         body = test.body or {}
-        output = self._output(body)
+        output = self._run_command(body)
         observed = _format_output(output)
         if _failed_to_start(output):
             reason = output.stderr.decode(errors="replace").partition(":")[2].strip()
@@ -188,7 +192,7 @@ class CommandSubject:
             return RunResult(TestStatus.NOT_EXECUTABLE, observed, "", (finding,))
         findings = (*_unmet_expectations(test, output),)
         status = TestStatus.FAILED if findings else TestStatus.PASSED
-        covered = self._covered(body) if status is TestStatus.PASSED else frozenset[str]()
+        covered = self._covered_targets(body) if status is TestStatus.PASSED else frozenset[str]()
         return RunResult(status, observed, _output_digest(output), findings, covered)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
@@ -196,7 +200,7 @@ class CommandSubject:
         program = self._program
         if program is None or not among:
             return frozenset()
-        lines = self._lines(test.body or {})
+        lines = self._executed_lines(test.body or {})
         return frozenset(
             mutant_id
             for mutant_id in among
@@ -207,9 +211,9 @@ class CommandSubject:
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
         """Return the mutants that compile to identical bytecode."""
         program = self._program
-        return frozenset() if program is None else frozenset(filter(program.is_same, among))
+        return frozenset() if program is None else frozenset(filter(program.is_equivalent, among))
 
-    def floor(self) -> Iterator[DraftTest]:
+    def baseline_tests(self) -> Iterator[DraftTest]:
         """Yield calls without arguments, for help, and with an unknown option; a command has no schema."""
         for name, arguments in (
             ("nothing", []),
@@ -217,7 +221,7 @@ class CommandSubject:
             ("unknown_option", ["--no-such-option"]),
         ):
             body = {"arguments": arguments, "stdin": "", "exit_code": None}
-            output = self._output(body)
+            output = self._run_command(body)
             if output.exit_code is None or _failed_to_start(output):
                 continue
             yield DraftTest(
@@ -230,25 +234,31 @@ class CommandSubject:
                 "existence" if not arguments else "boundary",
             )
 
-    def _output(self, body: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> ProcessOutput:
+    def _run_command(
+        self,
+        body: Mapping[str, Any],
+        files: Mapping[str, bytes] | None = None,
+    ) -> ProcessOutput:
         argv = (*self._argv, *map(str, body.get("arguments") or ()))
         output = self._sandbox.run(argv, _stdin_bytes(body), files)
         return replace(
-            output, stdout=self._hidden.out_of(output.stdout), stderr=self._hidden.out_of(output.stderr)
+            output,
+            stdout=self._redactor.redact(output.stdout),
+            stderr=self._redactor.redact(output.stderr),
         )
 
     def _fails_on(self, mutant_id: str, test: TestCase) -> bool:
         assert self._program is not None  # noqa: S101 - only programs have mutants
         files = {self._program.name: self._program.source_of(mutant_id)}
-        return any(_unmet_expectations(test, self._output(test.body or {}, files)))
+        return any(_unmet_expectations(test, self._run_command(test.body or {}, files)))
 
-    def _covered(self, body: Mapping[str, Any]) -> frozenset[str]:
+    def _covered_targets(self, body: Mapping[str, Any]) -> frozenset[str]:
         known = {target.path: target.target_id for target in self.targets}
-        lines = self._lines(body) or ()
+        lines = self._executed_lines(body) or ()
         name = self._program.name if self._program else ""
         return frozenset(known[path] for line in lines if (path := f"/{name}/{line}") in known)
 
-    def _lines(self, body: Mapping[str, Any]) -> frozenset[int] | None:
+    def _executed_lines(self, body: Mapping[str, Any]) -> frozenset[int] | None:
         """Return the lines that a run covers; None if they cannot be determined."""
         program = self._program
         if program is None:

@@ -38,7 +38,10 @@ def scenario_baseline_tests(program: engine.Program) -> Iterator[DraftTest]:
     calls = [*islice(_iter_calls(spec["actions"]), _MAX_CALLS)]
     for number, call in enumerate(calls):
         yield from _iter_draft(
-            program, f"call_{number + 1}", (call,), "boundary" if call.params else "actions"
+            program,
+            f"call_{number + 1}",
+            (call,),
+            "boundary" if call.params else "actions",
         )
     yield from _iter_draft(program, "idle", (None,) * _MAX_IDLE_TURNS, "endings")
     usual = [*{call.action_id: call for call in calls}.values()]
@@ -47,7 +50,10 @@ def scenario_baseline_tests(program: engine.Program) -> Iterator[DraftTest]:
 
 
 def _iter_draft(
-    program: engine.Program, name: str, actions: Sequence[PlayedAction | None], category: str
+    program: engine.Program,
+    name: str,
+    actions: Sequence[PlayedAction | None],
+    category: str,
 ) -> Iterator[DraftTest]:
     """Yield a test with the given actions, one per turn; nothing if the first turn cannot be played."""
     body = ScenarioBody(None, tuple(BodyStep((action,) if action is not None else ()) for action in actions))
@@ -65,7 +71,7 @@ def _iter_draft(
                     ],
                     "accepted": accepted,
                     "expect": _observed_expectation(turn),
-                }
+                },
             )
             if turn.stepped.status.kind != "ongoing":
                 break

@@ -117,7 +117,8 @@ def parse_body(body: Mapping[str, Any]) -> ScenarioBody:
     """
     seed = body.get("seed")
     return ScenarioBody(
-        int(seed) if seed is not None else None, tuple(map(_parse_step, body.get("steps") or ()))
+        int(seed) if seed is not None else None,
+        tuple(map(_parse_step, body.get("steps") or ())),
     )
 
 
@@ -287,7 +288,7 @@ def _turn_line(index: int, turn: PlayedTurn, step: BodyStep) -> str:
     status = turn.stepped.status
     ending = f" by {status.condition}" if status.condition else ""
     return "; ".join(
-        [f"turn {index + 1}: {', '.join(did) or 'nothing done'}", *shown, f"{status.kind}{ending}"]
+        [f"turn {index + 1}: {', '.join(did) or 'nothing done'}", *shown, f"{status.kind}{ending}"],
     )
 
 

@@ -59,7 +59,8 @@ def _iter_effects(spec: Mapping[str, Any]) -> Iterator[tuple[DocumentPath, Mappi
 
 
 def _iter_nested_effects(
-    effects: Iterable[Mapping[str, Any]], place: DocumentPath
+    effects: Iterable[Mapping[str, Any]],
+    place: DocumentPath,
 ) -> Iterator[tuple[DocumentPath, Mapping[str, Any]]]:
     for index, effect in enumerate(effects):
         yield (*place, index), effect
@@ -71,7 +72,7 @@ def _lift_to_expressions(operator: Callable[[Any], Iterable[Edit]]) -> Callable[
     def changes(spec: Mapping[str, Any]) -> Iterator[Edit]:
         for place, expression in _iter_expressions(spec):
             for change in operator(expression):
-                yield Edit((*place, *change.place), change.before, change.after)
+                yield Edit((*place, *change.path), change.before, change.after)
 
     return changes
 
@@ -213,7 +214,7 @@ class ScenarioMutants:
     Invalid documents are left out, and so are duplicates.
 
     Args:
-        program: the scenario.
+        program_of: the scenario.
     """
 
     def __init__(self, program: engine.Program) -> None:
@@ -224,15 +225,15 @@ class ScenarioMutants:
         """The mutants, in the order of the operators."""
         return tuple(mutant for mutant, _ in self._compiled.values())
 
-    def program(self, mutant_id: str) -> engine.Program:
+    def program_of(self, mutant_id: str) -> engine.Program:
         """Return the program of a mutant."""
         return self._compiled[mutant_id][1]
 
     @cached_property
     def _compiled(self) -> dict[str, tuple[Mutant, engine.Program]]:
         spec, compiled, seen = self._program.spec, {}, {self._program.document}
-        for mutant_id, (operator, change) in self._sampled().items():
-            document = engine.canonicalize(apply_edit(spec, change.place, change.after))
+        for mutant_id, (operator, change) in self._sample_changes().items():
+            document = engine.canonicalize(apply_edit(spec, change.path, change.after))
             if document in seen:
                 continue
             seen.add(document)
@@ -242,9 +243,9 @@ class ScenarioMutants:
                 continue
         return compiled
 
-    def _sampled(self) -> dict[str, tuple[str, Edit]]:
+    def _sample_changes(self) -> dict[str, tuple[str, Edit]]:
         """Return changes with their operators by mutant id; a sample if there are too many."""
-        made = {mutant_id: (operator, change) for mutant_id, operator, change in self._made()}
+        made = {mutant_id: (operator, change) for mutant_id, operator, change in self._iter_changes()}
         most = min(MAX_SCENARIO_MUTANTS, MAX_MUTANT_BYTES // len(self._program.document))
         if len(made) <= most:
             return made
@@ -252,19 +253,19 @@ class ScenarioMutants:
         kept = {*by_chance[:most]}
         return {mutant_id: change for mutant_id, change in made.items() if mutant_id in kept}
 
-    def _made(self) -> Iterator[tuple[str, str, Edit]]:
+    def _iter_changes(self) -> Iterator[tuple[str, str, Edit]]:
         for operator, changes in OPERATORS.items():
             counts: dict[DocumentPath, int] = {}
             for change in changes(self._program.spec):
-                number = counts[change.place] = counts.get(change.place, 0) + 1
-                yield f"{operator}:{format_pointer(change.place)}:{number}", operator, change
+                number = counts[change.path] = counts.get(change.path, 0) + 1
+                yield f"{operator}:{format_pointer(change.path)}:{number}", operator, change
 
 
 def _to_mutant(mutant_id: str, operator: str, change: Edit) -> Mutant:
     return Mutant(
         mutant_id,
         operator,
-        format_pointer(change.place),
+        format_pointer(change.path),
         engine.canonicalize(change.before),
         None if change.after is REMOVED else engine.canonicalize(change.after),
         MutantOutcome.SURVIVED,

@@ -45,7 +45,7 @@ _UNREACHABLE_CODES = frozenset({"DEAD_ACTION", "DEAD_EVENT", "IMPOSSIBLE_LOSS", 
 def scenario_targets(program: engine.Program) -> Iterator[tuple[tuple[str, str], SubjectTarget]]:
     """Yield the targets in the order of the document, each with the kind and id that playback reports."""
     spec = program.spec
-    dead = {proof.path for proof in program.proofs() if proof.code in _UNREACHABLE_CODES}
+    dead = {proof.path for proof in program.prove() if proof.code in _UNREACHABLE_CODES}
     for index, action in enumerate(spec["actions"]):
         path, name = format_pointer(("actions", index)), action["id"]
         yield (
@@ -83,7 +83,8 @@ def _iter_scheduling_effects(
 
 
 def _iter_nested_scheduling(
-    effects: Sequence[Mapping[str, Any]], place: tuple[str | int, ...]
+    effects: Sequence[Mapping[str, Any]],
+    place: tuple[str | int, ...],
 ) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
     for index, effect in enumerate(effects):
         if effect["op"] == "schedule":
@@ -128,7 +129,7 @@ class ScenarioSubject:
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return unknown or too many actions, and expectations that are not JSONLogic."""
-        return _BODY_FORM.misshapen(body) or [*self._problems(body)]
+        return _BODY_FORM.validate_body(body) or [*self._body_problems(body)]
 
     def soundness(self, test: TestCase) -> Sequence[Finding]:
         """Return `STUB` without any expectation, `TAUTOLOGY` if it holds in any state."""
@@ -176,7 +177,7 @@ class ScenarioSubject:
         killed: set[str] = set()
         for mutant_id in among:
             raise_if_cancelled()
-            if has_failure(self._mutants.program(mutant_id), body):
+            if has_failure(self._mutants.program_of(mutant_id), body):
                 killed.add(mutant_id)
         return frozenset(killed)
 
@@ -188,11 +189,11 @@ class ScenarioSubject:
             one for one in among if any(_is_effect_of_dead_rule(paths[one], path) for path in dead)
         )
 
-    def floor(self) -> Iterator[DraftTest]:
+    def baseline_tests(self) -> Iterator[DraftTest]:
         """Yield calls at the bounds of their parameters, every pair of actions, and idle turns."""
         return scenario_baseline_tests(self._program)
 
-    def _problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
+    def _body_problems(self, body: Mapping[str, Any]) -> Iterator[Finding]:
         try:
             read = parse_body(body)
         except KeyError as error:

@@ -10,7 +10,7 @@ Reference implementation of the backend protocol.
 
 Pattern index in Python: a pattern is tried only where a part of a required literal occurs.
 
-Compiled scenario: the reference implementation of `CoreProgram`.
+Compiled scenario: the reference implementation of `BackendProgram`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ReferencePatternIndex:
     def __init__(self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]) -> None:
         self._predicates = predicates
         self._rows = rows
-        self._everywhere = [number for number, row in enumerate(rows) if row.anchor is None]
+        self._unanchored = [number for number, row in enumerate(rows) if row.anchor is None]
         self._fields = [_FieldIndex(known, rows, field) for field, known in enumerate(predicates)]
 
     def first(
@@ -61,28 +61,37 @@ class ReferencePatternIndex:
     ) -> int | None:
         """Return the number of the first pattern that matches and is not in `skip`."""
         subject = _Subject(self._predicates, (text, model, tool_result), message_index)
-        candidates = {*self._everywhere}
+        candidates = {*self._unanchored}
         for field, given, folded in zip(self._fields, subject.texts, subject.folded, strict=True):
             if given is not None and folded is not None:
                 candidates.update(field.candidates(given, folded))
         for number in sorted(candidates):
-            if number not in skip and subject.is_like(self._rows[number]):
+            if number not in skip and subject.matches(self._rows[number]):
                 return number
         return None
 
     def matches(
-        self, index: int, text: str, model: str, tool_result: str | None, message_index: int, /
+        self,
+        index: int,
+        text: str,
+        model: str,
+        tool_result: str | None,
+        message_index: int,
+        /,
     ) -> bool:
         """Return True if one pattern matches."""
         subject = _Subject(self._predicates, (text, model, tool_result), message_index)
-        return subject.is_like(self._rows[index])
+        return subject.matches(self._rows[index])
 
 
 class _Subject:
     """Subject of a match, with cached results of predicates."""
 
     def __init__(
-        self, predicates: Sequence[Sequence[Predicate]], texts: tuple[str | None, ...], message_index: int
+        self,
+        predicates: Sequence[Sequence[Predicate]],
+        texts: tuple[str | None, ...],
+        message_index: int,
     ) -> None:
         self.texts = texts
         self.folded = [None if text is None else _fold(text) for text in texts]
@@ -90,19 +99,20 @@ class _Subject:
         self._message_index = message_index
         self._known: dict[tuple[int, int], bool] = {}
 
-    def is_like(self, row: PatternRow) -> bool:
+    def matches(self, row: PatternRow) -> bool:
         return row.first <= self._message_index <= row.last and all(
-            number is None or self._holds(field, number) for field, number in enumerate(row.predicates)
+            number is None or self._predicate_matches(field, number)
+            for field, number in enumerate(row.predicates)
         )
 
-    def _holds(self, field: int, number: int) -> bool:
+    def _predicate_matches(self, field: int, number: int) -> bool:
         holds = self._known.get((field, number))
         if holds is None:
             text, folded = self.texts[field], self.folded[field]
             holds = (
                 text is not None
                 and folded is not None
-                and self._predicates[field][number].holds(text, folded)
+                and self._predicates[field][number].matches(text, folded)
             )
             self._known[field, number] = holds
         return holds
@@ -125,8 +135,8 @@ class _FieldIndex:
             if row.anchor != field or found_by is None:
                 continue
             predicate = predicates[found_by]
-            if predicate.whole:
-                (self._equal_folded if predicate.folds else self._equal)[predicate.text].append(number)
+            if predicate.is_whole:
+                (self._equal_folded if predicate.is_folded else self._equal)[predicate.text].append(number)
             elif predicate.literals is None:
                 self._rest.append(number)
             else:
@@ -170,7 +180,7 @@ class ReferenceProgram:
 
     def __init__(self, document: bytes) -> None:
         self._rules = Rules(document)
-        self._players = CompiledRunners(self._rules)
+        self._runners = CompiledRunners(self._rules)
 
     def new_state(self, seed: int) -> ReferenceState:
         """Return the initial state for a seed."""
@@ -203,13 +213,13 @@ class ReferenceProgram:
 
     def dry_run(self, options: bytes) -> bytes:
         """Simulate many runs; return the JSON of a `DryRunReport`."""
-        return canonicalize(dry_run(self._rules, strict_json.parse_canonical(options), self._players))
+        return canonicalize(dry_run(self._rules, strict_json.parse_canonical(options), self._runners))
 
-    def futures(self, state: ReferenceState, options: bytes) -> bytes:
+    def simulate_from(self, state: ReferenceState, options: bytes) -> bytes:
         """Simulate many runs from a state; return the JSON of a `DryRunReport`."""
         return canonicalize(simulate_from(state, strict_json.parse_canonical(options)))
 
-    def proves_nothing(self, _horizon: int) -> bool:
+    def has_nothing_to_prove(self, _horizon: int) -> bool:
         """Return False: the reference has no cheap test."""
         return False
 
@@ -228,13 +238,13 @@ class ReferenceBackend:
         """Evaluate JSONLogic over JSON data."""
         return canonicalize(evaluate(strict_json.parse_canonical(logic), strict_json.parse_canonical(data)))
 
-    def rule(self, logic: Any, refusal: ErrorFactory) -> ReferenceRule:
+    def compile_rule(self, logic: Any, make_error: ErrorFactory) -> ReferenceRule:
         """Compile a rule."""
-        return ReferenceRule(logic, refusal)
+        return ReferenceRule(logic, make_error)
 
-    def data(self, value: Any, refusal: ErrorFactory) -> ReferenceData:
+    def parse_data(self, value: Any, make_error: ErrorFactory) -> ReferenceData:
         """Parse data for rules."""
-        return ReferenceData(value, refusal)
+        return ReferenceData(value, make_error)
 
     def compile(self, document: bytes) -> ReferenceProgram:
         """Compile a validated document."""
@@ -243,11 +253,11 @@ class ReferenceBackend:
         except (KeyError, TypeError, AttributeError):
             raise EngineError("SPEC_INVALID", "the document is not a valid scenario") from None
 
-    def policy(self, document: bytes) -> ReferencePolicy:
+    def compile_policy(self, document: bytes) -> ReferencePolicy:
         """Compile a validated policy."""
         return ReferencePolicy(document)
 
-    def screen(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:  # noqa: ARG002 - single-threaded
+    def validate_many(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:  # noqa: ARG002 - single-threaded
         """Accept no document, so that each one passes the full validation."""
         return [None] * len(documents)
 
@@ -259,8 +269,10 @@ class ReferenceBackend:
         """Return the seed of a dry-run."""
         return rng.run_seed(seed, run)
 
-    def patterns(
-        self, predicates: Sequence[Sequence[Predicate]], rows: Sequence[PatternRow]
+    def build_pattern_index(
+        self,
+        predicates: Sequence[Sequence[Predicate]],
+        rows: Sequence[PatternRow],
     ) -> ReferencePatternIndex:
         """Build an index over patterns."""
         return ReferencePatternIndex(predicates, rows)

@@ -47,21 +47,21 @@ class RunStatistics:
         self._watched = {text: (parse_path(text), scale) for text, scale in watch}
         self._moves = dict.fromkeys(self._watched, 0)
 
-    def chose_among(self, choices: list[Choice]) -> None:
+    def count_choices(self, choices: list[Choice]) -> None:
         """Count the legal choices of a turn."""
         for action, _ in choices:
             self._actions[action["id"]]["legal"] += 1
 
-    def took(self, action_id: str) -> None:
+    def count_action(self, action_id: str) -> None:
         """Count an accepted action."""
         self._actions[action_id]["taken"] += 1
 
-    def drew(self, event_id: str | None) -> None:
+    def count_event(self, event_id: str | None) -> None:
         """Count the event of a finished turn, if any."""
         if event_id is not None:
             self._events[event_id] += 1
 
-    def ended(self, outcome: str, turns: int, state: ReferenceState) -> None:
+    def count_ending(self, outcome: str, turns: int, state: ReferenceState) -> None:
         """Count the end of a run."""
         if outcome in self._turns:
             self._turns[outcome][turns] += 1
@@ -91,18 +91,18 @@ def _measure_move(first: Any, last: Any, scale: float) -> int:
     return math.floor(scales * _PARTS_OF_SCALE)
 
 
-def dry_run(rules: Rules, options: dict[str, Any], players: CompiledRunners | None = None) -> dict[str, Any]:
+def dry_run(rules: Rules, options: dict[str, Any], runners: CompiledRunners | None = None) -> dict[str, Any]:
     """Simulate runs `first_run` … `first_run + runs - 1`.
 
     Args:
         rules: the scenario.
         options: `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?}`.
-        players: generated code for faster runs, used unless detail is requested; the report is the same.
+        runners: generated code for faster runs, used unless detail is requested; the report is the same.
 
     Returns:
         A `DryRunReport`; turns are counted over all runs. Digest and detail are present on request.
     """
-    return _simulate(ReferenceState.initial(rules, 0), options, players, acted=False)
+    return _simulate(ReferenceState.initial(rules, 0), options, runners, acted=False)
 
 
 def simulate_from(state: ReferenceState, options: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +120,11 @@ def simulate_from(state: ReferenceState, options: dict[str, Any]) -> dict[str, A
 
 
 def _simulate(
-    start: ReferenceState, options: dict[str, Any], players: CompiledRunners | None, *, acted: bool
+    start: ReferenceState,
+    options: dict[str, Any],
+    runners: CompiledRunners | None,
+    *,
+    acted: bool,
 ) -> dict[str, Any]:
     """Return the report of runs from a state; players support the initial state only."""
     rules, seed, name = start.rules, int(options["seed"]), options["persona"]
@@ -133,11 +137,11 @@ def _simulate(
     first = int(options["first_run"])
     for run in range(first, first + int(options["runs"])):
         own_seed = run_seed(seed, run)
-        player = players.under(name) if players and not is_detailed else None
+        player = runners.get_runner(name) if runners and not is_detailed else None
         ending = player.play(own_seed, horizon) if player else None
         if ending is None:
             ending = interpreter.play(own_seed)
-        tally.count(ending)
+        tally.add_run(ending)
         if digest is not None:
             digest.update(ending.digest_line())
     return {
@@ -167,13 +171,13 @@ class _RunTotals:
         self.errors: dict[tuple[str, str], dict[str, Any]] = {}
         self.detail = RunStatistics(start, watch)
 
-    def count(self, ending: RunEnd) -> None:
+    def add_run(self, ending: RunEnd) -> None:
         self.counts["turns"] += ending.turns
         self.counts[ending.outcome] += 1
         if ending.condition is not None:
             (self.losses if ending.outcome == "lost" else self.wins)[ending.condition] += 1
 
-    def note(self, errors: list[dict[str, str]]) -> None:
+    def add_errors(self, errors: list[dict[str, str]]) -> None:
         for error in errors:
             entry = self.errors.setdefault((error["code"], error["rule"]), {**error, "count": 0})
             entry["count"] += 1
@@ -183,7 +187,13 @@ class _Interpreter:
     """Simulation of runs from a state with the interpreter, with statistics."""
 
     def __init__(
-        self, start: ReferenceState, persona: Persona | None, horizon: int, tally: _RunTotals, *, acted: bool
+        self,
+        start: ReferenceState,
+        persona: Persona | None,
+        horizon: int,
+        tally: _RunTotals,
+        *,
+        acted: bool,
     ) -> None:
         self._start = start
         self._persona = persona
@@ -200,14 +210,14 @@ class _Interpreter:
                 self._take_action(state)
                 finished = step(state)
             except EngineError as error:
-                tally.note([{"code": error.code, "rule": error.path, "message": error.message}])
+                tally.add_errors([{"code": error.code, "rule": error.path, "message": error.message}])
                 outcome = "errored"
             else:
-                tally.note(finished["errors"])
-                tally.detail.drew(finished["event"])
+                tally.add_errors(finished["errors"])
+                tally.detail.count_event(finished["event"])
                 outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
         turns = state.turn - self._start.turn
-        tally.detail.ended(outcome, turns, state)
+        tally.detail.count_ending(outcome, turns, state)
         return RunEnd(outcome, state.status.get("condition"), turns, state.tree)
 
     def _take_action(self, state: ReferenceState) -> None:
@@ -215,12 +225,12 @@ class _Interpreter:
             return
         draws, record, tally = PersonaDraws(state), CallTrace(), self._tally
         choices = legal_choices(state, draws, record)
-        tally.note(record.errors)
-        tally.detail.chose_among(choices)
+        tally.add_errors(record.errors)
+        tally.detail.count_choices(choices)
         choice = self._persona(state, choices, draws)
         if choice is not None:
             action, params = choice
             result = act(state, action["id"], params)
-            tally.note(result["errors"])
+            tally.add_errors(result["errors"])
             if result["accepted"]:
-                tally.detail.took(action["id"])
+                tally.detail.count_action(action["id"])

@@ -50,7 +50,7 @@ class CallTrace:
     errors: list[dict[str, str]] = field(default_factory=list)
     steps: int = TURN_LIMIT
 
-    def fail(self, error: EngineError, rule: str) -> dict[str, str]:
+    def record_failure(self, error: EngineError, rule: str) -> dict[str, str]:
         """Record a failed rule, which had no effect.
 
         Raises:
@@ -74,7 +74,11 @@ class CallTrace:
 
 
 def apply_effects(
-    state: ReferenceState, effects: list[Any], derives: dict[str, Any], cause: str, record: CallTrace
+    state: ReferenceState,
+    effects: list[Any],
+    derives: dict[str, Any],
+    cause: str,
+    record: CallTrace,
 ) -> None:
     """Apply a list of effects atomically.
 
@@ -98,7 +102,7 @@ def apply_effects(
         at = ""
         transaction.check()
     except EngineError as error:
-        state.become(before)
+        state.restore_from(before)
         del record.changes[changes:]
         del record.log[log:]
         raise EngineError(error.code, error.message, at) from None
@@ -112,8 +116,8 @@ class _Transaction:
         self.derives = derives
         self.cause = cause
         self.record = record
-        self.deepest = 0
-        self.longest = 0
+        self.depth = 0
+        self.longest_text = 0
 
     def apply(self, effect: dict[str, Any]) -> None:
         operation = effect["op"]
@@ -127,7 +131,7 @@ class _Transaction:
 
     def check(self) -> None:
         """Raise if the state, or a value written to it, exceeds the limits."""
-        check_limits(JsonSize(self.state.nodes, self.deepest, self.state.text, self.longest))
+        check_limits(JsonSize(self.state.nodes, self.depth, self.state.text, self.longest_text))
 
     def resolve(self, value: Any) -> Any:
         """Return a literal, or the derived value that a string refers to."""
@@ -143,58 +147,59 @@ class _Transaction:
         self.write(path, "set", value)
 
     def add(self, path: Path, value: Any) -> None:
-        self.write(path, "inc", require_finite(self.number(path) + _require_amount(value)))
+        self.write(path, "inc", require_finite(self.require_number(path) + _require_amount(value)))
 
     def subtract(self, path: Path, value: Any) -> None:
-        self.write(path, "dec", require_finite(self.number(path) - _require_amount(value)))
+        self.write(path, "dec", require_finite(self.require_number(path) - _require_amount(value)))
 
     def multiply(self, path: Path, value: Any) -> None:
-        self.write(path, "mul", require_finite(self.number(path) * _require_amount(value)))
+        self.write(path, "mul", require_finite(self.require_number(path) * _require_amount(value)))
 
     def patch(self, path: Path, value: Any) -> None:
-        target = self.existing(path, dict, "an object")
+        target = self.require_value(path, dict, "an object")
         if not isinstance(value, dict):
             raise EngineError("TYPE_MISMATCH", f"the value to merge is {describe_kind(value)}, not an object")
         for key in sorted(value):
-            self.note((*path, key), "patch", get_child(target, key), value[key])
-        self.put(path, {**target, **value})
+            self.record_change((*path, key), "patch", get_child(target, key), value[key])
+        self.replace_at(path, {**target, **value})
 
     def push(self, path: Path, value: Any) -> None:
-        target = self.existing(path, list, "an array")
-        self.note((*path, len(target)), "push", MISSING, value)
-        self.put(path, [*target, value])
+        target = self.require_value(path, list, "an array")
+        self.record_change((*path, len(target)), "push", MISSING, value)
+        self.replace_at(path, [*target, value])
 
     def pop(self, path: Path, _value: Any) -> None:
-        target = self.existing(path, list, "an array")
+        target = self.require_value(path, list, "an array")
         if not target:
             raise EngineError("EMPTY_ARRAY", f"'{format_path(path)}' is empty: there is nothing to remove")
-        self.note((*path, len(target) - 1), "pop", target[-1], MISSING)
-        self.put(path, target[:-1])
+        self.record_change((*path, len(target) - 1), "pop", target[-1], MISSING)
+        self.replace_at(path, target[:-1])
 
     # --- helpers ---
 
-    def existing(self, path: Path, kind: type, wanted: str) -> Any:
+    def require_value(self, path: Path, kind: type, wanted: str) -> Any:
         value = lookup(self.state.tree_value, path[1:])
         if value is MISSING:
             raise _missing_path_error(path)
         if not isinstance(value, kind):
             raise EngineError(
-                "TYPE_MISMATCH", f"'{format_path(path)}' holds {describe_kind(value)}, not {wanted}"
+                "TYPE_MISMATCH",
+                f"'{format_path(path)}' holds {describe_kind(value)}, not {wanted}",
             )
         return value
 
-    def number(self, path: Path) -> float:
-        value: float = self.existing(path, float, "a number")
+    def require_number(self, path: Path) -> float:
+        value: float = self.require_value(path, float, "a number")
         return value
 
     def write(self, path: Path, operation: str, value: Any) -> None:
-        self.note(path, operation, lookup(self.state.tree_value, path[1:]), value)
-        self.put(path, value)
+        self.record_change(path, operation, lookup(self.state.tree_value, path[1:]), value)
+        self.replace_at(path, value)
 
-    def put(self, path: Path, value: Any) -> None:
+    def replace_at(self, path: Path, value: Any) -> None:
         self.state.tree_value = _replace_at(self.state.tree_value, path[1:], value)
 
-    def note(self, path: Path, operation: str, before: Any, after: Any) -> None:
+    def record_change(self, path: Path, operation: str, before: Any, after: Any) -> None:
         """Record and charge a change, and update the size of the state."""
         change: dict[str, Any] = {"path": format_path(path), "op": operation, "cause": self.cause}
         old = new = JsonSize()
@@ -204,8 +209,8 @@ class _Transaction:
         if after is not MISSING:
             change["after"] = after
             new = measure(after, self.record.steps)
-            self.longest = max(self.longest, new.longest)
-            self.deepest = max(self.deepest, len(path) - 1 + new.deepest)
+            self.longest_text = max(self.longest_text, new.longest_text)
+            self.depth = max(self.depth, len(path) - 1 + new.depth)
         self.record.changes.append(change)
         self.record.charge(1 + handling_cost(old.nodes + new.nodes, old.text + new.text))
         self.state.nodes += new.nodes - old.nodes
@@ -227,18 +232,18 @@ class _Transaction:
             due = max(limits.duration_in_turns(effect["at"], clock), now + 1)
         else:
             due = now + limits.duration_in_turns(effect["after"], clock)
-        entry = {"id": effect["id"], "due": float(due), "effects": self.frozen(effect["effects"])}
+        entry = {"id": effect["id"], "due": float(due), "effects": self.resolve_effects(effect["effects"])}
         self.state.unschedule(lambda other: other["id"] == entry["id"])
         if len(self.state.scheduled) >= MAX_PENDING:
             raise EngineError("STATE_LIMIT", f"more than {MAX_PENDING} scheduled entries are pending")
         size = measure(entry, self.record.steps)
         self.record.charge(1 + handling_cost(size.nodes, size.text))
-        self.longest = max(self.longest, size.longest)
+        self.longest_text = max(self.longest_text, size.longest_text)
         self.state.nodes += size.nodes
         self.state.text += size.text
         self.state.scheduled = [*self.state.scheduled, entry]
 
-    def frozen(self, effects: list[Any]) -> list[Any]:
+    def resolve_effects(self, effects: list[Any]) -> list[Any]:
         """Return effects for later, with derived values resolved now."""
         result = []
         for effect in effects:
@@ -246,7 +251,7 @@ class _Transaction:
             if "value" in effect:
                 later["value"] = self.resolve(effect["value"])
             if "effects" in effect:
-                later["effects"] = self.frozen(effect["effects"])
+                later["effects"] = self.resolve_effects(effect["effects"])
             result.append(later)
         return result
 
@@ -308,7 +313,7 @@ def apply_rule(
     try:
         derives = _compute_derives(state, rule.get("derives", {}), params, record)
     except EngineError as error:
-        return record.fail(error, f"{place}/derives")
+        return record.record_failure(error, f"{place}/derives")
     return try_effects(state, rule["effects"], derives, cause, record, f"{place}/effects")
 
 
@@ -324,19 +329,25 @@ def try_effects(
     try:
         apply_effects(state, effects, derives, cause, record)
     except EngineError as error:
-        return record.fail(error, place)
+        return record.record_failure(error, place)
     return None
 
 
 def is_satisfied(
-    state: ReferenceState, condition: dict[str, Any], params: dict[str, Any], record: CallTrace
+    state: ReferenceState,
+    condition: dict[str, Any],
+    params: dict[str, Any],
+    record: CallTrace,
 ) -> bool:
     """Return True if a condition holds; the empty one always does."""
     return is_truthy(_evaluate(condition, build_data(state, params, {}), record))
 
 
 def _compute_derives(
-    state: ReferenceState, expressions: dict[str, Any], params: dict[str, Any], record: CallTrace
+    state: ReferenceState,
+    expressions: dict[str, Any],
+    params: dict[str, Any],
+    record: CallTrace,
 ) -> dict[str, Any]:
     """Compute the derived values in dependency order, otherwise by name."""
     derives: dict[str, Any] = {}
@@ -360,9 +371,9 @@ def _evaluate(logic: Any, data: dict[str, Any], record: CallTrace) -> Any:
     """Evaluate an expression and charge the call for it, even if it fails."""
     run = Evaluation()
     try:
-        return run.result(logic, data)
+        return run.evaluate_whole(logic, data)
     finally:
-        record.charge(run.spent)
+        record.charge(run.total_cost)
 
 
 def escape_segment(name: str) -> str:
@@ -441,7 +452,7 @@ def _draw_event(state: ReferenceState, record: CallTrace) -> int | None:
         total += state.rules.events[index]["weight"]
     value = draw(state.seed, _EVENT_KEY, state.turn + 1, 0)
     record.draws.append(
-        {"stream": EVENT_STREAM, "turn": float(state.turn + 1), "index": 0.0, "value": f"{value:016x}"}
+        {"stream": EVENT_STREAM, "turn": float(state.turn + 1), "index": 0.0, "value": f"{value:016x}"},
     )
     threshold = to_unit_interval(value) if total <= 1 else to_unit_interval(value) * total
     cumulative = 0.0
@@ -460,7 +471,7 @@ def _is_eligible(state: ReferenceState, index: int, record: CallTrace) -> bool:
     try:
         return is_satisfied(state, event["when"], {}, record)
     except EngineError as error:
-        record.fail(error, f"/random_events/{index}/when")
+        record.record_failure(error, f"/random_events/{index}/when")
         return False
 
 

@@ -108,7 +108,7 @@ def _look_up(run: Evaluation, path: Any, data: Any) -> Any:
     if path is None:
         return data
     if isinstance(path, str | float) and not isinstance(path, bool):
-        return lookup_variable(data, run.path(path if isinstance(path, str) else format_number(path)))
+        return lookup_variable(data, run.split_path(path if isinstance(path, str) else format_number(path)))
     raise EngineError("INVALID_ARGUMENTS", "'var' needs a path")
 
 
@@ -117,10 +117,10 @@ def _path_steps(path: Any) -> int:
 
 
 def _var(run: Evaluation, operand: Any, data: Any) -> Any:
-    args = run.arguments(operand, data)
+    args = run.evaluate_arguments(operand, data)
     written = operand[0] if isinstance(operand, list) and operand else operand
     if args and not isinstance(written, str):
-        run.burn(_path_steps(args[0]))
+        run.spend_fuel(_path_steps(args[0]))
     found = _look_up(run, args[0] if args else None, data)
     if found is not MISSING:
         return found
@@ -128,17 +128,17 @@ def _var(run: Evaluation, operand: Any, data: Any) -> Any:
 
 
 def _find_missing(run: Evaluation, paths: list[Any], data: Any) -> list[Any]:
-    run.burn(len(paths) + sum(map(_path_steps, paths)))
+    run.spend_fuel(len(paths) + sum(map(_path_steps, paths)))
     return [path for path in paths if _look_up(run, path, data) in (MISSING, None, "")]
 
 
 def _missing(run: Evaluation, operand: Any, data: Any) -> list[Any]:
-    args = run.arguments(operand, data)
+    args = run.evaluate_arguments(operand, data)
     return _find_missing(run, args[0] if args and isinstance(args[0], list) else args, data)
 
 
 def _missing_some(run: Evaluation, operand: Any, data: Any) -> list[Any]:
-    args = run.arguments(_require_operands("missing_some", operand, 2), data)
+    args = run.evaluate_arguments(_require_operands("missing_some", operand, 2), data)
     needed, paths = args[0], args[1]
     if not isinstance(needed, float) or not isinstance(paths, list):
         raise EngineError("INVALID_ARGUMENTS", "'missing_some' needs a number and a list of paths")
@@ -152,15 +152,15 @@ def _missing_some(run: Evaluation, operand: Any, data: Any) -> list[Any]:
 def _if(run: Evaluation, operand: Any, data: Any) -> Any:
     items = _require_operands("if", operand, 0)
     for at in range(0, len(items) - 1, 2):
-        if is_truthy(run.value(items[at], data)):
-            return run.value(items[at + 1], data)
-    return run.value(items[-1], data) if len(items) % 2 else None
+        if is_truthy(run.evaluate(items[at], data)):
+            return run.evaluate(items[at + 1], data)
+    return run.evaluate(items[-1], data) if len(items) % 2 else None
 
 
 def _and(run: Evaluation, operand: Any, data: Any) -> Any:
     value: Any = False
     for item in _require_operands("and", operand, 0):
-        value = run.value(item, data)
+        value = run.evaluate(item, data)
         if not is_truthy(value):
             return value
     return value
@@ -169,14 +169,14 @@ def _and(run: Evaluation, operand: Any, data: Any) -> Any:
 def _or(run: Evaluation, operand: Any, data: Any) -> Any:
     value: Any = False
     for item in _require_operands("or", operand, 0):
-        value = run.value(item, data)
+        value = run.evaluate(item, data)
         if is_truthy(value):
             return value
     return value
 
 
 def _truth(run: Evaluation, operand: Any, data: Any) -> bool:
-    args = run.arguments(operand, data)
+    args = run.evaluate_arguments(operand, data)
     return bool(args) and is_truthy(args[0])
 
 
@@ -194,7 +194,7 @@ def _loosely_equal(_run: Evaluation, a: Any, b: Any) -> bool:
 
 
 def _strictly_equal(run: Evaluation, a: Any, b: Any) -> bool:
-    return run.equal(a, b)
+    return run.is_equal(a, b)
 
 
 def _less(_run: Evaluation, a: Any, b: Any) -> bool:
@@ -217,15 +217,16 @@ COMPARISONS: dict[str, Callable[[Evaluation, Any, Any], bool]] = {
 
 
 def _compare_neighbours(
-    name: str, holds: Callable[[Evaluation, Any, Any], bool]
+    name: str,
+    holds: Callable[[Evaluation, Any, Any], bool],
 ) -> Callable[[Evaluation, Any, Any], bool]:
     """Return an operator that compares each two neighbours and stops at the first failure."""
 
     def operator(run: Evaluation, operand: Any, data: Any) -> bool:
         items = _require_operands(name, operand, 2)
-        previous = run.value(items[0], data)
+        previous = run.evaluate(items[0], data)
         for item in items[1:]:
-            value = run.value(item, data)
+            value = run.evaluate(item, data)
             if not holds(run, previous, value):
                 return False
             previous = value
@@ -239,20 +240,20 @@ def _compare_neighbours(
 
 def _sum(run: Evaluation, operand: Any, data: Any) -> float:
     total = 0.0
-    for value in run.spread(operand, data):
+    for value in run.expand_arguments(operand, data):
         total += to_number(value)
     return require_finite(total)
 
 
 def _product(run: Evaluation, operand: Any, data: Any) -> float:
     total = 1.0
-    for value in run.spread(operand, data):
+    for value in run.expand_arguments(operand, data):
         total *= to_number(value)
     return require_finite(total)
 
 
 def _evaluate_numbers(name: str, run: Evaluation, operand: Any, data: Any, least: int) -> list[float]:
-    values = [to_number(value) for value in run.spread(operand, data)]
+    values = [to_number(value) for value in run.expand_arguments(operand, data)]
     if len(values) < least:
         raise EngineError("INVALID_ARGUMENTS", f"'{name}' needs at least {least} arguments")
     return values
@@ -289,10 +290,11 @@ def _require_divisor(value: float) -> float:
 
 
 def _make_extreme(
-    name: str, better: Callable[[float, float], bool]
+    name: str,
+    better: Callable[[float, float], bool],
 ) -> Callable[[Evaluation, Any, Any], float]:
     def operator(run: Evaluation, operand: Any, data: Any) -> float:
-        values = run.spread(operand, data)
+        values = run.expand_arguments(operand, data)
         if not values or not all(isinstance(value, float) for value in values):
             raise EngineError("INVALID_ARGUMENTS", f"'{name}' needs numbers, at least one")
         best: float = values[0]
@@ -307,10 +309,15 @@ def _make_extreme(
 
 
 def _evaluate_elements(
-    name: str, run: Evaluation, operand: Any, data: Any, *, missing_is_empty: bool
+    name: str,
+    run: Evaluation,
+    operand: Any,
+    data: Any,
+    *,
+    missing_is_empty: bool,
 ) -> list[Any]:
     items = _require_operands(name, operand, 2)
-    value = run.value(items[0], data)
+    value = run.evaluate(items[0], data)
     if value is None and items[0] is not None and missing_is_empty:
         return []
     if not isinstance(value, list):
@@ -320,7 +327,7 @@ def _evaluate_elements(
 
 def _map(run: Evaluation, operand: Any, data: Any) -> list[Any]:
     elements = _evaluate_elements("map", run, operand, data, missing_is_empty=True)
-    return run.made([run.value(operand[1], element) for element in elements])
+    return run.charge_array([run.evaluate(operand[1], element) for element in elements])
 
 
 def _filter(run: Evaluation, operand: Any, data: Any) -> list[Any]:
@@ -329,71 +336,71 @@ def _filter(run: Evaluation, operand: Any, data: Any) -> list[Any]:
         raise EngineError("INVALID_ARGUMENTS", "'filter' needs a condition")
     result: list[Any] = []
     for element in elements:
-        if is_truthy(run.value(operand[1], element)):
-            run.produce(1)
+        if is_truthy(run.evaluate(operand[1], element)):
+            run.spend_output(1)
             result.append(element)
     return result
 
 
 def _reduce(run: Evaluation, operand: Any, data: Any) -> Any:
     elements: Iterator[Any] = iter(_evaluate_elements("reduce", run, operand, data, missing_is_empty=True))
-    total = run.value(operand[2], data) if len(operand) > 2 else next(elements, None)  # noqa: PLR2004
+    total = run.evaluate(operand[2], data) if len(operand) > 2 else next(elements, None)  # noqa: PLR2004
     for element in elements:
-        total = run.value(operand[1], {"current": element, "accumulator": total})
+        total = run.evaluate(operand[1], {"current": element, "accumulator": total})
     return total
 
 
 def _all(run: Evaluation, operand: Any, data: Any) -> bool:
     elements = _evaluate_elements("all", run, operand, data, missing_is_empty=False)
-    return bool(elements) and all(is_truthy(run.value(operand[1], element)) for element in elements)
+    return bool(elements) and all(is_truthy(run.evaluate(operand[1], element)) for element in elements)
 
 
 def _some(run: Evaluation, operand: Any, data: Any) -> bool:
     elements = _evaluate_elements("some", run, operand, data, missing_is_empty=False)
-    return any(is_truthy(run.value(operand[1], element)) for element in elements)
+    return any(is_truthy(run.evaluate(operand[1], element)) for element in elements)
 
 
 def _none(run: Evaluation, operand: Any, data: Any) -> bool:
     elements = _evaluate_elements("none", run, operand, data, missing_is_empty=False)
-    return not any(is_truthy(run.value(operand[1], element)) for element in elements)
+    return not any(is_truthy(run.evaluate(operand[1], element)) for element in elements)
 
 
 def _merge(run: Evaluation, operand: Any, data: Any) -> list[Any]:
-    parts = [value if isinstance(value, list) else [value] for value in run.arguments(operand, data)]
+    parts = [value if isinstance(value, list) else [value] for value in run.evaluate_arguments(operand, data)]
     size = sum(len(part) for part in parts)
     if size > run.output:
-        run.produce(size)  # rejected before memory is allocated
-    return run.made([item for part in parts for item in part])
+        run.spend_output(size)  # rejected before memory is allocated
+    return run.charge_array([item for part in parts for item in part])
 
 
 # --- text ---
 
 
 def _in(run: Evaluation, operand: Any, data: Any) -> bool:
-    args = run.arguments(_require_operands("in", operand, 2), data)
+    args = run.evaluate_arguments(_require_operands("in", operand, 2), data)
     needle, haystack = args[0], args[1]
     if isinstance(haystack, list):
-        return any(run.equal(needle, item) for item in haystack)
+        return any(run.is_equal(needle, item) for item in haystack)
     if not isinstance(needle, str) or not isinstance(haystack, str):
         return False
-    run.burn(len(haystack) // _CHARACTERS_PER_STEP)
+    run.spend_fuel(len(haystack) // _CHARACTERS_PER_STEP)
     return needle in haystack
 
 
 def _cat(run: Evaluation, operand: Any, data: Any) -> str:
     parts: list[str] = []
-    for value in run.spread(operand, data):
+    for value in run.expand_arguments(operand, data):
         parts.append(to_text(value))
-        run.produce(len(parts[-1]))
+        run.spend_output(len(parts[-1]))
     return "".join(parts)
 
 
 def _substr(run: Evaluation, operand: Any, data: Any) -> str:
-    args = run.arguments(_require_operands("substr", operand, 2), data)
+    args = run.evaluate_arguments(_require_operands("substr", operand, 2), data)
     source = to_text(args[0])
-    run.burn(len(source) // _CHARACTERS_PER_STEP)
+    run.spend_fuel(len(source) // _CHARACTERS_PER_STEP)
     result = cut_text(source, args[1], args[2] if len(args) > 2 else None)  # noqa: PLR2004 - the optional length
-    run.produce(len(result))
+    run.spend_output(len(result))
     return result
 
 

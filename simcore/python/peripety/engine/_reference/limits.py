@@ -35,7 +35,8 @@ def duration_in_minutes(text: str) -> int:
     match = _ISO.fullmatch(text) or _SHORT.fullmatch(text)
     if match is None or not any(match.groups()):
         raise EngineError(
-            "BAD_DURATION", f"'{text[:32]}' is not a duration; write P7D, PT12H, 7d, 12h, 7d12h or 30m"
+            "BAD_DURATION",
+            f"'{text[:32]}' is not a duration; write P7D, PT12H, 7d, 12h, 7d12h or 30m",
         )
     return sum(int(count) * unit for count, unit in zip(match.groups(), _UNIT_MINUTES, strict=True) if count)
 
@@ -89,9 +90,9 @@ class JsonSize(NamedTuple):
     """Size of JSON values: count, depth, bytes of text including keys, bytes of the longest string."""
 
     nodes: int = 0
-    deepest: int = 0
+    depth: int = 0
     text: int = 0
-    longest: int = 0
+    longest_text: int = 0
 
 
 _SCALAR = JsonSize(nodes=1)
@@ -102,13 +103,13 @@ def handling_cost(nodes: int, text: int) -> int:
     return nodes + text // _BYTES_PER_STEP
 
 
-def measure(root: Any, most_steps: float = float("inf")) -> JsonSize:
-    """Measure a JSON value; stop once its cost exceeds `most_steps`."""
+def measure(root: Any, max_steps: float = float("inf")) -> JsonSize:
+    """Measure a JSON value; stop once its cost exceeds `max_steps`."""
     if not isinstance(root, str | list | dict):
         return _SCALAR
     nodes = deepest = text = longest = 0
     level: list[Any] = [root]
-    while level and handling_cost(nodes, text) <= most_steps:
+    while level and handling_cost(nodes, text) <= max_steps:
         below: list[Any] = []
         for value in level:
             if isinstance(value, str):
@@ -137,9 +138,9 @@ def check_limits(size: JsonSize) -> None:
     Raises:
         CoreError: `STATE_LIMIT`.
     """
-    if size.longest > MAX_STRING_BYTES:
+    if size.longest_text > MAX_STRING_BYTES:
         raise EngineError("STATE_LIMIT", f"a string is longer than {MAX_STRING_BYTES} bytes")
-    if size.deepest > MAX_DEPTH:
+    if size.depth > MAX_DEPTH:
         raise EngineError("STATE_LIMIT", f"the state is nested deeper than {MAX_DEPTH} levels")
     if size.nodes > MAX_STATE_NODES:
         raise EngineError("STATE_LIMIT", f"the state has more than {MAX_STATE_NODES} values")

@@ -32,14 +32,14 @@ class NarratorPermission(NamedTuple):
     Attributes:
         path: as `parse_path` returns it.
         operation: the operation of an Outcome's change.
-        below: True if every path below is allowed as well.
+        includes_children: True if every path below is allowed as well.
         limit: the largest magnitude of numbers in a value; None for any.
         values: the accepted values as canonical JSON, for `patch` one for each member; None for any.
     """
 
     path: Path
     operation: str
-    below: bool = False
+    includes_children: bool = False
     limit: float | None = None
     values: tuple[str, ...] | None = None
 
@@ -51,11 +51,11 @@ class NarratorPermissions:
         grants = spec.get("narrator_scope")
         self._limits: _PermissionSource = _DefaultScope(spec) if grants is None else _ExplicitGrants(grants)
 
-    def allowances(self) -> tuple[NarratorPermission, ...]:
+    def list_permissions(self) -> tuple[NarratorPermission, ...]:
         """Return everything in scope, in document order."""
-        return tuple(self._limits.allowances())
+        return tuple(self._limits.iter_permissions())
 
-    def objections(self, changes: Any) -> list[dict[str, str]]:
+    def find_violations(self, changes: Any) -> list[dict[str, str]]:
         """Return the reasons to reject a list of changes, at most one for each change."""
         if not isinstance(changes, list) or len(changes) > MAX_CHANGES:
             message = f"state_changes is a list of at most {MAX_CHANGES} changes"
@@ -98,7 +98,7 @@ class _PermissionSource(Protocol):
             CoreError: `OUT_OF_SCOPE`, with the fix.
         """
 
-    def allowances(self) -> Iterator[NarratorPermission]:
+    def iter_permissions(self) -> Iterator[NarratorPermission]:
         """Yield everything in scope."""
 
 
@@ -121,11 +121,11 @@ class _ExplicitGrants(_PermissionSource):
             for entry in entries
         ]
 
-    def allowances(self) -> Iterator[NarratorPermission]:
+    def iter_permissions(self) -> Iterator[NarratorPermission]:
         for grant in self._grants:
             for operation in _OPERATIONS:
                 if operation in grant.operations:
-                    yield NarratorPermission(grant.path, operation, below=True, limit=grant.limit)
+                    yield NarratorPermission(grant.path, operation, includes_children=True, limit=grant.limit)
 
     def check(self, operation: str, path: Path, value: Any) -> None:
         covering = [grant for grant in self._grants if path[: len(grant.path)] == grant.path]
@@ -158,7 +158,7 @@ class _DefaultScope(_PermissionSource):
                 known = self._values.setdefault(path, {}).setdefault(operation, set())
                 known.update(_split_value(operation, value))
 
-    def allowances(self) -> Iterator[NarratorPermission]:
+    def iter_permissions(self) -> Iterator[NarratorPermission]:
         for path, amount in self._amounts.items():
             for operation in ("inc", "dec"):
                 yield NarratorPermission(path, operation, limit=amount)

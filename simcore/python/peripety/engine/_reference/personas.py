@@ -62,26 +62,26 @@ _GAPS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def compile_distance(logic: Any, initial: dict[str, Any], *, opposite: bool = False) -> Distance:
+def compile_distance(logic: Any, initial: dict[str, Any], *, negated: bool = False) -> Distance:
     """Return the distance function of a condition.
 
     Args:
         logic: the condition.
         initial: data of the first turn, which determines the scales of comparisons.
-        opposite: measure the negation of the condition.
+        negated: measure the negation of the condition.
     """
     name, operand = _split_operation(logic)
     if name in {"!", "!!"}:
         inner = operand[0] if isinstance(operand, list) else operand
-        return compile_distance(inner, initial, opposite=opposite != (name == "!"))
+        return compile_distance(inner, initial, negated=negated != (name == "!"))
     if name in {"and", "or"} and isinstance(operand, list):
-        parts = [compile_distance(item, initial, opposite=opposite) for item in operand]
-        return _combine_distances(parts, all_of_them=(name == "and") != opposite)
+        parts = [compile_distance(item, initial, negated=negated) for item in operand]
+        return _combine_distances(parts, all_of_them=(name == "and") != negated)
     if name in COMPARISONS:
-        meant = _NEGATED_COMPARISONS[name] if opposite else name
+        meant = _NEGATED_COMPARISONS[name] if negated else name
         parts = [_compile_comparison(meant, *pair, initial) for pair in pairwise(operand)]
-        return _combine_distances(parts, all_of_them=not opposite)
-    return partial(_truth_distance, logic, truth=not opposite)
+        return _combine_distances(parts, all_of_them=not negated)
+    return partial(_truth_distance, logic, truth=not negated)
 
 
 def _split_operation(logic: Any) -> tuple[str, Any]:
@@ -151,10 +151,10 @@ def get_persona(name: str, rules: Rules, horizon: int) -> Persona | None:
         return _choose_randomly
     outlook = _StateEvaluator(rules, horizon)
     weigh: Callable[[ReferenceState], float] = {
-        "greedy": outlook.value,
-        "saboteur": lambda state: -outlook.value(state),
-        "cautious": outlook.worst_case,
-        "planner": outlook.prospect,
+        "greedy": outlook.evaluate,
+        "saboteur": lambda state: -outlook.evaluate(state),
+        "cautious": outlook.evaluate_worst_case,
+        "planner": outlook.evaluate_rollouts,
     }[name]
 
     def choose_best(state: ReferenceState, choices: list[Choice], _draws: PersonaDraws) -> Choice | None:
@@ -165,11 +165,12 @@ def get_persona(name: str, rules: Rules, horizon: int) -> Persona | None:
 
 
 def _choose_randomly(_state: ReferenceState, choices: list[Choice], draws: PersonaDraws) -> Choice | None:
-    return choices[choose(draws.next(), len(choices))] if choices else None
+    return choices[choose(draws.next_draw(), len(choices))] if choices else None
 
 
 def _iter_candidates(
-    state: ReferenceState, choices: list[Choice]
+    state: ReferenceState,
+    choices: list[Choice],
 ) -> Iterator[tuple[Choice | None, ReferenceState]]:
     """Yield no action and each accepted choice, with the state after it."""
     opened = open_turn(state, CallTrace())
@@ -204,7 +205,7 @@ class _StateEvaluator:
         self._wins = [compile_distance(condition["when"], initial) for condition in rules.wins]
         self._horizon = horizon
 
-    def value(self, state: ReferenceState) -> float:
+    def evaluate(self, state: ReferenceState) -> float:
         """Return the distance from losing minus the distance from winning; ±2 if the run has ended."""
         if not _is_ongoing(state):
             return _END_VALUES[state.status["kind"]]
@@ -212,9 +213,9 @@ class _StateEvaluator:
         danger = min(distance(data) for distance in self._losses)
         return danger - min((distance(data) for distance in self._wins), default=0.0)
 
-    def worst_case(self, state: ReferenceState) -> float:
+    def evaluate_worst_case(self, state: ReferenceState) -> float:
         """Return the lowest value of a state and of its successors under each eligible event."""
-        worst = self.value(state)
+        worst = self.evaluate(state)
         if not _is_ongoing(state):
             return worst
         for index in range(len(state.rules.events)):
@@ -222,28 +223,28 @@ class _StateEvaluator:
             with _end_run_on_error(after):
                 if not force_event(after, index, CallTrace()):
                     continue
-            worst = min(worst, self.value(after))
+            worst = min(worst, self.evaluate(after))
         return worst
 
-    def prospect(self, state: ReferenceState) -> float:
+    def evaluate_rollouts(self, state: ReferenceState) -> float:
         """Return the sum of values after random rollouts, with draws independent of the run's own."""
         total = 0.0
         for number in range(_ROLLOUTS):
-            total += self._worth_after(state, draw(state.seed, _ROLLOUT_KEY, state.turn + 1, number))
+            total += self._evaluate_rollout(state, draw(state.seed, _ROLLOUT_KEY, state.turn + 1, number))
         return total
 
-    def _worth_after(self, state: ReferenceState, seed: int) -> float:
+    def _evaluate_rollout(self, state: ReferenceState, seed: int) -> float:
         """Return the value after one rollout: higher for a later loss or an earlier win."""
-        after = self._played_on(state, seed)
+        after = self._roll_out(state, seed)
         turns = after.turn - state.turn
         match after.status["kind"]:
             case "lost":
-                return self.value(after) + (turns - 1) / _ROLLOUT_TURNS
+                return self.evaluate(after) + (turns - 1) / _ROLLOUT_TURNS
             case "won":
-                return self.value(after) + (_ROLLOUT_TURNS - turns) / _ROLLOUT_TURNS
-        return self.value(after)
+                return self.evaluate(after) + (_ROLLOUT_TURNS - turns) / _ROLLOUT_TURNS
+        return self.evaluate(after)
 
-    def _played_on(self, state: ReferenceState, seed: int) -> ReferenceState:
+    def _roll_out(self, state: ReferenceState, seed: int) -> ReferenceState:
         after, last = state.fork(), min(state.turn + _ROLLOUT_TURNS, self._horizon)
         after.seed = seed
         with _end_run_on_error(after):

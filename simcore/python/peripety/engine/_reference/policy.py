@@ -31,7 +31,7 @@ class _ConditionMember:
     """One member of a condition: its test and its path in the rule."""
 
     place: str
-    holds: Callable[[PreparedRequest], bool]
+    matches: Callable[[PreparedRequest], bool]
 
 
 class CompiledCondition:
@@ -46,7 +46,7 @@ class CompiledCondition:
         self._when = when
         self._members = [*_iter_members(when, lists)]
 
-    def fits(self, tool: ReferenceTool) -> bool:
+    def can_match_tool(self, tool: ReferenceTool) -> bool:
         """Return True if it can match calls of a tool.
 
         These tests cannot fail. If one is false, the condition is false before anything fails: members that
@@ -61,7 +61,7 @@ class CompiledCondition:
             and ("argument_roles" not in when or not tool.roles.isdisjoint(when["argument_roles"]))
         )
 
-    def holds(self, read: PreparedRequest) -> bool:
+    def matches(self, read: PreparedRequest) -> bool:
         """Return True if it matches a request whose tool fits.
 
         Raises:
@@ -69,7 +69,7 @@ class CompiledCondition:
         """
         for member in self._members:
             try:
-                if not member.holds(read):
+                if not member.matches(read):
                     return False
             except EngineError as error:
                 raise EngineError(error.code, error.message, member.place) from None
@@ -85,16 +85,16 @@ def _iter_members(when: dict[str, Any], lists: ReferenceLists) -> Iterator[_Cond
         yield _ConditionMember(f"/when/arguments/{index}", _compile_matcher(matcher, lists))
     if "logic" in when:
         logic = when["logic"]
-        yield _ConditionMember("/when/logic", lambda read: is_truthy(evaluate(logic, read.root)))
+        yield _ConditionMember("/when/logic", lambda read: is_truthy(evaluate(logic, read.data)))
 
 
 def _compile_matcher(matcher: dict[str, Any], lists: ReferenceLists) -> Callable[[PreparedRequest], bool]:
     roles, kind = frozenset(matcher["argument_roles"]), matcher["kind"]
-    match = lists.among(kind, matcher["among"]).match
+    match = lists.expand(kind, matcher["among"]).match
     quantifier = matcher.get("quantifier", "all")
 
     def holds(read: PreparedRequest) -> bool:
-        values = read.values(roles, kind)
+        values = read.normalized_values(roles, kind)
         if not values:
             return False
         matching = map(match, values)
@@ -126,7 +126,7 @@ class ReferenceTool:
             self._roles_at.setdefault(argument["path"], set()).add(argument["role"])
         self.roles = frozenset(role for roles in self._roles_at.values() for role in roles)
 
-    def paths(self, roles: frozenset[str]) -> Iterator[str]:
+    def find_paths(self, roles: frozenset[str]) -> Iterator[str]:
         """Return the paths of the arguments with one of the roles, in annotation order."""
         return (path for path, at in self._roles_at.items() if not roles.isdisjoint(at))
 
@@ -142,34 +142,34 @@ class PreparedRequest:
     def __init__(self, request: dict[str, Any], tool: ReferenceTool) -> None:
         self.tool = tool
         self.roles = frozenset(request["roles"])
-        self.root = {
+        self.data = {
             "server": tool.server,
             "tool": tool.name,
             "arguments": request["arguments"],
             "roles": request["roles"],
         }
-        self._read: dict[tuple[frozenset[str], str], list[str] | EngineError] = {}
+        self._normalized: dict[tuple[frozenset[str], str], list[str] | EngineError] = {}
 
-    def values(self, roles: frozenset[str], kind: str) -> list[str]:
+    def normalized_values(self, roles: frozenset[str], kind: str) -> list[str]:
         """Return the normalized values of the arguments with one of the roles.
 
         Raises:
             CoreError: `BAD_VALUE`, or the code of the kind, for the first invalid value.
         """
-        found = self._read.get((roles, kind))
+        found = self._normalized.get((roles, kind))
         if found is None:
             try:
-                found = [NORMALIZERS[kind](text) for text in self._texts(roles)]
+                found = [NORMALIZERS[kind](text) for text in self._iter_texts(roles)]
             except EngineError as error:
                 found = error
-            self._read[roles, kind] = found
+            self._normalized[roles, kind] = found
         if isinstance(found, EngineError):
             raise found
         return found
 
-    def _texts(self, roles: frozenset[str]) -> Iterator[str]:
-        for path in self.tool.paths(roles):
-            there = _look_up(self.root["arguments"], path)
+    def _iter_texts(self, roles: frozenset[str]) -> Iterator[str]:
+        for path in self.tool.find_paths(roles):
+            there = _look_up(self.data["arguments"], path)
             for value in there if isinstance(there, list) else () if there is None else (there,):
                 if not isinstance(value, str):
                     message = "an argument with a role has to be a text or a list of texts"
@@ -213,63 +213,65 @@ class ReferencePolicy:
         }
         self._lists = ReferenceLists(spec.get("lists", {}))
         rules = [*spec.get("invariants", ()), *spec["rules"]]
-        self._conditions = self._compiled(rules)
+        self._conditions = self._compile_conditions(rules)
         self._allows = [rule["then"] == "allow" for rule in rules]
         self._fitting: dict[tuple[str, str], list[int]] = {}
 
-    def requests(self, requests: Sequence[bytes]) -> list[PreparedRequest | None]:
+    def parse_requests(self, requests: Sequence[bytes]) -> list[PreparedRequest | None]:
         """Parse requests; None for one with an unknown tool."""
-        return [self._read(parse(request)) for request in requests]
+        return [self._prepare_request(parse(request)) for request in requests]
 
-    def read(self, requests: object) -> None:
+    def prepare(self, requests: object) -> None:
         """Return None: the reference prepares requests from JSON only."""
 
-    def decided(self, request: object, /) -> None:
+    def decide_one(self, request: object, /) -> None:
         """Return None: the reference decides prepared requests only."""
 
-    def decided_each(self, requests: object, /) -> None:
+    def decide_many_fast(self, requests: object, /) -> None:
         """Return None: the reference decides prepared requests only."""
 
-    def deciding(self, requests: list[PreparedRequest | None]) -> tuple[bytes, bytes]:
+    def decide_many(self, requests: list[PreparedRequest | None]) -> tuple[bytes, bytes]:
         """Return the deciding rules, and the requests with conditions that failed before them."""
-        found = [self._found(read) for read in requests]
+        found = [self._find_deciding(read) for read in requests]
         deciding = pack(f"<{len(found)}i", *(index for index, _ in found))
         return deciding, _pack_bits(number for number, (_, errors) in enumerate(found) if errors)
 
-    def unevaluated(self, requests: list[PreparedRequest | None], index: int) -> bytes:
+    def explain_errors(self, requests: list[PreparedRequest | None], index: int) -> bytes:
         """Return the conditions up to the deciding rule that could not be evaluated for a request."""
         return canonicalize(
             [
                 {"rule": rule, "code": error.code, "message": error.message, "path": error.path}
-                for rule, error in self._found(requests[index])[1]
-            ]
+                for rule, error in self._find_deciding(requests[index])[1]
+            ],
         )
 
-    def matches(
-        self, requests: list[PreparedRequest | None], rules: bytes | None
+    def match_rules(
+        self,
+        requests: list[PreparedRequest | None],
+        rules: bytes | None,
     ) -> list[tuple[bytes, bytes]]:
         """Return for each rule the requests that it matches, and those for which it fails."""
-        conditions = self._conditions if rules is None else self._compiled(parse_canonical(rules))
+        conditions = self._conditions if rules is None else self._compile_conditions(parse_canonical(rules))
         by_tool: dict[ReferenceTool, list[int]] = {}
         for number, read in enumerate(requests):
             if read is not None:
                 by_tool.setdefault(read.tool, []).append(number)
         return [_match_condition(condition, requests, by_tool) for condition in conditions]
 
-    def _compiled(self, rules: list[dict[str, Any]]) -> list[CompiledCondition]:
+    def _compile_conditions(self, rules: list[dict[str, Any]]) -> list[CompiledCondition]:
         return [CompiledCondition(rule["when"], self._lists) for rule in rules]
 
-    def _read(self, request: dict[str, Any]) -> PreparedRequest | None:
+    def _prepare_request(self, request: dict[str, Any]) -> PreparedRequest | None:
         tool = self._tools.get((request["server_name"], request["tool_name"]))
         return None if tool is None else PreparedRequest(request, tool)
 
-    def _found(self, read: PreparedRequest | None) -> tuple[int, list[tuple[int, EngineError]]]:
+    def _find_deciding(self, read: PreparedRequest | None) -> tuple[int, list[tuple[int, EngineError]]]:
         if read is None:
             return _UNKNOWN_TOOL, []
         errors: list[tuple[int, EngineError]] = []
         for index in self._rules_for(read.tool):
             try:
-                if self._conditions[index].holds(read):
+                if self._conditions[index].matches(read):
                     return index, errors
             except EngineError as error:
                 errors.append((index, error))
@@ -282,7 +284,9 @@ class ReferencePolicy:
         name = (tool.server, tool.name)
         fitting = self._fitting.get(name)
         if fitting is None:
-            fitting = [index for index, condition in enumerate(self._conditions) if condition.fits(tool)]
+            fitting = [
+                index for index, condition in enumerate(self._conditions) if condition.can_match_tool(tool)
+            ]
             self._fitting[name] = fitting
         return fitting
 
@@ -295,12 +299,12 @@ def _match_condition(
     holds: list[int] = []
     fails: list[int] = []
     for tool, numbers in by_tool.items():
-        if not condition.fits(tool):
+        if not condition.can_match_tool(tool):
             continue
         for number in numbers:
             read = requests[number]
             try:
-                if read is not None and condition.holds(read):
+                if read is not None and condition.matches(read):
                     holds.append(number)
             except EngineError:
                 fails.append(number)

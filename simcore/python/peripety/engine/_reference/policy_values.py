@@ -70,7 +70,8 @@ def normalize_host(text: str, code: str, *, bracketed: bool) -> str:
 def _normalize_domain(text: str) -> str:
     if _FORBIDDEN.search(text):
         raise EngineError(
-            "BAD_DOMAIN", "a URL or host has to be in ASCII, without white space and backslashes"
+            "BAD_DOMAIN",
+            "a URL or host has to be in ASCII, without white space and backslashes",
         )
     scheme, separator, rest = text.partition("://")
     if separator:
@@ -111,56 +112,56 @@ class EntrySet:
 
     def __init__(self, kind: str, entries: Iterable[str]) -> None:
         self._kind = kind
-        self._everything = False
+        self._matches_all = False
         # Texts that equal a value, and texts that are ancestors of one: paths and hosts.
-        self._whole: set[str] = set()
-        self._above: set[str] = set()
+        self._exact: set[str] = set()
+        self._ancestors: set[str] = set()
         for entry in entries:
             self._add(entry)
-        self._lengths = sorted({len(text) for text in self._above})
+        self._lengths = sorted({len(text) for text in self._ancestors})
 
     def match(self, value: str) -> bool:
         """Return True if a normalized value matches an entry."""
-        if self._everything or value in self._whole:
+        if self._matches_all or value in self._exact:
             return True
         if self._kind == "path":
-            return self._hold_path(value)
+            return self._matches_path(value)
         if self._kind == "email":
             host = value[value.index("@") :]
-            return host in self._whole or self._hold_host(host[1:])
-        return self._hold_host(value)
+            return host in self._exact or self._matches_host(host[1:])
+        return self._matches_host(value)
 
     def _add(self, entry: str) -> None:
         if self._kind == "path":
-            self._above.add(NORMALIZERS["path"](entry))
+            self._ancestors.add(NORMALIZERS["path"](entry))
         elif self._kind == "domain":
             self._add_hosts("", entry, "BAD_DOMAIN")
         elif self._kind == "email" and entry.startswith("*@"):
             # With the @, a host of addresses differs from an address, and from a host of the kind domain.
             self._add_hosts("@", entry.removeprefix("*@"), "BAD_EMAIL")
         else:
-            self._whole.add(NORMALIZERS[self._kind](entry))
+            self._exact.add(NORMALIZERS[self._kind](entry))
 
     def _add_hosts(self, before: str, pattern: str, code: str) -> None:
         if pattern == "*":
-            self._everything = True
+            self._matches_all = True
         elif pattern.startswith("*."):
-            self._above.add(normalize_host(pattern.removeprefix("*."), code, bracketed=False))
+            self._ancestors.add(normalize_host(pattern.removeprefix("*."), code, bracketed=False))
         else:
-            self._whole.add(before + normalize_host(pattern, code, bracketed=not before))
+            self._exact.add(before + normalize_host(pattern, code, bracketed=not before))
 
-    def _hold_path(self, value: str) -> bool:
+    def _matches_path(self, value: str) -> bool:
         """Return True if an entry is the path or an ancestor of it."""
         return any(
-            value[length : length + 1] in {"", "/"} and value[:length] in self._above
+            value[length : length + 1] in {"", "/"} and value[:length] in self._ancestors
             for length in self._lengths
             if length <= len(value)
         )
 
-    def _hold_host(self, value: str) -> bool:
+    def _matches_host(self, value: str) -> bool:
         """Return True if an entry is a parent domain of the host."""
         return any(
-            value[-length - 1] == "." and value[-length:] in self._above
+            value[-length - 1] == "." and value[-length:] in self._ancestors
             for length in self._lengths
             if length < len(value)
         )
@@ -190,7 +191,7 @@ class ReferenceLists:
             name: EntrySet(given["kind"], _iter_literals(given["values"])) for name, given in lists.items()
         }
 
-    def among(self, kind: str, among: Iterable[str]) -> MatcherValues:
+    def expand(self, kind: str, among: Iterable[str]) -> MatcherValues:
         """Expand the references to lists in a matcher's entries."""
         entries = [*among]
         pending = [*_iter_references(entries)]

@@ -178,7 +178,7 @@ class Rules:
         self.losses: list[Any] = spec["loss_conditions"]
         self.wins: list[Any] = spec.get("win_conditions", [])
         self.decay: dict[str, float] = spec["negativity_budget"].get("decay_per_turn", {})
-        self.scope = NarratorPermissions(spec)
+        self.narrator_permissions = NarratorPermissions(spec)
         self.horizon = int(spec.get("horizon", DEFAULT_HORIZON))
         clock = spec.get("clock")
         self.turn_minutes = (
@@ -223,10 +223,10 @@ class ReferenceState:
     def fork(self) -> ReferenceState:
         """Return an independent copy, which shares immutable values."""
         fork = ReferenceState.__new__(ReferenceState)
-        fork.become(self)
+        fork.restore_from(self)
         return fork
 
-    def become(self, other: ReferenceState) -> None:
+    def restore_from(self, other: ReferenceState) -> None:
         """Copy everything from another state of the same run."""
         self.__dict__.update(other.__dict__)
 
@@ -247,11 +247,11 @@ class ReferenceState:
         """Return the SHA-256 of the canonical state tree, in hex."""
         return hashlib.sha256(self.tree()).hexdigest()
 
-    def completed(self) -> int:
+    def completed_turns(self) -> int:
         """Return the number of completed turns."""
         return self.turn
 
-    def standing(self) -> bytes:
+    def status_json(self) -> bytes:
         """Return the status, canonical."""
         return canonicalize(self.status)
 
@@ -281,9 +281,9 @@ class ReferenceState:
         tree, *_ = sizes = [measure(part) for part in (value["state"], *value["scheduled"])]
         size = JsonSize(
             sum(size.nodes for size in sizes),
-            tree.deepest,
+            tree.depth,
             sum(size.text for size in sizes),
-            max(size.longest for size in sizes),
+            max(size.longest_text for size in sizes),
         )
         try:
             check_limits(size)

@@ -96,7 +96,7 @@ def _sample_param(schema: dict[str, Any], value: int) -> Any:
             return float(low + choose(value, high - low + 1))
         case _:
             return require_finite(
-                schema["minimum"] + to_unit_interval(value) * (schema["maximum"] - schema["minimum"])
+                schema["minimum"] + to_unit_interval(value) * (schema["maximum"] - schema["minimum"]),
             )
 
 
@@ -154,7 +154,7 @@ def _try_action(state: ReferenceState, index: int, params: Any, record: CallTrac
             message = f"the preconditions of '{action['id']}' do not hold"
             return [{"code": "PRECONDITION_FAILED", "rule": f"{rule}/preconditions", "message": message}]
     except EngineError as error:
-        return [record.fail(error, f"{rule}/preconditions")]
+        return [record.record_failure(error, f"{rule}/preconditions")]
     failure = apply_rule(state, action, rule, f"action:{action['id']}", record, params)
     return [failure] if failure else []
 
@@ -173,7 +173,7 @@ def narrate(state: ReferenceState, changes: Any) -> dict[str, Any]:
 
 def _narrate(state: ReferenceState, changes: Any, record: CallTrace) -> dict[str, Any]:
     _apply_due_effects(state, record)
-    reasons = state.rules.scope.objections(changes)
+    reasons = state.rules.narrator_permissions.find_violations(changes)
     if not reasons:
         failure = try_effects(state, changes, {}, "narrator", record, "/state_changes")
         reasons = [failure] if failure else []
@@ -222,7 +222,7 @@ def _run_atomically(state: ReferenceState, work: Callable[[CallTrace], dict[str,
     try:
         return work(CallTrace())
     except EngineError:
-        state.become(before)
+        state.restore_from(before)
         raise
 
 
@@ -254,7 +254,7 @@ def _decay(state: ReferenceState, record: CallTrace) -> None:
             apply_effects(state, [effect], {}, "decay", record)
         except EngineError as error:
             failure = EngineError(error.code, error.message)
-            record.fail(failure, f"/negativity_budget/decay_per_turn/{escape_segment(text)}")
+            record.record_failure(failure, f"/negativity_budget/decay_per_turn/{escape_segment(text)}")
 
 
 def _check_endings(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
@@ -267,7 +267,7 @@ def _check_endings(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
             try:
                 is_met = is_satisfied(state, condition["when"], {}, record)
             except EngineError as error:
-                record.fail(error, f"/{section}/{index}/when")
+                record.record_failure(error, f"/{section}/{index}/when")
                 continue
             if is_met:
                 return {"kind": kind, "condition": condition["id"], "message": condition.get("message")}
@@ -281,7 +281,7 @@ class PersonaDraws:
         self.state = state
         self.index = 0
 
-    def next(self) -> int:
+    def next_draw(self) -> int:
         """Return the next draw."""
         value = draw(self.state.seed, _POLICY_KEY, self.state.turn + 1, self.index)
         self.index += 1
@@ -299,7 +299,7 @@ def legal_choices(state: ReferenceState, draws: PersonaDraws, record: CallTrace)
     choices = []
     for index, action in enumerate(state.rules.actions):
         for _ in range(PARAM_TRIES if action["params"] else 1):
-            params = sample_params(action["params"], draws.next)
+            params = sample_params(action["params"], draws.next_draw)
             if _is_legal(state, index, params, record):
                 choices.append((action, params))
                 break
@@ -310,7 +310,7 @@ def _is_legal(state: ReferenceState, index: int, params: dict[str, Any], record:
     try:
         return is_satisfied(state, state.rules.actions[index]["preconditions"], params, record)
     except EngineError as error:
-        record.fail(error, f"/actions/{index}/preconditions")
+        record.record_failure(error, f"/actions/{index}/preconditions")
         return False
 
 

@@ -32,18 +32,18 @@ class StateModel:
     def __init__(self, spec: dict[str, Any]) -> None:
         self.state = spec["state"]
         self.entities = {entity["id"] for entity in spec.get("entities", [])}
-        self._created = set(_iter_created_paths(spec))
-        self._holding = {path[:end] for path in self._created for end in range(1, len(path))}
+        self._created_paths = set(_iter_created_paths(spec))
+        self._created_containers = {path[:end] for path in self._created_paths for end in range(1, len(path))}
 
-    def exists(self, path: Path) -> bool:
+    def can_exist(self, path: Path) -> bool:
         """Return True if a path under `state` exists, or can exist later.
 
         Any index into an array counts, since arrays can grow. Any path below one that effects write counts as
         well.
         """
-        return self.initial(path) is not MISSING or self._is_below_created(path)
+        return self.get_initial(path) is not MISSING or self._is_inside_created(path)
 
-    def initial(self, path: Path) -> Any:
+    def get_initial(self, path: Path) -> Any:
         """Return the initial value at a path; the last element of an array represents later ones."""
         value = self.state
         for segment in path[1:]:
@@ -53,7 +53,7 @@ class StateModel:
                 value = lookup(value, (segment,))
         return value
 
-    def may_grow(self, path: Path) -> bool:
+    def may_appear_in_array(self, path: Path) -> bool:
         """Return True if the path passes an element of an initial array, which may not exist yet."""
         return any(
             isinstance(lookup(self.state, path[1:end]), list) and _is_index(path[end])
@@ -62,10 +62,10 @@ class StateModel:
 
     def is_written(self, path: Path) -> bool:
         """Return True if an effect can replace the value at the path, or one of its containers."""
-        return self._is_below_created(path) or path in self._holding
+        return self._is_inside_created(path) or path in self._created_containers
 
-    def _is_below_created(self, path: Path) -> bool:
-        return any(path[:end] in self._created for end in range(1, len(path) + 1))
+    def _is_inside_created(self, path: Path) -> bool:
+        return any(path[:end] in self._created_paths for end in range(1, len(path) + 1))
 
 
 def _is_index(segment: str | int) -> bool:
@@ -129,7 +129,9 @@ def _check_duplicate_ids(spec: dict[str, Any]) -> Iterator[Finding]:
             place = format_pointer((section, index, "id"))
             if item["id"] in seen:
                 yield Finding(
-                    "DUPLICATE_ID", place, f"duplicate id '{item['id']}', already used at {seen[item['id']]}"
+                    "DUPLICATE_ID",
+                    place,
+                    f"duplicate id '{item['id']}', already used at {seen[item['id']]}",
                 )
             seen.setdefault(item["id"], place)
 
@@ -138,11 +140,15 @@ def _check_sizes(spec: dict[str, Any]) -> Iterator[Finding]:
     size = measure(spec["state"])
     if size.nodes > MAX_STATE_NODES:
         yield Finding(
-            "LIMIT_EXCEEDED", "/state", f"{size.nodes} values; at most {MAX_STATE_NODES} are accepted"
+            "LIMIT_EXCEEDED",
+            "/state",
+            f"{size.nodes} values; at most {MAX_STATE_NODES} are accepted",
         )
     if size.text > MAX_STATE_TEXT:
         yield Finding(
-            "LIMIT_EXCEEDED", "/state", f"{size.text} bytes of text; at most {MAX_STATE_TEXT} are accepted"
+            "LIMIT_EXCEEDED",
+            "/state",
+            f"{size.text} bytes of text; at most {MAX_STATE_TEXT} are accepted",
         )
     effects = sum(1 for _ in iter_effects(spec))
     if effects > MAX_EFFECTS:
@@ -254,7 +260,10 @@ def _check_value(logic: Any, place: str, scope: VariableScope | None, depth: int
 
 
 def _check_operation(
-    logic: dict[str, Any], place: str, scope: VariableScope | None, depth: int
+    logic: dict[str, Any],
+    place: str,
+    scope: VariableScope | None,
+    depth: int,
 ) -> Iterator[Finding]:
     if len(logic) > 1:
         yield Finding("UNKNOWN_OPERATOR", place, "an operation has exactly one key, its operator")
@@ -263,7 +272,9 @@ def _check_operation(
     if name not in OPERATORS:
         known = ", ".join(OPERATORS)
         yield Finding(
-            "UNKNOWN_OPERATOR", place, f"'{name[:40]}' is not an operator; the operators are {known}"
+            "UNKNOWN_OPERATOR",
+            place,
+            f"'{name[:40]}' is not an operator; the operators are {known}",
         )
         return
     here = f"{place}{format_pointer([name])}"
@@ -301,7 +312,10 @@ def _check_variable(arguments: list[Any], place: str, scope: VariableScope | Non
 
 
 def _check_missing(
-    name: str, arguments: list[Any], place: str, scope: VariableScope | None
+    name: str,
+    arguments: list[Any],
+    place: str,
+    scope: VariableScope | None,
 ) -> Iterator[Finding]:
     paths = arguments[1] if name == "missing_some" and len(arguments) > 1 else arguments
     if scope is None or not isinstance(paths, list):
@@ -325,14 +339,14 @@ class RuleScope:
     """Variables in scope of one rule.
 
     Attributes:
-        world: the paths under `state`.
+        state_model: the paths under `state`.
         params: the parameters of the action.
         derives: the derived values of the rule.
     """
 
     example: ClassVar[str] = "state.a"
 
-    world: StateModel
+    state_model: StateModel
     params: frozenset[str] = frozenset()
     derives: frozenset[str] = frozenset()
 
@@ -341,7 +355,7 @@ class RuleScope:
         root = path[0]
         name = str(path[1]) if len(path) > 1 else None
         if root == "state":
-            if not (self.world.exists(path) or self.world.may_grow(path)):
+            if not (self.state_model.can_exist(path) or self.state_model.may_appear_in_array(path)):
                 message = f"'{text[:80]}' is not in the state, and no effect creates it"
                 yield Finding("UNKNOWN_PATH", place, message)
         elif root in {"params", "derives"}:

@@ -38,7 +38,7 @@ _REQUIRED_KINDS: dict[str, tuple[type, str]] = {
 def check_effects(
     effects: list[Any],
     place: str,
-    world: StateModel,
+    state_model: StateModel,
     derives: frozenset[str],
     at: str | None = None,
     depth: int = 1,
@@ -48,7 +48,7 @@ def check_effects(
     Args:
         effects: the effects.
         place: pointer of the list.
-        world: the existing paths and entities.
+        state_model: the existing paths and entities.
         derives: names of derived values that a string value may refer to.
         at: pointer to report instead of the effect's own, for effects that another part of the document
             implies.
@@ -57,15 +57,19 @@ def check_effects(
     for index, effect in enumerate(effects):
         here = at or f"{place}/{index}"
         if effect["op"] == "schedule":
-            yield from _check_schedule(effect, here, world, derives, depth)
+            yield from _check_schedule(effect, here, state_model, derives, depth)
         elif effect["op"] != "addlog":
-            yield from _check_target(effect, here, world)
+            yield from _check_target(effect, here, state_model)
             if "value" in effect:
                 yield from _check_value(effect, here, derives)
 
 
 def _check_schedule(
-    effect: dict[str, Any], place: str, world: StateModel, derives: frozenset[str], depth: int
+    effect: dict[str, Any],
+    place: str,
+    state_model: StateModel,
+    derives: frozenset[str],
+    depth: int,
 ) -> Iterator[Finding]:
     if ("at" in effect) == ("after" in effect):
         yield Finding("BAD_SCHEDULE", place, "give either 'at' or 'after', and not both")
@@ -75,36 +79,36 @@ def _check_schedule(
     if depth > MAX_SCHEDULE_DEPTH:
         yield Finding("BAD_SCHEDULE", place, f"schedules are nested deeper than {MAX_SCHEDULE_DEPTH} levels")
         return
-    yield from check_effects(effect["effects"], f"{place}/effects", world, derives, depth=depth + 1)
+    yield from check_effects(effect["effects"], f"{place}/effects", state_model, derives, depth=depth + 1)
 
 
-def _check_target(effect: dict[str, Any], place: str, world: StateModel) -> Iterator[Finding]:
+def _check_target(effect: dict[str, Any], place: str, state_model: StateModel) -> Iterator[Finding]:
     path, finding = _parse_target(effect["path"], place)
     if finding is not None:
         yield finding
         return
     if effect["op"] == "set":
-        yield from _check_set(path, place, world)
+        yield from _check_set(path, place, state_model)
         return
-    if not world.exists(path) and not world.may_grow(path):
+    if not state_model.can_exist(path) and not state_model.may_appear_in_array(path):
         yield _unknown_path_finding(effect["path"], place)
         return
     wanted, name = _REQUIRED_KINDS[effect["op"]]
-    value = world.initial(path)
+    value = state_model.get_initial(path)
     fits = (
         isinstance(value, int | float) and not isinstance(value, bool)
         if wanted is float
         else isinstance(value, wanted)
     )
-    if value is not MISSING and not fits and not world.is_written(path):
+    if value is not MISSING and not fits and not state_model.is_written(path):
         message = f"'{effect['path']}' does not hold {name}, which '{effect['op']}' needs"
         yield Finding("TYPE_MISMATCH", place, message)
 
 
-def _check_set(path: Path, place: str, world: StateModel) -> Iterator[Finding]:
+def _check_set(path: Path, place: str, state_model: StateModel) -> Iterator[Finding]:
     if len(path) == 1:
         yield Finding("BAD_PATH", place, "the whole state cannot be set; name a key of it, such as state.a")
-    elif not (world.exists(path[:-1]) or world.may_grow(path[:-1])):
+    elif not (state_model.can_exist(path[:-1]) or state_model.may_appear_in_array(path[:-1])):
         yield Finding(
             "UNKNOWN_PATH",
             place,
@@ -131,12 +135,12 @@ def _check_value(effect: dict[str, Any], place: str, derives: frozenset[str]) ->
         yield Finding("CODE_IN_VALUE", f"{place}/value", message)
 
 
-def check_path(text: str, place: str, world: StateModel) -> Iterator[Finding]:
+def check_path(text: str, place: str, state_model: StateModel) -> Iterator[Finding]:
     """Yield a finding if a path does not exist."""
     path, finding = _parse_target(text, place)
     if finding is not None:
         yield finding
-    elif not world.exists(path) and not world.may_grow(path):
+    elif not state_model.can_exist(path) and not state_model.may_appear_in_array(path):
         yield _unknown_path_finding(text, place)
 
 
@@ -155,47 +159,54 @@ def _join_path(path: Path) -> str:
     return ".".join(str(segment) for segment in path)
 
 
-def check_rules(spec: dict[str, Any], world: StateModel) -> Iterator[Finding]:
+def check_rules(spec: dict[str, Any], state_model: StateModel) -> Iterator[Finding]:
     """Yield the findings about every rule of a scenario, section by section."""
     for index, action in enumerate(spec["actions"]):
-        yield from _check_action(action, f"/actions/{index}", world)
+        yield from _check_action(action, f"/actions/{index}", state_model)
     for index, event in enumerate(spec["random_events"]):
-        yield from _check_event(event, f"/random_events/{index}", world)
+        yield from _check_event(event, f"/random_events/{index}", state_model)
     for section in ("loss_conditions", "win_conditions"):
         for index, condition in enumerate(spec.get(section, [])):
-            yield from check_expression(condition["when"], f"/{section}/{index}/when", RuleScope(world))
-    yield from _check_decay(spec, world)
-    yield from _check_visibility(spec, world)
+            yield from check_expression(condition["when"], f"/{section}/{index}/when", RuleScope(state_model))
+    yield from _check_decay(spec, state_model)
+    yield from _check_visibility(spec, state_model)
     for index, scope in enumerate(spec.get("narrator_scope", [])):
-        yield from check_path(scope["path"], f"/narrator_scope/{index}/path", world)
+        yield from check_path(scope["path"], f"/narrator_scope/{index}/path", state_model)
 
 
-def _check_action(action: dict[str, Any], place: str, world: StateModel) -> Iterator[Finding]:
+def _check_action(action: dict[str, Any], place: str, state_model: StateModel) -> Iterator[Finding]:
     for name, schema in action["params"].items():
         yield from _check_param(schema, f"{place}/params{format_pointer([name])}")
     params = frozenset(action["params"])
-    yield from check_expression(action["preconditions"], f"{place}/preconditions", RuleScope(world, params))
-    yield from _check_rule(action, place, world, params)
+    yield from check_expression(
+        action["preconditions"],
+        f"{place}/preconditions",
+        RuleScope(state_model, params),
+    )
+    yield from _check_rule(action, place, state_model, params)
 
 
-def _check_event(event: dict[str, Any], place: str, world: StateModel) -> Iterator[Finding]:
-    yield from check_expression(event["when"], f"{place}/when", RuleScope(world))
+def _check_event(event: dict[str, Any], place: str, state_model: StateModel) -> Iterator[Finding]:
+    yield from check_expression(event["when"], f"{place}/when", RuleScope(state_model))
     if "duration" in event:
         yield from check_duration(event["duration"], f"{place}/duration")
-    yield from _check_rule(event, place, world, frozenset())
+    yield from _check_rule(event, place, state_model, frozenset())
 
 
 def _check_rule(
-    rule: dict[str, Any], place: str, world: StateModel, params: frozenset[str]
+    rule: dict[str, Any],
+    place: str,
+    state_model: StateModel,
+    params: frozenset[str],
 ) -> Iterator[Finding]:
     derives = rule.get("derives", {})
-    scope = RuleScope(world, params, frozenset(derives))
+    scope = RuleScope(state_model, params, frozenset(derives))
     for name, expression in derives.items():
         yield from check_expression(expression, f"{place}/derives{format_pointer([name])}", scope)
         if _is_circular(name, derives):
             message = f"the derived value '{name}' depends on itself"
             yield Finding("DERIVE_CYCLE", f"{place}/derives{format_pointer([name])}", message)
-    yield from check_effects(rule["effects"], f"{place}/effects", world, frozenset(derives))
+    yield from check_effects(rule["effects"], f"{place}/effects", state_model, frozenset(derives))
 
 
 def _is_circular(name: str, derives: dict[str, Any]) -> bool:
@@ -256,29 +267,35 @@ def _has_type(kind: str, value: Any) -> bool:
     return is_number and (kind == "number" or float(value).is_integer())
 
 
-def _check_decay(spec: dict[str, Any], world: StateModel) -> Iterator[Finding]:
+def _check_decay(spec: dict[str, Any], state_model: StateModel) -> Iterator[Finding]:
     for text in spec["negativity_budget"].get("decay_per_turn", {}):
         place = f"/negativity_budget/decay_per_turn{format_pointer([text])}"
-        yield from check_effects([{"op": "dec", "path": text, "value": 0}], "", world, frozenset(), place)
+        yield from check_effects(
+            [{"op": "dec", "path": text, "value": 0}],
+            "",
+            state_model,
+            frozenset(),
+            place,
+        )
 
 
-def _check_visibility(spec: dict[str, Any], world: StateModel) -> Iterator[Finding]:
+def _check_visibility(spec: dict[str, Any], state_model: StateModel) -> Iterator[Finding]:
     for index, rule in enumerate(spec.get("visibility", [])):
-        yield from check_path(rule["path"], f"/visibility/{index}/path", world)
+        yield from check_path(rule["path"], f"/visibility/{index}/path", state_model)
         if isinstance(rule["to"], list):
-            for unknown in sorted(set(rule["to"]) - world.entities):
+            for unknown in sorted(set(rule["to"]) - state_model.entities):
                 yield Finding(
                     "UNKNOWN_ENTITY",
                     f"/visibility/{index}/to",
                     f"unknown entity '{unknown}'; add it to entities",
                 )
-    yield from _check_private(spec["state"].get("private"), world)
+    yield from _check_private(spec["state"].get("private"), state_model)
 
 
-def _check_private(private: Any, world: StateModel) -> Iterator[Finding]:
+def _check_private(private: Any, state_model: StateModel) -> Iterator[Finding]:
     """Yield a finding for each key of `state.private` that is not an entity; only that entity may see it."""
     if not isinstance(private, dict):
         return
-    for name in sorted(private.keys() - world.entities):
+    for name in sorted(private.keys() - state_model.entities):
         message = f"state.private.{name} does not belong to an entity; add an entity with the id '{name}'"
         yield Finding("UNKNOWN_ENTITY", f"/state/private{format_pointer([name])}", message)

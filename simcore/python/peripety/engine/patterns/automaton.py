@@ -16,7 +16,7 @@ Design:
   states plus the class of the last character.
 - Code points are grouped into intervals that all sets treat alike (`starts`). A transition is computed once
   for each character that occurs, and cached.
-- The cache is bounded: at `MOST_STEPS_KEPT` transitions the DFA is discarded and built again. A reader in
+- The cache is bounded: at `MAX_CACHED_TRANSITIONS` transitions the DFA is discarded and built again. A reader in
   progress holds references to old states and stays correct.
 - A search is unanchored: the start state is added again before each character, unless the pattern is anchored
   to the start.
@@ -75,7 +75,7 @@ class Automaton:
     """Linear-time search for a pattern. Thread-safe.
 
     Attributes:
-        starts: code points in order; characters between two neighbours have the same transitions.
+        class_starts: code points in order; characters between two neighbours have the same transitions.
     """
 
     def __init__(self, tree: Node) -> None:
@@ -86,24 +86,24 @@ class Automaton:
         self._end = 0
         self._size = 1
         self._begin = self._build(tree, self._end)
-        self._sees_words = any(
+        self._uses_word_boundaries = any(
             assertion in {Assertion.BOUNDARY, Assertion.NO_BOUNDARY}
             for assertion, _ in self._assertions.values()
         )
-        self.starts = self._starts()
+        self.class_starts = self._find_class_starts()
         self._takers: dict[int, frozenset[int]] = {}
-        self._restarts = any(
+        self._is_unanchored = any(
             self._reach((self._begin,), before, after) != ((), False)
             for before in (Lookaround.WORD, Lookaround.OTHER)
             for after in Lookaround
         )
         self._states: dict[object, DfaState] = {}
-        self._kept = 0
-        self.start = self._state((self._begin,), Lookaround.EDGE)
+        self._cached_transitions = 0
+        self.start_state = self._intern_state((self._begin,), Lookaround.EDGE)
 
     def matches(self, text: str) -> bool:
         """Return True if the text contains a match."""
-        state = self.start
+        state = self.start_state
         for character in text:
             state = state.row.get(character) or self.step(state, character)
             if state.found:
@@ -116,12 +116,12 @@ class Automaton:
         """Return the state after one more character."""
         following = state.row.get(character)
         if following is None:
-            if self._kept >= MAX_CACHED_TRANSITIONS:
+            if self._cached_transitions >= MAX_CACHED_TRANSITIONS:
                 # A search in progress continues with the old states, which remain valid.
-                self._states, self._kept = {}, 0
-                self.start = self._state((self._begin,), Lookaround.EDGE)
-            self._kept += 1
-            following = state.row[character] = self._after(state, character)
+                self._states, self._cached_transitions = {}, 0
+                self.start_state = self._intern_state((self._begin,), Lookaround.EDGE)
+            self._cached_transitions += 1
+            following = state.row[character] = self._compute_step(state, character)
         return following
 
     def accepts(self, state: DfaState) -> bool:
@@ -130,34 +130,34 @@ class Automaton:
 
     # ---- DFA
 
-    def _after(self, state: DfaState, character: str) -> DfaState:
+    def _compute_step(self, state: DfaState, character: str) -> DfaState:
         if state.found or state.dead:
             return state
-        symbol = bisect_right(self.starts, ord(character)) - 1
-        kind = self._kind(symbol)
+        symbol = bisect_right(self.class_starts, ord(character)) - 1
+        kind = self._classify(symbol)
         threads, found = self._closure(state, kind)
         if found:
-            return self._state((), kind, found=True)
-        takers = self._takers_of(symbol)
+            return self._intern_state((), kind, found=True)
+        takers = self._find_takers(symbol)
         following = {self._following[thread] for thread in threads if thread in takers}
-        if self._restarts:
+        if self._is_unanchored:
             following.add(self._begin)
-        return self._state(tuple(sorted(following)), kind)
+        return self._intern_state(tuple(sorted(following)), kind)
 
-    def _state(self, threads: tuple[int, ...], before: Lookaround, *, found: bool = False) -> DfaState:
+    def _intern_state(self, threads: tuple[int, ...], before: Lookaround, *, found: bool = False) -> DfaState:
         state = DfaState(threads, before, found=found)
         return self._states.setdefault(state.key, state)
 
-    def _kind(self, symbol: int) -> Lookaround:
-        character = chr(self.starts[symbol])
+    def _classify(self, symbol: int) -> Lookaround:
+        character = chr(self.class_starts[symbol])
         is_word = character.isascii() and (character.isalnum() or character == "_")
-        return Lookaround.WORD if self._sees_words and is_word else Lookaround.OTHER
+        return Lookaround.WORD if self._uses_word_boundaries and is_word else Lookaround.OTHER
 
-    def _takers_of(self, symbol: int) -> frozenset[int]:
+    def _find_takers(self, symbol: int) -> frozenset[int]:
         """Return the NFA states that take a symbol."""
         takers = self._takers.get(symbol)
         if takers is None:
-            code = self.starts[symbol]
+            code = self.class_starts[symbol]
             takers = self._takers[symbol] = frozenset(
                 number
                 for number, characters in self._sets.items()
@@ -172,7 +172,10 @@ class Automaton:
         return closure
 
     def _reach(
-        self, threads: tuple[int, ...], before: Lookaround, after: Lookaround
+        self,
+        threads: tuple[int, ...],
+        before: Lookaround,
+        after: Lookaround,
     ) -> tuple[tuple[int, ...], bool]:
         """Return the character-taking states reachable without a character, and if the end is reachable."""
         waiting: list[int] = []
@@ -199,11 +202,11 @@ class Automaton:
         """Add a subtree with its continuation; return the number of its first state."""
         match tree:
             case Characters():
-                begin = self._number()
+                begin = self._new_number()
                 self._sets[begin], self._following[begin] = tree, following
                 return begin
             case Assertion():
-                begin = self._number()
+                begin = self._new_number()
                 self._assertions[begin] = (tree, following)
                 return begin
             case Concatenation(parts):
@@ -211,7 +214,7 @@ class Automaton:
                     following = self._build(part, following)
                 return following
             case Alternation(options):
-                begin = self._number()
+                begin = self._new_number()
                 self._splits[begin] = tuple(self._build(option, following) for option in options)
                 return begin
             case Repeat(node, least, most):
@@ -220,26 +223,26 @@ class Automaton:
     def _repeat(self, node: Node, least: int, most: int | None, following: int) -> int:
         end = following
         if most is None:
-            loop = self._number()
+            loop = self._new_number()
             begin = self._build(node, loop)
             self._splits[loop] = (begin, end)
             # The loop reuses the last mandatory copy: a separate copy would double nested repetitions at each
             # level.
             following, least, most = (begin, least - 1, least - 1) if least else (loop, 0, 0)
         for _ in range((most or least) - least):
-            begin = self._number()
+            begin = self._new_number()
             self._splits[begin] = (self._build(node, following), end)
             following = begin
         for _ in range(least):
             following = self._build(node, following)
         return following
 
-    def _number(self) -> int:
+    def _new_number(self) -> int:
         self._size += 1
         return self._size - 1
 
-    def _starts(self) -> list[int]:
-        starts = {0, *(_WORD_STARTS if self._sees_words else ())}
+    def _find_class_starts(self) -> list[int]:
+        starts = {0, *(_WORD_STARTS if self._uses_word_boundaries else ())}
         for characters in {*self._sets.values()}:
             for first, last in characters.ranges:
                 starts |= {first, last + 1}

@@ -32,28 +32,28 @@ class PatternMatcher:
 
     Args:
         patterns: the patterns, in order of priority.
-        core: the backend; the active one by default.
+        backend: the backend; the active one by default.
 
     Raises:
         PatternError: the first invalid pattern.
     """
 
-    def __init__(self, patterns: Sequence[Pattern], *, core: Backend = ACTIVE_BACKEND) -> None:
+    def __init__(self, patterns: Sequence[Pattern], *, backend: Backend = ACTIVE_BACKEND) -> None:
         self._size = len(patterns)
         texts, models, results = fields = _FieldPredicates(), _FieldPredicates(), _FieldPredicates()
         rows = [
             _build_row(
                 fields,
                 (
-                    texts.number(None if pattern.text.kind is TextKind.ANY else pattern.text),
-                    models.number(pattern.model),
-                    results.number(pattern.tool_result),
+                    texts.number_of(None if pattern.text.kind is TextKind.ANY else pattern.text),
+                    models.number_of(pattern.model),
+                    results.number_of(pattern.tool_result),
                 ),
                 pattern.message_index or _ANY_INDEX,
             )
             for pattern in patterns
         ]
-        self._index = core.patterns([field.predicates for field in fields], rows)
+        self._index = backend.build_pattern_index([field.predicates for field in fields], rows)
 
     def __len__(self) -> int:
         return self._size
@@ -88,7 +88,7 @@ class _FieldPredicates:
         self.predicates: list[Predicate] = []
         self._numbers: dict[TextPattern, int] = {}
 
-    def number(self, pattern: TextPattern | None) -> int | None:
+    def number_of(self, pattern: TextPattern | None) -> int | None:
         """Return the number of a pattern's predicate, adding it if it is new."""
         if pattern is None:
             return None

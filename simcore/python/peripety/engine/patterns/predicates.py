@@ -75,7 +75,7 @@ def required_literals(tree: Node) -> tuple[Literals, ...]:
     """
     useful = {each for each in _analyze(tree)[1] if estimate_likelihood(each) <= _MAX_LIKELIHOOD}
     return tuple(
-        sorted(useful, key=lambda each: (estimate_likelihood(each), sorted(each)))[:MAX_LITERAL_SETS]
+        sorted(useful, key=lambda each: (estimate_likelihood(each), sorted(each)))[:MAX_LITERAL_SETS],
     )
 
 
@@ -167,30 +167,30 @@ class TextComparison:
     """Equality or substring test.
 
     Attributes:
-        text: the text to find; folded if `folds`.
-        whole: test for equality instead of a substring.
-        folds: compare ASCII letters without case.
-        spelled: always None: not a regular expression.
-        besides: always empty.
+        text: the text to find; folded if `is_folded`.
+        is_whole: test for equality instead of a substring.
+        is_folded: compare ASCII letters without case.
+        regex: always None: not a regular expression.
+        other_literals: always empty.
         literals: literals of which a folded match contains one; None if nothing is required.
         likelihood: rough probability of a match, for ordering tests.
     """
 
-    spelled = None
-    besides: tuple[Literals, ...] = ()
+    regex = None
+    other_literals: tuple[Literals, ...] = ()
 
     def __init__(self, text: str, *, whole: bool, folds: bool) -> None:
         folded = fold(text)
         self.text = folded if folds else text
-        self.whole = whole
-        self.folds = folds
+        self.is_whole = whole
+        self.is_folded = folds
         self.literals: Literals | None = frozenset([folded]) if text else None
         self.likelihood = 0.0 if whole else estimate_likelihood(self.literals) if self.literals else 1.0
 
-    def holds(self, text: str, folded: str) -> bool:
+    def matches(self, text: str, folded: str) -> bool:
         """Return True if a text matches; `folded` is the same text, folded."""
-        given = folded if self.folds else text
-        return given == self.text if self.whole else self.text in given
+        given = folded if self.is_folded else text
+        return given == self.text if self.is_whole else self.text in given
 
 
 class PatternSearch:
@@ -198,26 +198,26 @@ class PatternSearch:
 
     Attributes:
         text: always empty.
-        whole: always False.
-        folds: always False; the expression itself contains both cases.
+        is_whole: always False.
+        is_folded: always False; the expression itself contains both cases.
         literals: literals of which a folded match contains one; None if nothing is known.
-        besides: further sets; a match contains a literal of each.
+        other_literals: further sets; a match contains a literal of each.
         likelihood: as for comparisons.
     """
 
     text = ""
-    whole = False
-    folds = False
+    is_whole = False
+    is_folded = False
 
     def __init__(self, tree: Node) -> None:
         self._tree = tree
         sets = required_literals(tree)
         self.literals = sets[0] if sets else None
-        self.besides = sets[1:]
+        self.other_literals = sets[1:]
         self.likelihood = estimate_likelihood(sets[0]) if sets else 1.0
 
     @property
-    def spelled(self) -> str:
+    def regex(self) -> str:
         """The expression in the syntax of Rust's crate `regex`."""
         return to_regex(self._tree)
 
@@ -226,10 +226,10 @@ class PatternSearch:
         """The automaton of the Python backend, built on first use."""
         return Automaton(self._tree)
 
-    def holds(self, text: str, folded: str) -> bool:
+    def matches(self, text: str, folded: str) -> bool:
         """Return True if a text contains a match; `folded` is the same text, folded."""
         return all(
-            any(literal in folded for literal in literals) for literals in self.besides
+            any(literal in folded for literal in literals) for literals in self.other_literals
         ) and self.automaton.matches(text)
 
 
@@ -248,7 +248,9 @@ def compile_predicate(pattern: TextPattern) -> Predicate:
         case TextKind.EXACT | TextKind.CONTAINS:
             require_unicode(pattern.text)
             return TextComparison(
-                pattern.text, whole=pattern.kind is TextKind.EXACT, folds=pattern.ignore_case
+                pattern.text,
+                whole=pattern.kind is TextKind.EXACT,
+                folds=pattern.ignore_case,
             )
     found = parse_pattern(pattern)
     return _to_comparison(found) or PatternSearch(found)

@@ -139,11 +139,11 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Repetition; an unbounded one has None as `most`."""
+    """Repetition; an unbounded one has None as `maximum`."""
 
     node: Node
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
 
 
 Node = Characters | Assertion | Concatenation | Alternation | Repeat
@@ -166,7 +166,8 @@ def require_unicode(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise PatternError(
-            "the pattern contains a lone surrogate, which is not valid Unicode; leave it out", error.start + 1
+            "the pattern contains a lone surrogate, which is not valid Unicode; leave it out",
+            error.start + 1,
         ) from None
 
 
@@ -187,9 +188,9 @@ def parse_pattern(pattern: TextPattern) -> Node:
         case TextKind.CONTAINS:
             return Concatenation(_literal_characters(text, folds=pattern.ignore_case))
         case TextKind.GLOB:
-            return _GlobParser(text, folds=pattern.ignore_case).read()
+            return _GlobParser(text, folds=pattern.ignore_case).parse()
         case TextKind.REGEX:
-            return _RegexParser(text, folds=pattern.ignore_case).read()
+            return _RegexParser(text, folds=pattern.ignore_case).parse()
 
 
 def _literal_characters(text: str, *, folds: bool) -> tuple[Characters, ...]:
@@ -279,14 +280,14 @@ class _PatternParser:
     def peek(self, amount: int = 1) -> str:
         return self.text[self.at : self.at + amount]
 
-    def take(self, expected: str) -> bool:
+    def skip_if(self, expected: str) -> bool:
         """Skip the expected text and return True, if it is next."""
         if not self.text.startswith(expected, self.at):
             return False
         self.at += len(expected)
         return True
 
-    def limited(self, node: Node) -> Node:
+    def check_size(self, node: Node) -> Node:
         if _count_size(node) > MAX_PATTERN_SIZE:
             self.fail(
                 f"the pattern becomes larger than {MAX_PATTERN_SIZE} characters when its repetitions are written "
@@ -314,7 +315,7 @@ class _GlobParser(_PatternParser):
     Everything else is literal.
     """
 
-    def read(self) -> Node:
+    def parse(self) -> Node:
         parts: list[Node] = [Assertion.START]
         while self.at < len(self.text):
             start, character = self.at, self.peek()
@@ -324,7 +325,7 @@ class _GlobParser(_PatternParser):
             elif character == "?":
                 parts.append(ANYTHING)
             elif character == "[":
-                parts.append(self._set(start))
+                parts.append(self._parse_set(start))
             else:
                 parts.append(_single_character(character, folds=self.folds))
         parts.append(Assertion.END)
@@ -333,10 +334,10 @@ class _GlobParser(_PatternParser):
             parts = parts[:-2]
         if len(parts) > 1 and isinstance(parts[1], Repeat):
             parts = parts[2:]
-        return self.limited(Concatenation(tuple(parts)))
+        return self.check_size(Concatenation(tuple(parts)))
 
-    def _set(self, start: int) -> Characters:
-        negated = self.take("!")
+    def _parse_set(self, start: int) -> Characters:
+        negated = self.skip_if("!")
         ranges: _Ranges = []
         while not (ranges and self.peek() == "]"):
             first = self.peek()
@@ -375,44 +376,44 @@ _DOT = Characters(tuple(_complement_ranges(_to_ranges("\n"))))
 class _RegexParser(_PatternParser):
     """Recursive-descent parser of regular expressions."""
 
-    def read(self) -> Node:
-        self.folds |= self.take("(?i)")
-        node = self._choice(0)
+    def parse(self) -> Node:
+        self.folds |= self.skip_if("(?i)")
+        node = self._parse_alternation(0)
         if self.at < len(self.text):
             self.fail("unmatched ); write \\) for the character )")
-        return self.limited(node)
+        return self.check_size(node)
 
-    def _choice(self, depth: int) -> Node:
+    def _parse_alternation(self, depth: int) -> Node:
         if depth > MAX_NESTING:
             self.fail(f"groups are nested more than {MAX_NESTING} deep; nest less")
-        options = [self._sequence(depth)]
-        while self.take("|"):
-            options.append(self._sequence(depth))
+        options = [self._parse_sequence(depth)]
+        while self.skip_if("|"):
+            options.append(self._parse_sequence(depth))
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
-    def _sequence(self, depth: int) -> Node:
+    def _parse_sequence(self, depth: int) -> Node:
         parts: list[Node] = []
         while (character := self.peek()) and character not in "|)":
-            parts.append(self._quantified(depth))
+            parts.append(self._parse_quantified(depth))
         return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
-    def _quantified(self, depth: int) -> Node:
+    def _parse_quantified(self, depth: int) -> Node:
         start = self.at
-        node = self._atom(depth)
-        quantifier = self._quantifier()
+        node = self._parse_atom(depth)
+        quantifier = self._parse_quantifier()
         if quantifier is None:
             return node
         if isinstance(node, Assertion) and self.text[start] != "(":
             self.fail("nothing to repeat; write \\ before the character itself", start)
-        self.take("?")  # lazy and greedy quantifiers match the same texts
+        self.skip_if("?")  # lazy and greedy quantifiers match the same texts
         if self.peek() == "+":
             self.fail("a possessive quantifier is not linear-time; remove the second +")
         again = self.at
-        if self._quantifier() is not None:
+        if self._parse_quantifier() is not None:
             self.fail("a quantifier follows a quantifier; put the first one into a group", again)
         return Repeat(node, *quantifier)
 
-    def _quantifier(self) -> tuple[int, int | None] | None:
+    def _parse_quantifier(self) -> tuple[int, int | None] | None:
         start, character = self.at, self.peek()
         if character in _QUANTIFIERS:
             self.at += 1
@@ -435,48 +436,48 @@ class _RegexParser(_PatternParser):
         self.at = end + 1
         return least, most
 
-    def _atom(self, depth: int) -> Node:
+    def _parse_atom(self, depth: int) -> Node:
         start, character = self.at, self.peek()
-        if self._quantifier() is not None:
+        if self._parse_quantifier() is not None:
             self.fail("nothing to repeat; write \\ before the character itself", start)
         self.at += 1
         if character == "(":
-            return self._group(start, depth)
+            return self._parse_group(start, depth)
         if character == "[":
-            return self._set(start)
+            return self._parse_set(start)
         if character == "\\":
-            return self._escape(start)
+            return self._parse_escape(start)
         if character == ".":
             return _DOT
         if character in _ASSERTIONS:
             return _ASSERTIONS[character]
         return _single_character(character, folds=self.folds)
 
-    def _group(self, start: int, depth: int) -> Node:
+    def _parse_group(self, start: int, depth: int) -> Node:
         for opening, name in _UNSUPPORTED_GROUPS.items():
             if self.text.startswith(opening, start):
                 self.fail(f"{name} ({opening}…) is not linear-time; use several patterns", start)
-        if self.take("?") and not self.take(":"):
-            named = self.take("P<") or self.take("<")
+        if self.skip_if("?") and not self.skip_if(":"):
+            named = self.skip_if("P<") or self.skip_if("<")
             end = self.text.find(">", self.at)
             if not named or not self.text[self.at : end].isidentifier():
                 self.fail("only (…), (?:…), (?P<name>…) and, at the start, (?i) are supported", start)
             self.at = end + 1
-        node = self._choice(depth + 1)
-        if not self.take(")"):
+        node = self._parse_alternation(depth + 1)
+        if not self.skip_if(")"):
             self.fail("the group is not closed; write \\( for the character (", start)
         return node
 
-    def _escape(self, start: int) -> Node:
+    def _parse_escape(self, start: int) -> Node:
         character = self.peek()
         if character in _BOUNDARIES and character:
             self.at += 1
             return _BOUNDARIES[character]
         if (character.isdigit() and character.isascii()) or character == "k":
             self.fail("a backreference is not linear-time; use several patterns", start)
-        return _build_set(self._escaped(start), folds=self.folds)
+        return _build_set(self._parse_escaped_set(start), folds=self.folds)
 
-    def _escaped(self, start: int) -> _Ranges:
+    def _parse_escaped_set(self, start: int) -> _Ranges:
         """Parse an escape after its backslash, inside or outside a set."""
         character = self.peek()
         self.at += 1
@@ -504,33 +505,34 @@ class _RegexParser(_PatternParser):
             )
         return _to_ranges(character)
 
-    def _set(self, start: int) -> Characters:
-        negated = self.take("^")
+    def _parse_set(self, start: int) -> Characters:
+        negated = self.skip_if("^")
         ranges: _Ranges = []
         first = True
         while first or self.peek() != "]":
             first = False
-            ranges += self._member(start)
+            ranges += self._parse_set_member(start)
         self.at += 1
         wanted = _build_set(ranges, folds=self.folds)
         return Characters(tuple(_complement_ranges(wanted.ranges))) if negated else wanted
 
-    def _member(self, start: int) -> _Ranges:
+    def _parse_set_member(self, start: int) -> _Ranges:
         here = self.at
-        low = self._one(start)
+        low = self._parse_set_character(start)
         if self.peek() != "-" or self.peek(2) in {"-", "-]"}:
             return low
         self.at += 1
-        high = self._one(start)
+        high = self._parse_set_character(start)
         if len(low) != 1 or len(high) != 1 or low[0][0] != low[0][1] or high[0][0] != high[0][1]:
             self.fail("a range needs two single characters; write \\- for the character -", here)
         if high[0][0] < low[0][0]:
             self.fail(
-                "the range is empty: it must go from the smaller character to the larger; turn it round", here
+                "the range is empty: it must go from the smaller character to the larger; turn it round",
+                here,
             )
         return [(low[0][0], high[0][0])]
 
-    def _one(self, start: int) -> _Ranges:
+    def _parse_set_character(self, start: int) -> _Ranges:
         character = self.peek()
         if not character:
             self.fail("a set of characters is never closed; write \\[ for the character [", start)
@@ -538,7 +540,7 @@ class _RegexParser(_PatternParser):
             self.fail("POSIX classes are not supported; write the range itself, such as A-Z")
         here = self.at
         self.at += 1
-        return self._escaped(here) if character == "\\" else _to_ranges(character)
+        return self._parse_escaped_set(here) if character == "\\" else _to_ranges(character)
 
 
 def _is_number(text: str) -> bool:

@@ -50,10 +50,16 @@ _VALUE_PREFIXES = (
 )  # one of them precedes each value; strings may contain them too, so the count is an upper bound
 
 _NO_RULE_DECISION = DecisionResult(
-    Decision.DENY, NO_RULE, by_invariant=False, reasons=("no rule takes hold",)
+    Decision.DENY,
+    NO_RULE,
+    by_invariant=False,
+    reasons=("no rule takes hold",),
 )
 _UNKNOWN_TOOL_DECISION = DecisionResult(
-    Decision.DENY, UNKNOWN_TOOL, by_invariant=True, reasons=("the policy is not about this tool",)
+    Decision.DENY,
+    UNKNOWN_TOOL,
+    by_invariant=True,
+    reasons=("the policy is not about this tool",),
 )
 
 
@@ -62,15 +68,18 @@ class PreparedRequests:
 
     Attributes:
         requests: the original requests.
-        core: the backend's object.
+        backend_requests: the backend's object.
         tools: the tools they were prepared for.
     """
 
     def __init__(
-        self, requests: Sequence[ToolRequest], core: BackendRequests, tools: Sequence[Mapping[str, Any]]
+        self,
+        requests: Sequence[ToolRequest],
+        backend_requests: BackendRequests,
+        tools: Sequence[Mapping[str, Any]],
     ) -> None:
         self.requests = tuple(requests)
-        self.core = core
+        self.backend_requests = backend_requests
         self.tools = tools
 
     def __len__(self) -> int:
@@ -89,7 +98,7 @@ class Policy:
         invariants: number of invariants.
     """
 
-    def __init__(self, document: bytes, core: BackendPolicy) -> None:
+    def __init__(self, document: bytes, backend_policy: BackendPolicy) -> None:
         self.document = document
         self.policy_hash = sha256(document).hexdigest()
         self.spec: Mapping[str, Any] = loads(document)
@@ -101,11 +110,11 @@ class Policy:
         # Indexed by the deciding rule as the backend reports it; decisions without a rule have negative
         # indices.
         self._outcomes = [
-            *map(self._outcome, range(len(self.rules))),
+            *map(self._build_outcome, range(len(self.rules))),
             _UNKNOWN_TOOL_DECISION,
             _NO_RULE_DECISION,
         ]
-        self._core = core
+        self._backend_policy = backend_policy
 
     def prepare(self, requests: Sequence[ToolRequest]) -> PreparedRequests:
         """Prepare requests once for repeated decisions.
@@ -116,12 +125,16 @@ class Policy:
             InvalidArgumentError: `REQUEST_INVALID`; the violations name each request and field.
         """
         requests = tuple(requests)  # iterated more than once
-        read = self._core.read(requests)
+        read = self._backend_policy.prepare(requests)
         if read is not None:
             return PreparedRequests(requests, read, self.spec["tools"])
         documents = encode_requests(requests)
         try:
-            return PreparedRequests(requests, self._core.requests(documents), self.spec["tools"])
+            return PreparedRequests(
+                requests,
+                self._backend_policy.parse_requests(documents),
+                self.spec["tools"],
+            )
         except EngineError:
             raise invalid_requests_error(requests) from None
 
@@ -131,7 +144,7 @@ class Policy:
         Raises:
             InvalidArgumentError: as `prepare`.
         """
-        deciding = self._core.decided(request)
+        deciding = self._backend_policy.decide_one(request)
         if deciding is None:
             return self._decide_prepared(self.prepare([request]))[0]
         return self._outcomes[deciding]
@@ -146,10 +159,10 @@ class Policy:
         if isinstance(requests, PreparedRequests):
             return self._decide_prepared(requests)
         requests = tuple(requests)  # as in `prepare`
-        found = self._core.decided_each(requests)
+        found = self._backend_policy.decide_many_fast(requests)
         if found is None:
             return self._decide_prepared(self.prepare(requests))
-        decided, left = self._told(found[0]), [*_iter_bits(found[1])]
+        decided, left = self._to_outcomes(found[0]), [*_iter_bits(found[1])]
         if left:
             try:
                 others = self.prepare([requests[number] for number in left])
@@ -159,16 +172,18 @@ class Policy:
                 decided[number] = told
         return decided
 
-    def deciding(self, requests: PreparedRequests) -> Sequence[int]:
+    def find_deciding_rules(self, requests: PreparedRequests) -> Sequence[int]:
         """Return the index in `rules` of the deciding rule of each request; -1: no rule, -2: unknown tool.
 
         Raises:
             ValueError: the requests were prepared for other tools.
         """
-        return _unpack_integers(self._core.deciding(self._read(requests))[0])
+        return _unpack_integers(self._backend_policy.decide_many(self._require_same_tools(requests))[0])
 
-    def matches(
-        self, requests: PreparedRequests, rules: Sequence[Mapping[str, Any]] | None = None
+    def match_rules(
+        self,
+        requests: PreparedRequests,
+        rules: Sequence[Mapping[str, Any]] | None = None,
     ) -> tuple[RuleMatches, ...]:
         """Evaluate the condition of each rule by itself, independently of earlier rules.
 
@@ -180,20 +195,20 @@ class Policy:
         Raises:
             ValueError: the requests were prepared for other tools.
         """
-        read = self._read(requests)
+        read = self._require_same_tools(requests)
         return tuple(
             RuleMatches(int.from_bytes(holds, "little"), int.from_bytes(fails, "little"))
             for document in ((None,) if rules is None else _split_documents(rules))
-            for holds, fails in self._core.matches(read, document)
+            for holds, fails in self._backend_policy.match_rules(read, document)
         )
 
-    def _read(self, requests: PreparedRequests) -> BackendRequests:
+    def _require_same_tools(self, requests: PreparedRequests) -> BackendRequests:
         # Backends identify tools by index, so requests prepared for other tools would be misread.
         if requests.tools is not self.spec["tools"] and requests.tools != self.spec["tools"]:
             raise ValueError("the requests were prepared for a policy with other tools")
-        return requests.core
+        return requests.backend_requests
 
-    def _outcome(self, index: int) -> DecisionResult:
+    def _build_outcome(self, index: int) -> DecisionResult:
         rule = self.rules[index]
         return DecisionResult(
             Decision(rule["then"]),
@@ -203,25 +218,27 @@ class Policy:
         )
 
     def _decide_prepared(self, requests: PreparedRequests) -> list[DecisionResult]:
-        deciding, errors = self._core.deciding(self._read(requests))
-        decided = self._told(deciding)
+        deciding, errors = self._backend_policy.decide_many(self._require_same_tools(requests))
+        decided = self._to_outcomes(deciding)
         for number in _iter_bits(errors):
-            decided[number] = self._with_errors(decided[number], requests, number)
+            decided[number] = self._add_errors(decided[number], requests, number)
         return decided
 
-    def _told(self, deciding: bytes) -> list[DecisionResult]:
+    def _to_outcomes(self, deciding: bytes) -> list[DecisionResult]:
         return [*map(self._outcomes.__getitem__, _unpack_integers(deciding))]
 
-    def _with_errors(
-        self, decided: DecisionResult, requests: PreparedRequests, number: int
-    ) -> DecisionResult:
+    def _add_errors(self, decided: DecisionResult, requests: PreparedRequests, number: int) -> DecisionResult:
         errors = tuple(
             ConditionError(self.rules[error["rule"]]["id"], error["code"], error["message"], error["path"])
-            for error in json.loads(self._core.unevaluated(requests.core, number))
+            for error in json.loads(self._backend_policy.explain_errors(requests.backend_requests, number))
         )
         told = (f"the condition of {error.rule_id} cannot be evaluated: {error.message}" for error in errors)
         return DecisionResult(
-            decided.decision, decided.rule_id, decided.by_invariant, (*told, *decided.reasons), errors
+            decided.decision,
+            decided.rule_id,
+            decided.by_invariant,
+            (*told, *decided.reasons),
+            errors,
         )
 
 
@@ -288,7 +305,7 @@ def compile_policy(document: bytes | str) -> Policy:
     if errors:
         raise SpecError(f"the policy has {len(errors)} error(s); the first: {errors[0].message}", errors)
     accepted = canonicalize_document(document)
-    return Policy(accepted, ACTIVE_BACKEND.policy(accepted))
+    return Policy(accepted, ACTIVE_BACKEND.compile_policy(accepted))
 
 
 def decide(policy: Policy, request: ToolRequest) -> DecisionResult:

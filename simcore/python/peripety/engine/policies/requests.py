@@ -124,7 +124,7 @@ def _find_limit_violation(value: Any, place: str) -> tuple[str, EngineError | No
     """Return the innermost path with an unacceptable value and its error; None without an error."""
     try:
         # Wrapped in a list, because bytes alone would be parsed as JSON.
-        ACTIVE_BACKEND.data([value], EngineError)
+        ACTIVE_BACKEND.parse_data([value], EngineError)
     except EngineError as error:
         for step, part in _iter_children(value) if error.code != "TOO_DEEP" else ():
             where, problem = _find_limit_violation(part, place + step)

@@ -65,19 +65,19 @@ class ExpandedLists:
     def __init__(self, lists: Mapping[str, Any]) -> None:
         self.lists = lists
         self._sizes: dict[str, int] = {}
-        self.circular = {name for name in lists if self._leads_to_itself(name)}
+        self.circular_names = {name for name in lists if self._is_circular(name)}
         for name in lists:
-            self._measure(name)
+            self._compute_size(name)
 
-    def size(self, entries: Sequence[str]) -> int:
+    def count_entries(self, entries: Sequence[str]) -> int:
         """Return the number of entries after expansion; references to lists count as well."""
-        return len(entries) + sum(self._sizes[name] for name in self._named(entries))
+        return len(entries) + sum(self._sizes[name] for name in self._find_references(entries))
 
-    def _named(self, entries: Sequence[str]) -> list[str]:
+    def _find_references(self, entries: Sequence[str]) -> list[str]:
         names = (entry[1:] for entry in entries if entry.startswith("@"))
-        return [name for name in names if name in self.lists and name not in self.circular]
+        return [name for name in names if name in self.lists and name not in self.circular_names]
 
-    def _leads_to_itself(self, name: str) -> bool:
+    def _is_circular(self, name: str) -> bool:
         seen: set[str] = set()
         pending = [name]
         while pending:
@@ -89,32 +89,34 @@ class ExpandedLists:
             seen |= named
         return False
 
-    def _measure(self, name: str) -> None:
+    def _compute_size(self, name: str) -> None:
         """Compute the sizes of a list and its nested lists, depth first and without recursion."""
         pending = [name]
         while pending:
             at = pending[-1]
-            below = [] if at in self.circular else self._named(self.lists[at]["values"])
+            below = [] if at in self.circular_names else self._find_references(self.lists[at]["values"])
             unmeasured = [inner for inner in below if inner not in self._sizes]
             if unmeasured:
                 pending.extend(unmeasured)
             else:
                 pending.pop()
-                self._sizes[at] = 0 if at in self.circular else self.size(self.lists[at]["values"])
+                self._sizes[at] = (
+                    0 if at in self.circular_names else self.count_entries(self.lists[at]["values"])
+                )
 
 
 def check_lists(lists: ExpandedLists) -> Iterator[Finding]:
     """Yield the findings about the lists."""
     for name, named in lists.lists.items():
         place = f"/lists{format_pointer([name])}"
-        if name in lists.circular:
+        if name in lists.circular_names:
             yield Finding("LIST_CYCLE", place, f"the list '{name[:80]}' refers to itself")
         yield from check_entries(named["values"], named["kind"], f"{place}/values", lists)
 
 
 def check_entries(entries: Sequence[str], kind: str, place: str, lists: ExpandedLists) -> Iterator[Finding]:
     """Yield the findings about the values of a list or of a matcher."""
-    if lists.size(entries) > MAX_ENTRIES:
+    if lists.count_entries(entries) > MAX_ENTRIES:
         message = f"more than {MAX_ENTRIES} entries, counting references to lists and their values"
         yield Finding("LIST_TOO_LONG", place, message)
     for index, entry in enumerate(entries):
@@ -168,16 +170,19 @@ def _check_id(rule_id: str, place: str, section: str, seen: dict[str, str]) -> I
 
 
 def _check_condition(
-    when: Mapping[str, Any], place: str, tools: ToolSets, lists: ExpandedLists
+    when: Mapping[str, Any],
+    place: str,
+    tools: ToolSets,
+    lists: ExpandedLists,
 ) -> Iterator[Finding]:
-    yield from _check_names("UNKNOWN_SERVER", when.get("servers", ()), f"{place}/servers", tools.of_server)
-    yield from _check_names("UNKNOWN_TOOL", when.get("tools", ()), f"{place}/tools", tools.of_name)
+    yield from _check_names("UNKNOWN_SERVER", when.get("servers", ()), f"{place}/servers", tools.by_server)
+    yield from _check_names("UNKNOWN_TOOL", when.get("tools", ()), f"{place}/tools", tools.by_name)
     yield from _check_roles(when.get("argument_roles", ()), f"{place}/argument_roles", tools)
     for index, matcher in enumerate(when.get("arguments", ())):
         here = f"{place}/arguments/{index}"
         yield from _check_roles(matcher["argument_roles"], f"{here}/argument_roles", tools)
         yield from check_entries(matcher["among"], matcher["kind"], f"{here}/among", lists)
-    fitting = tools.all
+    fitting = tools.all_tools
     for member, allowed in _iter_tool_members(when, tools):
         if not fitting & allowed:
             message = "no tool meets this and the preceding members, so the rule never matches"
@@ -197,22 +202,22 @@ def _check_names(code: str, names: Sequence[str], place: str, known: Mapping[str
 
 
 def _check_roles(roles: Sequence[str], place: str, tools: ToolSets) -> Iterator[Finding]:
-    yield from _check_names("UNKNOWN_ARGUMENT_ROLE", roles, place, tools.with_role)
+    yield from _check_names("UNKNOWN_ARGUMENT_ROLE", roles, place, tools.by_role)
 
 
 def _iter_tool_members(when: Mapping[str, Any], tools: ToolSets) -> Iterator[tuple[str, int]]:
     """Yield the members of a condition that depend only on the tool: path, and bit set of matching tools."""
     if "servers" in when:
-        yield "/servers", _union(when["servers"], tools.of_server)
+        yield "/servers", _union(when["servers"], tools.by_server)
     if "tools" in when:
-        yield "/tools", _union(when["tools"], tools.of_name)
+        yield "/tools", _union(when["tools"], tools.by_name)
     if "argument_roles" in when:
-        yield "/argument_roles", _union(when["argument_roles"], tools.with_role)
+        yield "/argument_roles", _union(when["argument_roles"], tools.by_role)
     for member, having in (("read_only", tools.read_only), ("destructive", tools.destructive)):
         if member in when:
-            yield f"/{member}", having if when[member] else tools.all & ~having
+            yield f"/{member}", having if when[member] else tools.all_tools & ~having
     for index, matcher in enumerate(when.get("arguments", ())):
-        yield f"/arguments/{index}", _union(matcher["argument_roles"], tools.with_role)
+        yield f"/arguments/{index}", _union(matcher["argument_roles"], tools.by_role)
 
 
 def _union(names: Sequence[str], sets: Mapping[str, int]) -> int:
@@ -245,10 +250,12 @@ class _ConditionScope:
             yield Finding("UNKNOWN_VARIABLE", place, message)
         elif root in {"server", "tool"} and rest:
             yield Finding(
-                "UNKNOWN_VARIABLE", place, f"'{root}' is a text without members; use '{root}' alone"
+                "UNKNOWN_VARIABLE",
+                place,
+                f"'{root}' is a text without members; use '{root}' alone",
             )
         elif root == "arguments" and self.fitting:
-            presence = self.tools.presence(self.fitting, rest)
+            presence = self.tools.find_presence(self.fitting, rest)
             if presence is Presence.POSSIBLE:
                 return
             severity = Severity.ERROR if presence is Presence.IMPOSSIBLE else Severity.WARNING

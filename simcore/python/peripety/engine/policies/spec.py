@@ -33,7 +33,8 @@ class ToolAnnotation(StrictModel):
     tool_name: _Name
     description: _Text | None = None
     input_schema: Annotated[
-        dict[str, JsonValue] | None, Field(description="JSON Schema (2020-12) of its arguments.")
+        dict[str, JsonValue] | None,
+        Field(description="JSON Schema (2020-12) of its arguments."),
     ] = None
     argument_roles: Annotated[list[ArgumentRole], Field(max_length=256)] | None = None
     read_only: bool | None = None

@@ -38,7 +38,7 @@ _NESTED_KEYWORDS = (
 
 
 def estimate_validation_cost(schema: Mapping[str, Any]) -> int:
-    """Return the maximum number of subschemas applied to one value, capped at `MAX_LOOKS` + 1.
+    """Return the maximum number of subschemas applied to one value, capped at `MAX_VALIDATION_COST` + 1.
 
     A recursive reference inside a nested value counts once, because the depth of the value bounds it.
 
@@ -85,7 +85,7 @@ class _ReferenceResolver:
             elif isinstance(part, list):
                 waiting += part
 
-    def of(self, reference: Any) -> Any:
+    def resolve(self, reference: Any) -> Any:
         """Return the part that a reference resolves to, or None if it is unknown."""
         if not isinstance(reference, str):
             return None
@@ -108,7 +108,7 @@ def _iter_same_value_subschemas(part: Mapping[str, Any], known: _ReferenceResolv
     found = [one for key in _LIST_KEYWORDS for one in _as_list(part.get(key))]
     found += [part.get(key) for key in _SINGLE_KEYWORDS]
     found += [one for key in _NAMED_KEYWORDS for one in _list_values(part.get(key))]
-    found += [known.of(part.get(key)) for key in _REFERENCE_KEYWORDS]
+    found += [known.resolve(part.get(key)) for key in _REFERENCE_KEYWORDS]
     yield from (one for one in found if isinstance(one, dict))
 
 
@@ -140,7 +140,7 @@ _MAX_EXAMINED_TOOLS = 256
 
 # Keywords that may allow more than the own `properties` of a schema.
 _OPEN_KEYWORDS = frozenset(
-    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"}
+    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"},
 )
 
 
@@ -184,7 +184,10 @@ def _check_argument_roles(tool: Mapping[str, Any], place: str) -> Iterator[Findi
         if _find_presence(tool["input_schema"], parse_pointer(argument["path"])) is not Presence.POSSIBLE:
             message = f"the input_schema of '{_format_tool(tool)}' has nothing at {argument['path'][:80]}"
             yield Finding(
-                "UNKNOWN_ARGUMENT", f"{place}/argument_roles/{index}/path", message, Severity.WARNING
+                "UNKNOWN_ARGUMENT",
+                f"{place}/argument_roles/{index}/path",
+                message,
+                Severity.WARNING,
             )
 
 
@@ -197,27 +200,27 @@ class ToolSets:
 
     def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
         self._tools = tools
-        self.all = (1 << len(tools)) - 1
-        self.of_server: defaultdict[str, int] = defaultdict(int)
-        self.of_name: defaultdict[str, int] = defaultdict(int)
-        self.with_role: defaultdict[str, int] = defaultdict(int)
+        self.all_tools = (1 << len(tools)) - 1
+        self.by_server: defaultdict[str, int] = defaultdict(int)
+        self.by_name: defaultdict[str, int] = defaultdict(int)
+        self.by_role: defaultdict[str, int] = defaultdict(int)
         self.read_only = self.destructive = 0
         for index, tool in enumerate(tools):
             bit = 1 << index
-            self.of_server[tool["server_name"]] |= bit
-            self.of_name[tool["tool_name"]] |= bit
+            self.by_server[tool["server_name"]] |= bit
+            self.by_name[tool["tool_name"]] |= bit
             for role in {argument["role"] for argument in tool.get("argument_roles", ())}:
-                self.with_role[role] |= bit
+                self.by_role[role] |= bit
             self.read_only |= bit if tool.get("read_only") else 0
             self.destructive |= bit if tool.get("destructive") else 0
 
-    def presence(self, among: int, path: Sequence[str]) -> Presence:
+    def find_presence(self, among: int, path: Sequence[str]) -> Presence:
         """Return the strongest presence of an argument in a set of tools.
 
         A tool without a schema may have any argument.
         """
         best = Presence.IMPOSSIBLE
-        for looked_at, tool in enumerate(self._members(among)):
+        for looked_at, tool in enumerate(self._iter_tools(among)):
             if looked_at == _MAX_EXAMINED_TOOLS or "input_schema" not in tool:
                 return Presence.POSSIBLE
             best = max(best, _find_presence(tool["input_schema"], path))
@@ -225,7 +228,7 @@ class ToolSets:
                 break
         return best
 
-    def _members(self, among: int) -> Iterator[Mapping[str, Any]]:
+    def _iter_tools(self, among: int) -> Iterator[Mapping[str, Any]]:
         while among:
             lowest = among & -among
             yield self._tools[lowest.bit_length() - 1]

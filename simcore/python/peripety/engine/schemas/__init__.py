@@ -22,6 +22,6 @@ POLICY_SPEC = "policy_spec"
 def schema_document(name: str) -> Mapping[str, Any]:
     """Return the JSON Schema of `SCENARIO_SPEC`, `OUTCOME` or `POLICY_SPEC`; shared, so read-only."""
     document: dict[str, Any] = json.loads(
-        resources.files(__name__).joinpath(f"{name}.schema.json").read_text("utf-8")
+        resources.files(__name__).joinpath(f"{name}.schema.json").read_text("utf-8"),
     )
     return document

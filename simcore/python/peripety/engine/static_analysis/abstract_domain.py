@@ -59,10 +59,10 @@ ABSENT: Final = 128
 
 
 class AbstractArray(NamedTuple):
-    """Arrays of `least` … `most` items, each of them an `item` (None: any value)."""
+    """Arrays of `minimum` … `maximum` items, each of them an `item` (None: any value)."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     item: AbstractValue | None
 
 
@@ -176,11 +176,13 @@ def _join_arrays(one: AbstractArray | None, other: AbstractArray | None, depth: 
     if one is None or other is None or one is other:
         return other if one is None else one
     item = None if one.item is None or other.item is None else join(one.item, other.item, depth)
-    return AbstractArray(min(one.least, other.least), max(one.most, other.most), item)
+    return AbstractArray(min(one.minimum, other.minimum), max(one.maximum, other.maximum), item)
 
 
 def _join_objects(
-    one: AbstractObject | None, other: AbstractObject | None, depth: int
+    one: AbstractObject | None,
+    other: AbstractObject | None,
+    depth: int,
 ) -> AbstractObject | None:
     if one is None or other is None or one is other:
         return other if one is None else one
@@ -223,9 +225,9 @@ def get_child(value: AbstractValue, segment: str | int) -> AbstractValue:
     found = BOTTOM
     if value.object is not None and isinstance(segment, str):
         found = get_member(value.object, segment)
-    if value.array is not None and isinstance(segment, int) and segment < value.array.most:
+    if value.array is not None and isinstance(segment, int) and segment < value.array.maximum:
         found = join(found, get_item(value.array))
-        if segment < value.array.least and value.kinds == ARRAY:
+        if segment < value.array.minimum and value.kinds == ARRAY:
             return found
     return join(found, AbstractValue(ABSENT))
 

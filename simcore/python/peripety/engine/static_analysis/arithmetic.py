@@ -48,7 +48,7 @@ def may_be_true(value: AbstractValue) -> bool:
         kinds & (TRUE | OBJECT)
         or (kinds & NUMBER and (value.low != 0 or value.high != 0))
         or (kinds & TEXT and value.texts != _BLANK)
-        or (value.array is not None and value.array.most > 0)
+        or (value.array is not None and value.array.maximum > 0),
     )
 
 
@@ -59,7 +59,7 @@ def may_be_false(value: AbstractValue) -> bool:
         kinds & (FALSE | NULL | ABSENT)
         or (kinds & NUMBER and value.low <= 0 <= value.high)
         or (kinds & TEXT and (value.texts is None or "" in value.texts))
-        or (value.array is not None and value.array.least == 0)
+        or (value.array is not None and value.array.minimum == 0),
     )
 
 
@@ -74,7 +74,7 @@ def restrict_to_true(value: AbstractValue) -> AbstractValue:
         texts = texts - _BLANK
         kinds = kinds if texts else kinds & ~TEXT
     if array is not None:
-        array = AbstractArray(max(array.least, 1), array.most, array.item) if array.most else None
+        array = AbstractArray(max(array.minimum, 1), array.maximum, array.item) if array.maximum else None
         kinds = kinds if array else kinds & ~ARRAY
     return AbstractValue(kinds, low, high, value.whole, texts, array, value.object)
 
@@ -93,7 +93,7 @@ def restrict_to_false(value: AbstractValue) -> AbstractValue:
         result = join(result, from_literal(0.0))
     if value.kinds & TEXT and (value.texts is None or "" in value.texts):
         result = join(result, from_literal(""))
-    if value.array is not None and value.array.least == 0:
+    if value.array is not None and value.array.minimum == 0:
         result = join(result, from_literal([]))
     return result
 

@@ -68,7 +68,11 @@ _MAX_SHOWN = 120
 
 
 def explain_never(
-    condition: Any, states: AbstractValue, rules: Rules, horizon: int, never_holds: Callable[[Any], bool]
+    condition: Any,
+    states: AbstractValue,
+    rules: Rules,
+    horizon: int,
+    never_holds: Callable[[Any], bool],
 ) -> str:
     """Explain why a condition never holds.
 
@@ -210,46 +214,52 @@ _LONG_ARRAY = 1000
 
 
 def find_claims(
-    rules: Rules, course: ReachableStates, core: BackendProgram, seed: int, horizon: int
+    rules: Rules,
+    reachable: ReachableStates,
+    backend_program: BackendProgram,
+    seed: int,
+    horizon: int,
 ) -> list[Proof]:
     """Return the findings about a scenario, by code and in document order.
 
     Args:
         rules: the scenario.
-        course: the reachable states.
-        core: the compiled scenario, for examples.
+        reachable: the reachable states.
+        backend_program: the compiled scenario, for examples.
         seed: seed of the examples.
         horizon: number of turns.
     """
     errors: dict[str, Proof] = {}
     growth: dict[str, Proof] = {}
-    for example in find_witnesses(rules, core, seed, horizon) if _may_fail(course) else ():
-        code: ProofCode = "TYPE_ERROR" if example.fails else "RUNAWAY_GROWTH"
-        severity = Severity.ERROR if example.fails else Severity.WARNING
+    for example in find_witnesses(rules, backend_program, seed, horizon) if _may_fail(reachable) else ():
+        code: ProofCode = "TYPE_ERROR" if example.is_failure else "RUNAWAY_GROWTH"
+        severity = Severity.ERROR if example.is_failure else Severity.WARNING
         argument = f"In the run of the witness, in turn {len(example.calls)}: {example.message}."
-        proofs = errors if example.fails else growth
+        proofs = errors if example.is_failure else growth
         proofs[example.rule] = Proof(code, example.rule, argument, severity, example.calls)
-    for rule, reach in course.reaches.items():
-        if not reach.works and not any(place == rule or place.startswith(f"{rule}/") for place in errors):
+    for rule, reach in reachable.rules.items():
+        if not reach.can_succeed and not any(
+            place == rule or place.startswith(f"{rule}/") for place in errors
+        ):
             within = format_turns(horizon)
             argument = f"It fails wherever it is reached within {within}, whatever was done before."
             errors[reach.place] = Proof("TYPE_ERROR", reach.place, argument, Severity.ERROR)
-    findings = _ClaimFinder(rules, course, horizon, errors)
+    findings = _ClaimFinder(rules, reachable, horizon, errors)
     return [
-        *findings.certain_losses(),
-        *findings.conditions("UNREACHABLE_WIN"),
-        *findings.conditions("IMPOSSIBLE_LOSS"),
-        *findings.dead("DEAD_ACTION"),
-        *findings.dead("DEAD_EVENT"),
+        *findings.find_certain_losses(),
+        *findings.find_unmet_conditions("UNREACHABLE_WIN"),
+        *findings.find_unmet_conditions("IMPOSSIBLE_LOSS"),
+        *findings.find_dead_rules("DEAD_ACTION"),
+        *findings.find_dead_rules("DEAD_EVENT"),
         *errors.values(),
         *growth.values(),
     ]
 
 
-def _may_fail(course: ReachableStates) -> bool:
+def _may_fail(reachable: ReachableStates) -> bool:
     """Return True if a rule may fail because of its values, or a value may grow without bound."""
-    fails = any(reach.fails & FAILS for reach in course.reaches.values())
-    return fails or any(map(_may_grow, course.states.values()))
+    fails = any(reach.fails & FAILS for reach in reachable.rules.values())
+    return fails or any(map(_may_grow, reachable.states.values()))
 
 
 def _may_grow(value: AbstractValue) -> bool:
@@ -259,7 +269,7 @@ def _may_grow(value: AbstractValue) -> bool:
     if value.kinds & TEXT and value.texts is None:
         return True
     array, holder = value.array, value.object
-    if array is not None and (array.most > _LONG_ARRAY or array.item is None or _may_grow(array.item)):
+    if array is not None and (array.maximum > _LONG_ARRAY or array.item is None or _may_grow(array.item)):
         return True
     if holder is None:
         return False
@@ -269,21 +279,32 @@ def _may_grow(value: AbstractValue) -> bool:
 class _ClaimFinder:
     """Claims about conditions that never or always hold."""
 
-    def __init__(self, rules: Rules, course: ReachableStates, horizon: int, errors: dict[str, Proof]) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        reachable: ReachableStates,
+        horizon: int,
+        errors: dict[str, Proof],
+    ) -> None:
         self._rules = rules
-        self._course = course
+        self._reachable = reachable
         self._horizon = horizon
         self._errors = errors
 
-    def certain_losses(self) -> Iterator[Proof]:
+    def find_certain_losses(self) -> Iterator[Proof]:
         """Yield the loss that ends every run."""
-        place = self._course.ended_by
-        if place is not None and self._course.certain:
+        place = self._reachable.ended_by
+        if place is not None and self._reachable.is_certain:
             condition = self._rules.losses[int(place.split("/")[2])]["when"]
-            argument = explain_certain_loss(condition, self._course.last, self._rules, self._course.turns)
+            argument = explain_certain_loss(
+                condition,
+                self._reachable.last,
+                self._rules,
+                self._reachable.turns,
+            )
             yield Proof("CERTAIN_LOSS", place.removesuffix("/when"), argument, Severity.ERROR)
 
-    def conditions(self, code: ProofCode) -> Iterator[Proof]:
+    def find_unmet_conditions(self, code: ProofCode) -> Iterator[Proof]:
         """Yield the conditions of a section that never end a run."""
         section, conditions = (
             ("win_conditions", self._rules.wins)
@@ -293,15 +314,15 @@ class _ClaimFinder:
         never = [
             (f"/{section}/{index}/when", condition["when"])
             for index, condition in enumerate(conditions)
-            if f"/{section}/{index}/when" not in self._course.holding
+            if f"/{section}/{index}/when" not in self._reachable.satisfiable
         ]
         severity = Severity.ERROR if len(never) == len(conditions) else Severity.WARNING
         for place, condition in never:
             if place not in self._errors:
-                argument = self._argument(condition, "conditions", place, {})
+                argument = self._explain(condition, "conditions", place, {})
                 yield Proof(code, place.removesuffix("/when"), argument, severity)
 
-    def dead(self, code: ProofCode) -> Iterator[Proof]:
+    def find_dead_rules(self, code: ProofCode) -> Iterator[Proof]:
         """Yield the actions or events whose condition never holds."""
         section, key, stage, rules = (
             ("actions", "preconditions", "actions", self._rules.actions)
@@ -310,20 +331,22 @@ class _ClaimFinder:
         )
         for index, rule in enumerate(rules):
             place = f"/{section}/{index}/{key}"
-            if place not in self._course.holding and not any(each.startswith(place) for each in self._errors):
-                argument = self._argument(rule[key], stage, place, rule.get("params", {}))
+            if place not in self._reachable.satisfiable and not any(
+                each.startswith(place) for each in self._errors
+            ):
+                argument = self._explain(rule[key], stage, place, rule.get("params", {}))
                 yield Proof(code, f"/{section}/{index}", argument)
 
-    def _argument(self, condition: Any, stage: str, place: str, params: dict[str, Any]) -> str:
-        if place not in self._course.reaches:
+    def _explain(self, condition: Any, stage: str, place: str, params: dict[str, Any]) -> str:
+        if place not in self._reachable.rules:
             return "It is never evaluated: earlier conditions end every run first."
-        states = self._course.states[stage]
+        states = self._reachable.states[stage]
         return explain_never(
             condition,
             states,
             self._rules,
             self._horizon,
-            lambda part: not may_hold(self._rules, part, states, params, self._course.turns),
+            lambda part: not may_hold(self._rules, part, states, params, self._reachable.turns),
         )
 
 
@@ -331,12 +354,12 @@ _MAX_STEPS = 40_000
 """Steps of the analysis, about a second; a specification of 4 KB needs a tenth of them."""
 
 
-def prove(document: bytes, core: BackendProgram, seed: int, horizon: int) -> tuple[Proof, ...]:
+def prove(document: bytes, backend_program: BackendProgram, seed: int, horizon: int) -> tuple[Proof, ...]:
     """Return the claims about a scenario within a horizon; none if the budget is spent.
 
     Args:
         document: the scenario in canonical form.
-        core: the compiled scenario, for examples.
+        backend_program: the compiled scenario, for examples.
         seed: seed of the examples.
         horizon: number of turns.
     """
@@ -345,4 +368,4 @@ def prove(document: bytes, core: BackendProgram, seed: int, horizon: int) -> tup
         course = compute_reachable_states(rules, horizon, StepBudget(_MAX_STEPS))
     except BudgetSpentError:
         return ()
-    return tuple(find_claims(rules, course, core, seed, horizon))
+    return tuple(find_claims(rules, course, backend_program, seed, horizon))

@@ -126,7 +126,9 @@ def _may_relate(relation: str, one: AbstractValue, other: AbstractValue) -> bool
 
 
 def _relate_texts(
-    relation: str, some: frozenset[str] | None, others: frozenset[str] | None
+    relation: str,
+    some: frozenset[str] | None,
+    others: frozenset[str] | None,
 ) -> tuple[bool, bool]:
     if some is None or others is None:
         return True, True
@@ -141,7 +143,7 @@ def _compare_strictly(relation: str, one: AbstractValue, other: AbstractValue) -
     equal = bool(
         kinds & (FALSE | TRUE | NULL | ARRAY | OBJECT)
         or (kinds & NUMBER and _may_relate("==", one, other))
-        or (kinds & TEXT and _relate_texts("==", one.texts, other.texts)[0])
+        or (kinds & TEXT and _relate_texts("==", one.texts, other.texts)[0]),
     )
     same = get_single(one)
     differ = not equal or same is None or same != get_single(other)
@@ -178,7 +180,7 @@ def refine(value: AbstractValue, relation: str, other: AbstractValue) -> Abstrac
         holds = _PAIRS[relation]
         texts = frozenset(one for one in value.texts if any(holds(one, each) for each in other.texts))
         result = _restrict_kinds(result, result.kinds if texts else result.kinds & ~TEXT)._replace(
-            texts=texts
+            texts=texts,
         )
     return result
 
@@ -186,7 +188,9 @@ def refine(value: AbstractValue, relation: str, other: AbstractValue) -> Abstrac
 def _may_satisfy(relation: str, value: float, numbers: AbstractValue, other: AbstractValue) -> bool:
     """Return True if one number may satisfy the comparison; a comparison with a non-number fails."""
     return bool(other.kinds and numbers.kinds) and _may_relate(
-        relation, AbstractValue(NUMBER, value, value), numbers
+        relation,
+        AbstractValue(NUMBER, value, value),
+        numbers,
     )
 
 
@@ -271,7 +275,9 @@ def _refine_different(value: AbstractValue, other: AbstractValue) -> AbstractVal
 
 
 def refine_path(
-    data: AbstractValue, path: Path, keep: Callable[[AbstractValue], AbstractValue]
+    data: AbstractValue,
+    path: Path,
+    restrict: Callable[[AbstractValue], AbstractValue],
 ) -> AbstractValue | None:
     """Restrict the values at a path; None if none is left.
 
@@ -285,7 +291,7 @@ def refine_path(
             return data
         holders.append(holder)
         value = holder.fields[key]
-    less = keep(value)
+    less = restrict(value)
     if not less.kinds:
         return None
     if less == value:
@@ -399,14 +405,14 @@ def _comparison(run: AbstractEvaluation, name: str, operand: Any, data: Abstract
     if not isinstance(operand, list) or len(operand) < 2:  # noqa: PLR2004 - two sides
         return _fail(run)
     first, second, *more = operand
-    one, other = run.value(first, data), run.value(second, data)
+    one, other = run.evaluate(first, data), run.evaluate(second, data)
     if not one.kinds or not other.kinds:
         return None, None
     true, false = _compare(run, name, (first, one), (second, other), data)
     for item in more:
         if true is None:
             break
-        one, other = other, run.value(item, data)
+        one, other = other, run.evaluate(item, data)
         if not other.kinds:
             return None, false
         verdict = compare(name, one, other)
@@ -427,7 +433,7 @@ def _compare(
     verdict = compare(name, one, other)
     run.fails |= verdict.fails
     if one.array is not None and other.array is not None:
-        run.burn(MAX_LENGTH)
+        run.spend_fuel(MAX_LENGTH)
     result: list[AbstractValue | None] = []
     for possible, relation in ((verdict.true, name), (verdict.false, NEGATED[name])):
         rest: AbstractValue | None = data if possible else None
@@ -439,7 +445,10 @@ def _compare(
 
 
 def _refine_by_comparison(
-    expression: Any, data: AbstractValue, relation: str, other: AbstractValue
+    expression: Any,
+    data: AbstractValue,
+    relation: str,
+    other: AbstractValue,
 ) -> AbstractValue | None:
     """Refine the data by a comparison of an expression, if the expression is a path or counts an array."""
     path = get_plain_path(expression)
@@ -456,7 +465,7 @@ def _restrict_length(value: AbstractValue, relation: str, other: AbstractValue) 
     array = value.array
     if value.kinds != ARRAY or array is None:
         return value
-    lengths = refine(number_range(array.least, array.most, whole=True), relation, other)
+    lengths = refine(number_range(array.minimum, array.maximum, whole=True), relation, other)
     return array_range(int(lengths.low), int(lengths.high), array.item) if lengths.kinds else BOTTOM
 
 

@@ -52,15 +52,15 @@ class EffectsResult(NamedTuple):
 
     Attributes:
         tree: the states afterwards; `BOTTOM` if it always fails.
-        fails: possible errors, as bits.
-        failing: index of the first effect that may fail.
-        later: scheduled effects, with their due turns.
+        errors: possible errors, as bits.
+        failing_index: index of the first effect that may fail.
+        scheduled: scheduled effects, with their due turns.
     """
 
     tree: AbstractValue
-    fails: int
-    failing: int | None
-    later: list[tuple[int, ScheduledEffects]]
+    errors: int
+    failing_index: int | None
+    scheduled: list[tuple[int, ScheduledEffects]]
 
 
 class EffectTime(NamedTuple):
@@ -97,7 +97,7 @@ def apply_effects(
         if operation == "schedule":
             due = _due_turn(effect, moment)
             later.append(
-                (due, ScheduledEffects(f"{place}/{index}", effect["id"], effect["effects"], derives))
+                (due, ScheduledEffects(f"{place}/{index}", effect["id"], effect["effects"], derives)),
             )
         elif operation != "addlog":
             path = parse_path(effect["path"])
@@ -139,14 +139,14 @@ def _write_at(value: AbstractValue, path: Path, write: _Write) -> tuple[Abstract
         fails |= FAILS if value.kinds != OBJECT else 0
         return (replace_member(holder, key, item) if item.kinds else BOTTOM), fails
     array = value.array
-    if array is None or key >= array.most:
+    if array is None or key >= array.maximum:
         return BOTTOM, FAILS
     item, fails = _write_at(get_item(array), tuple(below), write)
-    fails |= FAILS if value.kinds != ARRAY or key >= array.least else 0
+    fails |= FAILS if value.kinds != ARRAY or key >= array.minimum else 0
     if not item.kinds:
         return BOTTOM, fails
-    items = item if array.least == array.most == 1 else join(get_item(array), item)
-    return array_range(max(array.least, key + 1), array.most, items), fails
+    items = item if array.minimum == array.maximum == 1 else join(get_item(array), item)
+    return array_range(max(array.minimum, key + 1), array.maximum, items), fails
 
 
 # --- operations ---
@@ -194,8 +194,8 @@ def _write_push(value: AbstractValue) -> _Write:
         array = before.array
         if array is None:
             return BOTTOM, FAILS
-        item = join(get_item(array), value) if array.most else value
-        return array_range(array.least + 1, array.most + 1, item), FAILS if before.kinds != ARRAY else 0
+        item = join(get_item(array), value) if array.maximum else value
+        return array_range(array.minimum + 1, array.maximum + 1, item), FAILS if before.kinds != ARRAY else 0
 
     return write
 
@@ -203,10 +203,10 @@ def _write_push(value: AbstractValue) -> _Write:
 def _write_pop(_value: AbstractValue) -> _Write:
     def write(before: AbstractValue) -> tuple[AbstractValue, int]:
         array = before.array
-        if array is None or not array.most:
+        if array is None or not array.maximum:
             return BOTTOM, FAILS
-        fails = FAILS if before.kinds != ARRAY or not array.least else 0
-        return array_range(max(array.least - 1, 0), array.most - 1, array.item), fails
+        fails = FAILS if before.kinds != ARRAY or not array.minimum else 0
+        return array_range(max(array.minimum - 1, 0), array.maximum - 1, array.item), fails
 
     return write
 

@@ -123,7 +123,7 @@ class AbstractEvaluation:
     """Evaluation of one expression over all data of a set at once.
 
     Attributes:
-        fails: possible errors: `FAILS`, `OUTGROWS`.
+        fails: possible errors: `FAILS`, `EXCEEDS`.
     """
 
     def __init__(self, budget: StepBudget) -> None:
@@ -134,13 +134,13 @@ class AbstractEvaluation:
         # Maximum number of evaluations of the current part in one run.
         self._times = 1
 
-    def result(self, logic: Any, data: AbstractValue) -> AbstractValue:
+    def evaluate_whole(self, logic: Any, data: AbstractValue) -> AbstractValue:
         """Return the possible values of a whole expression; `BOTTOM` if it always fails."""
-        value = self.value(logic, data)
+        value = self.evaluate(logic, data)
         self._check_fuel()
         return value
 
-    def condition(self, logic: Any, data: AbstractValue) -> Split:
+    def split_whole(self, logic: Any, data: AbstractValue) -> Split:
         """Split the data by a whole condition; data for which it fails is on neither side."""
         both = self.split(logic, data)
         self._check_fuel()
@@ -150,11 +150,11 @@ class AbstractEvaluation:
         if self._fuel > FUEL or self._output > OUTPUT_LIMIT:
             self.fails |= EXCEEDS
 
-    def burn(self, steps: int) -> None:
+    def spend_fuel(self, steps: int) -> None:
         """Count steps of fuel."""
         self._fuel += steps * self._times
 
-    def write(self, length: int) -> None:
+    def spend_output(self, length: int) -> None:
         """Count produced characters and items."""
         self._output += length * self._times
 
@@ -165,12 +165,12 @@ class AbstractEvaluation:
 
     # --- values ---
 
-    def value(self, logic: Any, data: AbstractValue) -> AbstractValue:
+    def evaluate(self, logic: Any, data: AbstractValue) -> AbstractValue:
         """Return the possible values of an expression."""
         self._budget.spend()
-        self.burn(1)
+        self.spend_fuel(1)
         if isinstance(logic, list):
-            return self.listed([self.value(item, data) for item in logic])
+            return self.make_array([self.evaluate(item, data) for item in logic])
         if not isinstance(logic, dict) or not logic:
             return from_literal(logic)
         name, operand = next(iter(logic.items()))
@@ -179,49 +179,49 @@ class AbstractEvaluation:
             return boolean_set(true=true is not None, false=false is not None)
         return OPERATIONS[name](self, operand, data)
 
-    def listed(self, items: list[AbstractValue]) -> AbstractValue:
+    def make_array(self, items: list[AbstractValue]) -> AbstractValue:
         """Return an array of the given items."""
         common = BOTTOM
         for item in items:
             if not item.kinds:
                 return BOTTOM
             common = join(common, item)
-        return self.made(array_range(len(items), len(items), common))
+        return self.charge_array(array_range(len(items), len(items), common))
 
-    def made(self, value: AbstractValue) -> AbstractValue:
+    def charge_array(self, value: AbstractValue) -> AbstractValue:
         """Charge for a produced array, which may exceed the limits."""
         array = value.array
-        self.write(array.most if array is not None else 0)
+        self.spend_output(array.maximum if array is not None else 0)
         if (
             array is not None
-            and array.most
-            and (array.most > MAX_ENUMERATED or not _is_small(get_item(array)))
+            and array.maximum
+            and (array.maximum > MAX_ENUMERATED or not _is_small(get_item(array)))
         ):
             self.fails |= EXCEEDS
         return value
 
-    def arguments(self, operand: Any, data: AbstractValue) -> list[AbstractValue]:
+    def evaluate_arguments(self, operand: Any, data: AbstractValue) -> list[AbstractValue]:
         """Return the values of all arguments; an operand that is not a list is the only one."""
         items = operand if isinstance(operand, list) else [operand]
-        return [self.value(item, data) for item in items]
+        return [self.evaluate(item, data) for item in items]
 
-    def spread(self, operand: Any, data: AbstractValue) -> list[AbstractValue] | None:
+    def expand_arguments(self, operand: Any, data: AbstractValue) -> list[AbstractValue] | None:
         """Return the values of all arguments, with an array from an operation expanded.
 
         None if the length of the array is unknown.
         """
         if isinstance(operand, list):
-            return self.arguments(operand, data)
-        value = self.value(operand, data)
+            return self.evaluate_arguments(operand, data)
+        value = self.evaluate(operand, data)
         array = value.array
         if array is None or not isinstance(operand, dict):
             return [value]
-        self.burn(array.most)
-        if value.kinds == ARRAY and array.least == array.most <= MAX_ENUMERATED:
-            return [read_absent_as_null(get_item(array))] * array.most
+        self.spend_fuel(array.maximum)
+        if value.kinds == ARRAY and array.minimum == array.maximum <= MAX_ENUMERATED:
+            return [read_absent_as_null(get_item(array))] * array.maximum
         return None
 
-    def variable(self, path: Any, data: AbstractValue) -> AbstractValue:
+    def look_up(self, path: Any, data: AbstractValue) -> AbstractValue:
         """Return the possible values of a variable, including absence."""
         if path is None:
             return data
@@ -235,7 +235,7 @@ class AbstractEvaluation:
             value = _follow_segment(value, segment)
         return value
 
-    def repeated(self, times: int, work: Callable[[], AbstractValue | Split]) -> Any:
+    def repeat(self, times: int, work: Callable[[], AbstractValue | Split]) -> Any:
         """Return the result of work that a run performs up to so many times."""
         before = self._times
         self._times *= max(times, 1)
@@ -251,9 +251,9 @@ class AbstractEvaluation:
             name, operand = next(iter(logic.items()))
             if name in CONDITIONS:
                 self._budget.spend()
-                self.burn(1)
+                self.spend_fuel(1)
                 return CONDITIONS[name](self, name, operand, data)
-        value = self.value(logic, data)
+        value = self.evaluate(logic, data)
         true = data if may_be_true(value) else None
         false = data if may_be_false(value) else None
         path = get_plain_path(logic)
@@ -290,7 +290,7 @@ def find_signs(rule: Mapping[str, Any]) -> dict[str, int]:
     known: dict[str, AbstractValue] = {}
     try:
         for name in sort_derives(derives):
-            known[name] = AbstractEvaluation(budget).result(derives[name], _build_data(params, known))
+            known[name] = AbstractEvaluation(budget).evaluate_whole(derives[name], _build_data(params, known))
     except BudgetSpentError:
         pass
     return {name: _get_sign(known.get(name, ANY)) for name in derives}

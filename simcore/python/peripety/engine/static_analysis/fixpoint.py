@@ -43,14 +43,14 @@ class RuleReachability:
     """Possible results of one rule.
 
     Attributes:
-        tried: True if it may be evaluated or applied.
-        works: True if it may then succeed.
+        is_tried: True if it may be evaluated or applied.
+        can_succeed: True if it may then succeed.
         fails: possible errors, as bits.
         place: JSON Pointer of the part that failed first.
     """
 
-    tried: bool = False
-    works: bool = False
+    is_tried: bool = False
+    can_succeed: bool = False
     fails: int = 0
     place: str = ""
 
@@ -60,30 +60,30 @@ class ReachableStates:
     """Reachable states and rule results of all runs within a horizon.
 
     Attributes:
-        holding: JSON Pointers of conditions that may hold.
-        reaches: possible results of each rule, by the JSON Pointer of its condition or of the scheduling
+        satisfiable: JSON Pointers of conditions that may hold.
+        rules: possible results of each rule, by the JSON Pointer of its condition or of the scheduling
             effect.
         states: states that actions, events and conditions may meet, by these three words.
         last: states of the last turn, before its end conditions.
         turns: number of analysed turns. Fewer than the horizon means that a fixpoint is reached or every run
             has ended.
         ended_by: JSON Pointer of the condition that ends every remaining run in the last turn.
-        certain: True if it is a loss and no run can be won before, so that it ends every run.
+        is_certain: True if it is a loss and no run can be won before, so that it ends every run.
     """
 
-    holding: set[str] = field(default_factory=set)
-    reaches: dict[str, RuleReachability] = field(default_factory=dict)
+    satisfiable: set[str] = field(default_factory=set)
+    rules: dict[str, RuleReachability] = field(default_factory=dict)
     states: dict[str, AbstractValue] = field(default_factory=lambda: dict.fromkeys(_STAGES, BOTTOM))
     last: AbstractValue = BOTTOM
     turns: int = 0
     ended_by: str | None = None
-    certain: bool = False
+    is_certain: bool = False
 
-    def note(self, rule: str, *, works: bool, fails: int, place: str) -> None:
+    def record(self, rule: str, *, works: bool, fails: int, place: str) -> None:
         """Record the possible results of a rule."""
-        reach = self.reaches.setdefault(rule, RuleReachability())
-        reach.tried = True
-        reach.works = reach.works or works
+        reach = self.rules.setdefault(rule, RuleReachability())
+        reach.is_tried = True
+        reach.can_succeed = reach.can_succeed or works
         reach.place = place if fails and not reach.fails else reach.place
         reach.fails |= fails
 
@@ -100,7 +100,7 @@ def compute_reachable_states(rules: Rules, horizon: int, budget: StepBudget) -> 
     Raises:
         SpentError: the budget is too small.
     """
-    return _AbstractSimulation(rules, horizon, budget).course()
+    return _AbstractSimulation(rules, horizon, budget).run()
 
 
 class _AbstractSimulation:
@@ -110,7 +110,7 @@ class _AbstractSimulation:
         self._rules = rules
         self._horizon = horizon
         self._budget = budget
-        self._course = ReachableStates()
+        self._reachable = ReachableStates()
         self._entities = from_literal(rules.entities)
         self._params = [get_param_domains(action["params"]) for action in rules.actions]
         self._turn = 0
@@ -120,7 +120,7 @@ class _AbstractSimulation:
         self._lasting: dict[int, int] = {}
         self._is_steady = not is_time_dependent(rules)
 
-    def course(self) -> ReachableStates:
+    def run(self) -> ReachableStates:
         tree: AbstractValue | None = from_literal(self._rules.initial)
         before: Any = None
         while tree is not None and self._turn < self._horizon:
@@ -129,59 +129,64 @@ class _AbstractSimulation:
                 break
             before = standing
             self._turn += 1
-            tree = self._played(tree)
-        self._course.turns = self._turn
-        return self._course
+            tree = self._play_turn(tree)
+        self._reachable.turns = self._turn
+        return self._reachable
 
-    def _played(self, tree: AbstractValue) -> AbstractValue | None:
+    def _play_turn(self, tree: AbstractValue) -> AbstractValue | None:
         """Return the states of ongoing runs after a turn; None if every run has ended."""
-        tree = self._opened(tree)
-        tree = self._acted(tree)
-        tree = self._happened(tree)
-        tree = self._decayed(tree)
-        return self._judged(tree)
+        tree = self._open_turn(tree)
+        tree = self._act(tree)
+        tree = self._apply_events(tree)
+        tree = self._apply_decay(tree)
+        return self._check_endings(tree)
 
-    def _meets(self, stage: str, tree: AbstractValue) -> None:
-        self._course.states[stage] = join(self._course.states[stage], tree)
+    def _record_states(self, stage: str, tree: AbstractValue) -> None:
+        self._reachable.states[stage] = join(self._reachable.states[stage], tree)
 
     # --- phases of a turn ---
 
-    def _opened(self, tree: AbstractValue) -> AbstractValue:
+    def _open_turn(self, tree: AbstractValue) -> AbstractValue:
         due = self._pending.pop(self._turn, {})
-        return self._in_any_order(tree, [self._later(entry) for entry in due.values()])
+        return self._apply_in_any_order(tree, [self._scheduled_step(entry) for entry in due.values()])
 
-    def _acted(self, tree: AbstractValue) -> AbstractValue:
-        self._meets("actions", tree)
+    def _act(self, tree: AbstractValue) -> AbstractValue:
+        self._record_states("actions", tree)
         result = tree
         for index, action in enumerate(self._rules.actions):
             place = f"/actions/{index}"
-            data = self._holding(action["preconditions"], f"{place}/preconditions", tree, self._params[index])
+            data = self._find_satisfying(
+                action["preconditions"],
+                f"{place}/preconditions",
+                tree,
+                self._params[index],
+            )
             if data is not None:
-                result = join(result, self._after(data, action, place) or result)
+                result = join(result, self._apply_rule(data, action, place) or result)
         return result
 
-    def _happened(self, tree: AbstractValue) -> AbstractValue:
-        self._meets("events", tree)
+    def _apply_events(self, tree: AbstractValue) -> AbstractValue:
+        self._record_states("events", tree)
         continuing = [event for event, until in self._lasting.items() if until >= self._turn]
-        begun = self._begun(tree)
+        begun = self._begin_events(tree)
         fresh = tree
         for index, after in begun.items():
             fresh = fresh if index in continuing else join(fresh, after)
-        result = self._continued(fresh, continuing)
+        result = self._continue_events(fresh, continuing)
         for index in continuing:
             # An event that begins is not already lasting, so it is applied once in the turn either way.
             if index in begun:
                 others = [other for other in continuing if other != index]
-                result = join(result, self._continued(begun[index], others))
+                result = join(result, self._continue_events(begun[index], others))
         return result
 
-    def _begun(self, tree: AbstractValue) -> dict[int, AbstractValue]:
+    def _begin_events(self, tree: AbstractValue) -> dict[int, AbstractValue]:
         """Return the states after each event that may begin in this turn."""
         begun = {}
         for index, event in enumerate(self._rules.events):
             place = f"/random_events/{index}"
-            data = self._holding(event["when"], f"{place}/when", tree, _NO_MEMBERS)
-            after = None if data is None else self._after(data, event, place)
+            data = self._find_satisfying(event["when"], f"{place}/when", tree, _NO_MEMBERS)
+            after = None if data is None else self._apply_rule(data, event, place)
             if after is not None:
                 begun[index] = after
                 until = self._turn + self._rules.event_turns[index] - 1
@@ -189,34 +194,34 @@ class _AbstractSimulation:
                     self._lasting[index] = until
         return begun
 
-    def _continued(self, tree: AbstractValue, events: list[int]) -> AbstractValue:
+    def _continue_events(self, tree: AbstractValue, events: list[int]) -> AbstractValue:
         """Return the states after some of the events that may have begun in earlier turns."""
-        return self._in_any_order(tree, [self._again(index) for index in events])
+        return self._apply_in_any_order(tree, [self._event_step(index) for index in events])
 
-    def _decayed(self, tree: AbstractValue) -> AbstractValue:
+    def _apply_decay(self, tree: AbstractValue) -> AbstractValue:
         for path in sorted(self._rules.decay):
             effect = {"op": "dec", "path": path, "value": self._rules.decay[path]}
             place = f"/negativity_budget/decay_per_turn{format_pointer([path])}"
-            outcome = self._applied(tree, [effect], {}, place, place)
-            tree = join(tree, outcome.tree) if outcome.fails else outcome.tree
+            outcome = self._apply_effects(tree, [effect], {}, place, place)
+            tree = join(tree, outcome.tree) if outcome.errors else outcome.tree
         return tree
 
-    def _judged(self, tree: AbstractValue) -> AbstractValue | None:
-        self._meets("conditions", tree)
-        self._course.last = tree
+    def _check_endings(self, tree: AbstractValue) -> AbstractValue | None:
+        self._record_states("conditions", tree)
+        self._reachable.last = tree
         for section, is_loss in _SECTIONS:
             for index, condition in enumerate(self._rules.losses if is_loss else self._rules.wins):
                 place = f"/{section}/{index}/when"
                 run = AbstractEvaluation(self._budget)
-                true, false = run.condition(condition["when"], self._data(tree, _NO_MEMBERS))
+                true, false = run.split_whole(condition["when"], self._build_data(tree, _NO_MEMBERS))
                 works = true is not None or false is not None
-                self._course.note(place, works=works, fails=run.fails, place=place)
+                self._reachable.record(place, works=works, fails=run.fails, place=place)
                 if true is not None:
-                    self._course.holding.add(place)
+                    self._reachable.satisfiable.add(place)
                 if not run.fails and false is None:
-                    self._course.ended_by = place
-                    self._course.certain = is_loss and not any(
-                        holding.startswith("/win_conditions") for holding in self._course.holding
+                    self._reachable.ended_by = place
+                    self._reachable.is_certain = is_loss and not any(
+                        holding.startswith("/win_conditions") for holding in self._reachable.satisfiable
                     )
                     return None
                 tree = tree if run.fails or false is None else _get_part(false, "state")
@@ -224,18 +229,27 @@ class _AbstractSimulation:
 
     # --- rules ---
 
-    def _holding(
-        self, condition: Any, place: str, tree: AbstractValue, params: AbstractValue
+    def _find_satisfying(
+        self,
+        condition: Any,
+        place: str,
+        tree: AbstractValue,
+        params: AbstractValue,
     ) -> AbstractValue | None:
         """Return the data for which a condition may hold."""
         run = AbstractEvaluation(self._budget)
-        true, false = run.condition(condition, self._data(tree, params))
-        self._course.note(place, works=true is not None or false is not None, fails=run.fails, place=place)
+        true, false = run.split_whole(condition, self._build_data(tree, params))
+        self._reachable.record(
+            place,
+            works=true is not None or false is not None,
+            fails=run.fails,
+            place=place,
+        )
         if true is not None:
-            self._course.holding.add(place)
+            self._reachable.satisfiable.add(place)
         return true
 
-    def _after(self, data: AbstractValue, rule: dict[str, Any], place: str) -> AbstractValue | None:
+    def _apply_rule(self, data: AbstractValue, rule: dict[str, Any], place: str) -> AbstractValue | None:
         """Return the states after a rule; None if it always fails."""
         fails = 0
         failing = place
@@ -244,20 +258,29 @@ class _AbstractSimulation:
             run = AbstractEvaluation(self._budget)
             assert data.object is not None  # noqa: S101 - built by `_data`
             known = AbstractValue(OBJECT, object=AbstractObject(dict(derives), BOTTOM))
-            derives[name] = run.result(rule["derives"][name], replace_member(data.object, "derives", known))
+            derives[name] = run.evaluate_whole(
+                rule["derives"][name],
+                replace_member(data.object, "derives", known),
+            )
             failing = f"{place}/derives{format_pointer([name])}" if run.fails and not fails else failing
             fails |= run.fails
             if not derives[name].kinds:
-                self._course.note(place, works=False, fails=fails, place=failing)
+                self._reachable.record(place, works=False, fails=fails, place=failing)
                 return None
-        outcome = self._applied(_get_part(data, "state"), rule["effects"], derives, f"{place}/effects", "")
-        if outcome.failing is not None and not fails:
-            failing = f"{place}/effects/{outcome.failing}"
+        outcome = self._apply_effects(
+            _get_part(data, "state"),
+            rule["effects"],
+            derives,
+            f"{place}/effects",
+            "",
+        )
+        if outcome.failing_index is not None and not fails:
+            failing = f"{place}/effects/{outcome.failing_index}"
         works = bool(outcome.tree.kinds)
-        self._course.note(place, works=works, fails=fails | outcome.fails, place=failing)
+        self._reachable.record(place, works=works, fails=fails | outcome.errors, place=failing)
         return outcome.tree if works else None
 
-    def _applied(
+    def _apply_effects(
         self,
         tree: AbstractValue,
         effects: list[Any],
@@ -269,9 +292,13 @@ class _AbstractSimulation:
         moment = EffectTime(self._turn, self._rules.turn_minutes)
         outcome = apply_effects(tree, effects, derives, moment, place, self._budget)
         if rule:
-            failing = place if outcome.failing is None or rule == place else f"{place}/{outcome.failing}"
-            self._course.note(rule, works=bool(outcome.tree.kinds), fails=outcome.fails, place=failing)
-        for due, later in outcome.later:
+            failing = (
+                place
+                if outcome.failing_index is None or rule == place
+                else f"{place}/{outcome.failing_index}"
+            )
+            self._reachable.record(rule, works=bool(outcome.tree.kinds), fails=outcome.errors, place=failing)
+        for due, later in outcome.scheduled:
             if due <= self._horizon:
                 entries = self._pending.setdefault(due, {})
                 before = entries.get(later.place)
@@ -280,29 +307,29 @@ class _AbstractSimulation:
 
     # --- steps in unknown order ---
 
-    def _in_any_order(self, tree: AbstractValue, steps: list[_Step]) -> AbstractValue:
+    def _apply_in_any_order(self, tree: AbstractValue, steps: list[_Step]) -> AbstractValue:
         """Return the states after any subset of steps in any order, each at most once."""
         # Every order of n steps is a subsequence of their list repeated n times.
         for step in steps * len(steps):
             tree = join(tree, step(tree))
         return tree
 
-    def _later(self, entry: ScheduledEffects) -> _Step:
+    def _scheduled_step(self, entry: ScheduledEffects) -> _Step:
         def step(tree: AbstractValue) -> AbstractValue:
             effects = f"{entry.place}/effects"
-            outcome = self._applied(tree, entry.effects, entry.derives, effects, entry.place)
+            outcome = self._apply_effects(tree, entry.effects, entry.derives, effects, entry.place)
             return outcome.tree if outcome.tree.kinds else tree
 
         return step
 
-    def _again(self, index: int) -> _Step:
+    def _event_step(self, index: int) -> _Step:
         def step(tree: AbstractValue) -> AbstractValue:
-            data = self._data(tree, _NO_MEMBERS)
-            return self._after(data, self._rules.events[index], f"/random_events/{index}") or tree
+            data = self._build_data(tree, _NO_MEMBERS)
+            return self._apply_rule(data, self._rules.events[index], f"/random_events/{index}") or tree
 
         return step
 
-    def _data(self, tree: AbstractValue, params: AbstractValue) -> AbstractValue:
+    def _build_data(self, tree: AbstractValue, params: AbstractValue) -> AbstractValue:
         turn = number_range(float(self._turn), float(self._turn), whole=True)
         return _build_data(tree, params, turn, self._entities)
 
@@ -313,13 +340,16 @@ def may_hold(rules: Rules, condition: Any, states: AbstractValue, params: dict[s
     data = _build_data(states, get_param_domains(params), turn, from_literal(rules.entities))
     run = AbstractEvaluation(StepBudget(_MAX_STEPS_OF_CONDITION))
     try:
-        return run.condition(condition, data)[0] is not None
+        return run.split_whole(condition, data)[0] is not None
     except BudgetSpentError:
         return True
 
 
 def _build_data(
-    tree: AbstractValue, params: AbstractValue, turn: AbstractValue, entities: AbstractValue
+    tree: AbstractValue,
+    params: AbstractValue,
+    turn: AbstractValue,
+    entities: AbstractValue,
 ) -> AbstractValue:
     """Build the data that expressions read."""
     fields = {"state": tree, "params": params, "derives": _NO_MEMBERS, "turn": turn, "entities": entities}

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def _in(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
-    values = run.arguments(operand, data)
+    values = run.evaluate_arguments(operand, data)
     if len(values) < 2 or not isinstance(operand, list):  # noqa: PLR2004 - needle and haystack
         return run.fail(FAILS)
     needle, haystack = values[0], values[1]
@@ -68,15 +68,15 @@ def _in(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractV
     false = bool(haystack.kinds & ~(ARRAY | TEXT)) or bool(haystack.kinds & TEXT and needle.kinds != TEXT)
     if haystack.array is not None:
         item = read_absent_as_null(get_item(haystack.array))
-        run.burn(haystack.array.most * (MAX_ENUMERATED if needle.array or needle.object else 1))
-        same = compare("===", needle, item) if haystack.array.most else None
+        run.spend_fuel(haystack.array.maximum * (MAX_ENUMERATED if needle.array or needle.object else 1))
+        same = compare("===", needle, item) if haystack.array.maximum else None
         run.fails |= same.fails if same else 0
         true = same is not None and same.true
-        false = false or same is None or same.false or haystack.array.least == 0
+        false = false or same is None or same.false or haystack.array.minimum == 0
     if haystack.kinds & needle.kinds & TEXT:
         if needle.texts is None or haystack.texts is None:
             return _unknown_membership(run, haystack)
-        run.burn(max(map(len, haystack.texts), default=0) // 1024)
+        run.spend_fuel(max(map(len, haystack.texts), default=0) // 1024)
         found = {one in other for one in needle.texts for other in haystack.texts}
         true, false = true or True in found, false or False in found
     return boolean_set(true=true, false=false)
@@ -84,12 +84,12 @@ def _in(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractV
 
 def _unknown_membership(run: AbstractEvaluation, haystack: AbstractValue) -> AbstractValue:
     if haystack.texts is None:
-        run.burn(MAX_ENUMERATED)  # a step for each 1,024 characters of a text of 64 KiB
+        run.spend_fuel(MAX_ENUMERATED)  # a step for each 1,024 characters of a text of 64 KiB
     return boolean_set(true=True, false=True)
 
 
 def _cat(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
-    values = run.spread(operand, data)
+    values = run.expand_arguments(operand, data)
     if values is None:
         run.fails |= FAILS | EXCEEDS
         return ANY_TEXT
@@ -113,7 +113,7 @@ def _cat(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> Abstract
         texts.add("".join(chosen))
         if len(texts) > MAX_TEXTS:
             break
-    run.write(sum(max(map(len, options)) for options in parts))
+    run.spend_output(sum(max(map(len, options)) for options in parts))
     return text_set(frozenset(texts))
 
 
@@ -126,7 +126,7 @@ def _possible_texts(value: AbstractValue) -> list[str] | None:
 
 
 def _substr(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
-    values = run.arguments(operand, data)
+    values = run.evaluate_arguments(operand, data)
     if len(values) < 2 or not all(value.kinds for value in values):  # noqa: PLR2004 - a text and a position
         return run.fail(FAILS)
     only = [get_single(value) for value in values]
@@ -137,8 +137,8 @@ def _substr(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> Abstr
             cut_out = cut_text(text, cut[0], cut[1] if len(cut) > 1 else None)
         except EngineError:
             return run.fail(FAILS)
-        run.burn(len(text) // 1024)
-        run.write(len(cut_out))
+        run.spend_fuel(len(text) // 1024)
+        run.spend_output(len(cut_out))
         return from_literal(cut_out)
     run.fails |= FAILS | EXCEEDS
     return ANY_TEXT
@@ -164,8 +164,8 @@ _BLANK = frozenset(("",))
 
 def _var(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
     items = operand if isinstance(operand, list) else [operand]
-    arguments = run.arguments(operand, data)
-    found = run.variable(items[0] if items else None, data)
+    arguments = run.evaluate_arguments(operand, data)
+    found = run.look_up(items[0] if items else None, data)
     if not found.kinds & ABSENT:
         return found
     default = arguments[1] if len(arguments) > 1 else _NULL
@@ -183,8 +183,8 @@ def _find_missing_paths(run: AbstractEvaluation, paths: Any, data: AbstractValue
     least = most = 0
     missing = set()
     for path in paths:
-        run.burn(1 + len(path))
-        found = run.variable(path, data)
+        run.spend_fuel(1 + len(path))
+        found = run.look_up(path, data)
         blank = found.kinds & TEXT and (found.texts is None or "" in found.texts)
         if blank or found.kinds & (ABSENT | NULL):
             most += 1
@@ -195,21 +195,21 @@ def _find_missing_paths(run: AbstractEvaluation, paths: Any, data: AbstractValue
 
 def _missing(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
     items = operand if isinstance(operand, list) else [operand]
-    run.arguments(operand, data)
+    run.evaluate_arguments(operand, data)
     return _find_missing_paths(run, items[0] if items and isinstance(items[0], list) else items, data)
 
 
 def _missing_some(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
     if not isinstance(operand, list) or len(operand) != 2:  # noqa: PLR2004 - a number and paths
         return run.fail(FAILS)
-    run.arguments(operand, data)
+    run.evaluate_arguments(operand, data)
     needed, paths = operand
     found = _find_missing_paths(run, paths, data)
     array = found.array
     if not isinstance(needed, float) or array is None or not isinstance(paths, list):
         run.fails |= FAILS
         return array_range(0, MAX_LENGTH, None)
-    enough_surely, enough_maybe = len(paths) - array.most >= needed, len(paths) - array.least >= needed
+    enough_surely, enough_maybe = len(paths) - array.maximum >= needed, len(paths) - array.minimum >= needed
     if enough_surely:
         return _EMPTY
     return join(found, _EMPTY) if enough_maybe else found
@@ -227,7 +227,11 @@ def _or(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractV
 
 
 def _short_circuit(
-    run: AbstractEvaluation, operand: Any, data: AbstractValue, *, stops_at: bool
+    run: AbstractEvaluation,
+    operand: Any,
+    data: AbstractValue,
+    *,
+    stops_at: bool,
 ) -> AbstractValue:
     """Evaluate `and` or `or`: the first operand with the stopping truth value, or the last one."""
     if not isinstance(operand, list):
@@ -241,7 +245,7 @@ def _short_circuit(
             stops, goes_on = (true, false) if stops_at else (false, true)
             found = boolean_set(true=stops_at, false=not stops_at) if stops is not None else BOTTOM
         else:
-            value = run.value(item, data)
+            value = run.evaluate(item, data)
             stops_here, passes = (may_be_true, may_be_false) if stops_at else (may_be_false, may_be_true)
             found = (
                 (restrict_to_true if stops_at else restrict_to_false)(value) if stops_here(value) else BOTTOM
@@ -251,7 +255,7 @@ def _short_circuit(
         if goes_on is None:
             return result
         data = goes_on
-    return join(result, run.value(operand[-1], data))
+    return join(result, run.evaluate(operand[-1], data))
 
 
 def _if(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
@@ -261,11 +265,11 @@ def _if(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractV
     for condition, branch in zip(operand[:-1:2], operand[1::2], strict=False):
         true, false = run.split(condition, data)
         if true is not None:
-            result = join(result, run.value(branch, true))
+            result = join(result, run.evaluate(branch, true))
         if false is None:
             return result
         data = false
-    return join(result, run.value(operand[-1], data) if len(operand) % 2 else _NULL)
+    return join(result, run.evaluate(operand[-1], data) if len(operand) % 2 else _NULL)
 
 
 # --- arithmetic ---
@@ -275,7 +279,7 @@ def _make_arithmetic(name: str) -> Callable[[AbstractEvaluation, Any, AbstractVa
     work = ARITHMETIC[name]
 
     def operator(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
-        values = run.spread(operand, data)
+        values = run.expand_arguments(operand, data)
         if values is None:
             run.fails |= FAILS | EXCEEDS
             return ANY_NUMBER
@@ -292,16 +296,20 @@ def _make_arithmetic(name: str) -> Callable[[AbstractEvaluation, Any, AbstractVa
 
 
 def _get_elements(
-    run: AbstractEvaluation, operand: Any, data: AbstractValue, *, missing_is_empty: bool
+    run: AbstractEvaluation,
+    operand: Any,
+    data: AbstractValue,
+    *,
+    missing_is_empty: bool,
 ) -> AbstractArray | None:
     """Return the arrays of an iterator; None if it always fails."""
     if not isinstance(operand, list) or len(operand) < 2:  # noqa: PLR2004 - an array and a body
         run.fail(FAILS)
         return None
-    value = run.value(operand[0], data)
+    value = run.evaluate(operand[0], data)
     array = value.array
     if value.kinds & NULL and missing_is_empty and operand[0] is not None:
-        array = AbstractArray(0, array.most, array.item) if array else _EMPTY.array
+        array = AbstractArray(0, array.maximum, array.item) if array else _EMPTY.array
         value = value._replace(kinds=value.kinds & ~NULL)
     if value.kinds & ~ARRAY:
         run.fails |= FAILS
@@ -310,19 +318,20 @@ def _get_elements(
 
 def _evaluate_body(run: AbstractEvaluation, logic: Any, array: AbstractArray) -> AbstractValue:
     """Return the possible results of an iterator's body."""
-    if not array.most:
+    if not array.maximum:
         return BOTTOM
-    value: AbstractValue = run.repeated(
-        array.most, lambda: run.value(logic, read_absent_as_null(get_item(array)))
+    value: AbstractValue = run.repeat(
+        array.maximum,
+        lambda: run.evaluate(logic, read_absent_as_null(get_item(array))),
     )
     return value
 
 
 def _split_items(run: AbstractEvaluation, logic: Any, array: AbstractArray) -> Split:
     """Split the items by a condition."""
-    if not array.most:
+    if not array.maximum:
         return None, None
-    both: Split = run.repeated(array.most, lambda: run.split(logic, read_absent_as_null(get_item(array))))
+    both: Split = run.repeat(array.maximum, lambda: run.split(logic, read_absent_as_null(get_item(array))))
     return both
 
 
@@ -332,8 +341,8 @@ def _map(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> Abstract
         return BOTTOM
     value = _evaluate_body(run, operand[1], array)
     if not value.kinds:
-        return _EMPTY if array.least == 0 else BOTTOM
-    return run.made(array_range(array.least, array.most, value))
+        return _EMPTY if array.minimum == 0 else BOTTOM
+    return run.charge_array(array_range(array.minimum, array.maximum, value))
 
 
 def _filter(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
@@ -342,10 +351,10 @@ def _filter(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> Abstr
         return run.fail(FAILS)
     true, false = _split_items(run, operand[1], array)
     if true is None:
-        return _EMPTY if array.least == 0 or false is not None else BOTTOM
-    least = array.least if false is None else 0
-    run.fails |= EXCEEDS if array.most > MAX_ENUMERATED else 0
-    return array_range(least, array.most, array.item)
+        return _EMPTY if array.minimum == 0 or false is not None else BOTTOM
+    least = array.minimum if false is None else 0
+    run.fails |= EXCEEDS if array.maximum > MAX_ENUMERATED else 0
+    return array_range(least, array.maximum, array.item)
 
 
 def _reduce(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
@@ -353,18 +362,18 @@ def _reduce(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> Abstr
     if array is None or len(operand) != 3:  # noqa: PLR2004 - the start is required in a scenario
         return run.fail(FAILS)
     if get_counted_path({"reduce": operand}) is not None:
-        run.burn(_STEPS_TO_COUNT * array.most)
-        return number_range(array.least, array.most, whole=True)
-    total = run.value(operand[2], data)
-    result = total if array.least == 0 else BOTTOM
+        run.spend_fuel(_STEPS_TO_COUNT * array.maximum)
+        return number_range(array.minimum, array.maximum, whole=True)
+    total = run.evaluate(operand[2], data)
+    result = total if array.minimum == 0 else BOTTOM
 
     def step() -> AbstractValue:
         current = read_absent_as_null(get_item(array))
-        return run.value(operand[1], _make_object({"current": current, "accumulator": total}))
+        return run.evaluate(operand[1], _make_object({"current": current, "accumulator": total}))
 
-    for done in range(1, array.most + 1):
-        before, total = total, run.repeated(array.most, step) if total.kinds else BOTTOM
-        if done >= array.least:
+    for done in range(1, array.maximum + 1):
+        before, total = total, run.repeat(array.maximum, step) if total.kinds else BOTTOM
+        if done >= array.minimum:
             result = join(result, total)
         if total in (before, BOTTOM):
             return join(result, total)
@@ -384,7 +393,7 @@ def _quantify(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> Abs
     if array is None:
         return BOTTOM
     true, false = _split_items(run, operand[1], array)
-    return boolean_set(true=true is not None, false=array.least == 0 or false is not None)
+    return boolean_set(true=true is not None, false=array.minimum == 0 or false is not None)
 
 
 def _none(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
@@ -395,18 +404,18 @@ def _none(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> Abstrac
 def _merge(run: AbstractEvaluation, operand: Any, data: AbstractValue) -> AbstractValue:
     least = most = 0
     item = BOTTOM
-    for value in run.arguments(operand, data):
+    for value in run.evaluate_arguments(operand, data):
         if not value.kinds:
             return BOTTOM
         sizes = []
         if value.array is not None:
-            sizes += [value.array.least, value.array.most]
-            item = join(item, read_absent_as_null(get_item(value.array))) if value.array.most else item
+            sizes += [value.array.minimum, value.array.maximum]
+            item = join(item, read_absent_as_null(get_item(value.array))) if value.array.maximum else item
         if value.kinds & ~ARRAY:
             sizes.append(1)
             item = join(item, value._replace(kinds=value.kinds & ~ARRAY, array=None))
         least, most = least + min(sizes), most + max(sizes)
-    return run.made(array_range(least, most, item))
+    return run.charge_array(array_range(least, most, item))
 
 
 OPERATIONS: dict[str, Callable[[AbstractEvaluation, Any, AbstractValue], AbstractValue]] = {

@@ -34,7 +34,7 @@ _RULE_ERRORS = frozenset(
         "MISSING_PATH",
         "NOT_A_NUMBER",
         "TYPE_MISMATCH",
-    }
+    },
 )
 _LIMITS = frozenset({"STATE_LIMIT", "TURN_LIMIT"})
 _NO_ACTION = ActionCall("", {})
@@ -47,32 +47,37 @@ class WitnessRun:
     Attributes:
         rule: JSON Pointer of the rule that caused it.
         message: description, in one sentence.
-        fails: True if the rule failed; otherwise a number or the state grew too large.
+        is_failure: True if the rule failed; otherwise a number or the state grew too large.
         calls: the action of each turn up to it.
     """
 
     rule: str
     message: str
-    fails: bool
+    is_failure: bool
     calls: tuple[ActionCall, ...]
 
 
-def find_witnesses(rules: Rules, core: BackendProgram, seed: int, horizon: int) -> Iterator[WitnessRun]:
+def find_witnesses(
+    rules: Rules,
+    backend_program: BackendProgram,
+    seed: int,
+    horizon: int,
+) -> Iterator[WitnessRun]:
     """Yield the problems found in some runs, one for each rule."""
     seen: set[tuple[str, bool]] = set()
     calls = [_NO_ACTION, *(call for action in rules.actions for call in _iter_extreme_calls(action))]
     for rank in (_rank_by_use, _rank_by_growth):
-        play = _SearchRun(rules, core, core.new_state(seed))
+        play = _SearchRun(rules, backend_program, backend_program.new_state(seed))
         left = _MAX_TURNS
-        while play.goes_on and len(play.calls) < horizon and left >= len(calls):
-            branches = [play.after(call) for call in calls]
+        while play.is_ongoing and len(play.calls) < horizon and left >= len(calls):
+            branches = [play.with_turn(call) for call in calls]
             left -= len(calls)
             for branch in branches:
-                for example in branch.examples:
-                    if (example.rule, example.fails) not in seen:
-                        seen.add((example.rule, example.fails))
+                for example in branch.witnesses:
+                    if (example.rule, example.is_failure) not in seen:
+                        seen.add((example.rule, example.is_failure))
                         yield example
-            play = max(branches, key=lambda branch: (branch.goes_on, rank(branch)))
+            play = max(branches, key=lambda branch: (branch.is_ongoing, rank(branch)))
 
 
 def _rank_by_use(play: _SearchRun) -> float:
@@ -89,7 +94,8 @@ def _iter_extreme_calls(action: dict[str, Any]) -> Iterator[ActionCall]:
     """Yield an action with its greatest and its least parameters."""
     for end in (-1, 0) if action["params"] else (-1,):
         yield ActionCall(
-            action["id"], {name: _get_extreme(schema, end) for name, schema in action["params"].items()}
+            action["id"],
+            {name: _get_extreme(schema, end) for name, schema in action["params"].items()},
         )
 
 
@@ -111,38 +117,40 @@ class _SearchRun:
 
     Attributes:
         calls: the action of each turn.
-        examples: problems of the last turn.
+        witnesses: problems of the last turn.
         largest: the largest number that the last turn wrote.
     """
 
     rules: Rules
-    core: BackendProgram
+    backend_program: BackendProgram
     state: BackendState
     calls: tuple[ActionCall, ...] = ()
-    examples: list[WitnessRun] = field(default_factory=list)
+    witnesses: list[WitnessRun] = field(default_factory=list)
     largest: float = 0.0
-    goes_on: bool = True
+    is_ongoing: bool = True
 
-    def after(self, call: ActionCall) -> _SearchRun:
+    def with_turn(self, call: ActionCall) -> _SearchRun:
         """Return a fork of the run with one more turn."""
-        play = _SearchRun(self.rules, self.core, self.state.fork(), (*self.calls, call))
+        play = _SearchRun(self.rules, self.backend_program, self.state.fork(), (*self.calls, call))
         try:
             if call.action_id:
-                play.look(self.core.act(play.state, call.action_id, canonicalize(call.params)))
-            result = play.look(self.core.step(play.state))
-            play.goes_on = result["status"]["kind"] == "ongoing"
+                play.record_result(
+                    self.backend_program.act(play.state, call.action_id, canonicalize(call.params)),
+                )
+            result = play.record_result(self.backend_program.step(play.state))
+            play.is_ongoing = result["status"]["kind"] == "ongoing"
         except EngineError as error:
-            play.goes_on = False
+            play.is_ongoing = False
             if error.code in _LIMITS:
-                play._note(error.path, error.message, fails=False)
+                play._add_witness(error.path, error.message, fails=False)
         return play
 
-    def look(self, result: bytes) -> Any:
+    def record_result(self, result: bytes) -> Any:
         """Record the problems and numbers in a result of the engine, and return it."""
         seen = json.loads(result)
         for failure in [*seen.get("reasons", ()), *seen["errors"]]:
             if failure["code"] in _RULE_ERRORS:
-                self._note(failure["rule"], failure["message"], fails=True)
+                self._add_witness(failure["rule"], failure["message"], fails=True)
         for change in seen["changes"]:
             before, after = _as_number(change.get("before")), _as_number(change.get("after"))
             if before is None or after is None:
@@ -150,13 +158,13 @@ class _SearchRun:
             self.largest = max(self.largest, abs(after))
             if abs(before) <= RUNAWAY_LIMIT < abs(after) and not _is_literal_write(change, self.rules):
                 message = f"{change['path']} goes from {change['before']} to {change['after']}"
-                self._note(_find_rule(change, self.rules), message, fails=False)
+                self._add_witness(_find_rule(change, self.rules), message, fails=False)
         return seen
 
-    def _note(self, rule: str, message: str, *, fails: bool) -> None:
+    def _add_witness(self, rule: str, message: str, *, fails: bool) -> None:
         place = _resolve_rule(rule, self.rules)
-        if all(example.rule != place for example in self.examples):
-            self.examples.append(WitnessRun(place, message, fails, self.calls))
+        if all(example.rule != place for example in self.witnesses):
+            self.witnesses.append(WitnessRun(place, message, fails, self.calls))
 
 
 def _as_number(value: Any) -> float | None:

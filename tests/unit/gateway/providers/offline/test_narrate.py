@@ -83,7 +83,7 @@ def test_the_same_facts_read_the_same_and_others_vary() -> None:
 
 def test_an_action_is_named_with_what_it_was_given() -> None:
     assert "Try the alpha (amount 3, way \u201cb\u201d)" in told(
-        actions=[{"id": "act", "name": "Try the alpha", "params": {"amount": 3.0, "way": "b"}}]
+        actions=[{"id": "act", "name": "Try the alpha", "params": {"amount": 3.0, "way": "b"}}],
     )
 
 
@@ -123,7 +123,7 @@ def test_one_number_is_told_once_from_first_to_last() -> None:
             change("state.alpha", 9, 7),
             change("state.alpha", 7, 8),
             change("state.alpha", 8, 5, "decay"),
-        ]
+        ],
     )
     assert narrative.count("Alpha") == 1
     assert {"9", "5"} <= set(re.findall(r"\d+", narrative))
@@ -161,7 +161,8 @@ def test_entries_come_and_go() -> None:
 
 def test_an_event_and_its_log_line_are_not_told_twice() -> None:
     narrative = told(
-        event={"id": "e", "name": "Alpha: under strain"}, log=["Alpha: under strain", "Beta spoke"]
+        event={"id": "e", "name": "Alpha: under strain"},
+        log=["Alpha: under strain", "Beta spoke"],
     )
     assert narrative.count("under strain") == 1
     assert "Beta spoke." in narrative
@@ -181,7 +182,8 @@ def test_a_turn_without_action_says_so() -> None:
 
 def test_it_speaks_the_language_of_the_scenario() -> None:
     spanish = author_from_text(
-        "Estamos en la kavota y no hay m\u00e1s pubora para el tugado de la vokuta.", seed=1
+        "Estamos en la kavota y no hay m\u00e1s pubora para el tugado de la vokuta.",
+        seed=1,
     )
     names = [action["name"] for action in spanish["actions"]]
     narrative = told(

@@ -75,7 +75,9 @@ async def test_findings_get_another_try_at_the_same_description() -> None:
     findings = json.dumps({"findings": [{"code": "TOO_EASY", "path": "", "message": "it is too easy"}]})
     assert await value_of(request(first, findings, schema="scenario_spec")) == author_from_text(TEXT, 7, 1)
     assert await value_of(request(first, findings, "again", schema="scenario_spec")) == author_from_text(
-        TEXT, 7, 2
+        TEXT,
+        7,
+        2,
     )
 
 
@@ -105,7 +107,7 @@ async def test_the_language_follows_what_was_told_before() -> None:
 async def test_the_facts_are_found_behind_a_request_for_repair() -> None:
     facts = json.dumps({"facts": FACTS})
     assert await value_of(request(facts, "again", schema="outcome")) == await value_of(
-        request(facts, schema="outcome")
+        request(facts, schema="outcome"),
     )
 
 

@@ -92,7 +92,8 @@ async def test_it_reflects_and_assesses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "material"), [("no object", MATERIAL), (QUESTION, {"task": "Count."}), (QUESTION, {})]
+    ("said", "material"),
+    [("no object", MATERIAL), (QUESTION, {"task": "Count."}), (QUESTION, {})],
 )
 async def test_without_its_material_there_is_no_answer(said: Any, material: Any) -> None:
     with pytest.raises(InvalidArgumentError) as refused:

@@ -70,7 +70,10 @@ def test_without_a_system_text_there_is_no_system_message() -> None:
     ],
 )
 def test_the_length_is_limited_in_the_field_of_the_model(
-    provider: str, model: str, field: str, limit: int
+    provider: str,
+    model: str,
+    field: str,
+    limit: int,
 ) -> None:
     assert body(provider, model)[field] == limit
     assert body(provider, model, max_output_tokens=7)[field] == 7
@@ -78,7 +81,8 @@ def test_the_length_is_limited_in_the_field_of_the_model(
 
 @pytest.mark.parametrize(("provider", "model"), [("azure", "d"), ("generic", "m"), ("openai", "new")])
 def test_the_length_is_left_open_where_nobody_knows_how_much_the_model_takes(
-    provider: str, model: str
+    provider: str,
+    model: str,
 ) -> None:
     assert not {"max_tokens", "max_completion_tokens"} & body(provider, model).keys()
 
@@ -186,7 +190,8 @@ def asked(document: dict[str, Any], provider: str, model: str) -> tuple[dict[str
 
 
 @pytest.mark.parametrize(
-    ("provider", "method"), [("openai", SchemaMethod.NATIVE), ("generic", SchemaMethod.GRAMMAR)]
+    ("provider", "method"),
+    [("openai", SchemaMethod.NATIVE), ("generic", SchemaMethod.GRAMMAR)],
 )
 def test_a_schema_that_strict_mode_takes_goes_along_as_it_is(provider: str, method: SchemaMethod) -> None:
     told, report = asked(CLOSED, provider, "m")
@@ -199,7 +204,7 @@ def test_a_schema_is_brought_into_the_form_of_strict_mode_and_what_is_lost_is_re
     told, report = asked(bounded, "openai", "gpt-5.2")
     assert told == {"name": "a", "schema": CLOSED, "strict": True}
     assert [(finding.path, finding.severity) for finding in report.dropped] == [
-        ("/properties/a/maxLength", Severity.WARNING)
+        ("/properties/a/maxLength", Severity.WARNING),
     ]
 
 

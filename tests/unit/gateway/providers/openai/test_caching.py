@@ -44,7 +44,8 @@ def test_a_conversation_has_its_own_key_which_does_not_tell_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "options"), [("gpt-5.2", None), ("gpt-6-sol", {"mode": "explicit"}), ("gpt-4.1", None)]
+    ("model", "options"),
+    [("gpt-5.2", None), ("gpt-6-sol", {"mode": "explicit"}), ("gpt-4.1", None)],
 )
 def test_a_cache_that_is_not_wanted_is_not_written(model: str, options: dict[str, str] | None) -> None:
     body = told(model, cache=CacheConfig(enabled=False))

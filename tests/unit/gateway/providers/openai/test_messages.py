@@ -32,7 +32,8 @@ CALLING = ChatMessage(
     ),
 )
 RESULTS = ChatMessage(
-    ChatRole.USER, (ToolResult("c-1", "7"), ToolResult("c-2", "none left", is_error=True), Text("And now?"))
+    ChatRole.USER,
+    (ToolResult("c-1", "7"), ToolResult("c-2", "none left", is_error=True), Text("And now?")),
 )
 
 

@@ -54,7 +54,9 @@ CALL = call_of(asking(tools=TOOLS))
 
 
 def stream_of(
-    call: ProviderCall = CALL, dialect: Dialect = GENERIC, method: SchemaMethod | None = None
+    call: ProviderCall = CALL,
+    dialect: Dialect = GENERIC,
+    method: SchemaMethod | None = None,
 ) -> ChatCompletionStream:
     failures = ErrorMapper(Endpoint("generic", "http://a/v1"), "m", ChatCompletionsWire.vocabulary)
     return ChatCompletionStream(failures, call, method, dialect)
@@ -145,7 +147,10 @@ def test_a_refusal_is_told_in_its_words() -> None:
 
 def test_other_choices_padding_and_unknown_fields_are_ignored() -> None:
     other = event(
-        {"choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": "length"}], "obfuscation": "xx"}
+        {
+            "choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": "length"}],
+            "obfuscation": "xx",
+        },
     )
     text, end = read(delta("a"), other, finish())
     assert (text, end.stop_reason) == ("a", StopReason.END)
@@ -234,11 +239,11 @@ WHOLE = {
                                 {"id": "c-1", "function": {"name": "gauge", "arguments": '{"a":1}'}},
                                 {"id": "c-2", "function": {"name": "gauge", "arguments": '{"a":2}'}},
                             ],
-                        }
-                    }
-                ]
-            }
-        )
+                        },
+                    },
+                ],
+            },
+        ),
     ],
     "in pieces without anything": [
         piece(None, "gauge", '{"a":', id="c-1"),
@@ -284,7 +289,8 @@ def test_arguments_that_are_no_object_are_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "stray", [piece(0, None, "{}"), piece(None, None, "{}"), piece(0, None, "{}", id="c")]
+    "stray",
+    [piece(0, None, "{}"), piece(None, None, "{}"), piece(0, None, "{}", id="c")],
 )
 def test_a_piece_of_no_call_is_an_error(stray: bytes) -> None:
     with pytest.raises(UnavailableError) as caught:

@@ -35,8 +35,8 @@ UNOPENED = [
 
 
 def parted(pieces: list[str], *, thinks: bool, cut: bool = False) -> tuple[str, str]:
-    inline = ThinkTagParser(thinks=thinks)
-    parts = [part for piece in pieces for part in inline.feed(piece)] + inline.finish(cut=cut)
+    inline = ThinkTagParser(is_reasoning_model=thinks)
+    parts = [part for piece in pieces for part in inline.feed(piece)] + inline.finish(truncated=cut)
     order = [type(part) for part in parts]
     assert order == sorted(order, key=lambda kind: kind is Text), "a thought comes first"
     assert all(part.text for part in parts)
@@ -54,7 +54,11 @@ def cuts(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("thinks", [True, False])
 @pytest.mark.parametrize(("whole", "thought", "answer"), TAGGED)
 def test_a_thought_at_the_beginning_is_told_apart(
-    whole: str, thought: str, answer: str, *, thinks: bool
+    whole: str,
+    thought: str,
+    answer: str,
+    *,
+    thinks: bool,
 ) -> None:
     for pieces in cuts(whole):
         assert parted(pieces, thinks=thinks) == (thought, answer)
@@ -74,7 +78,9 @@ def test_tags_further_on_are_part_of_the_answer() -> None:
 
 @pytest.mark.parametrize(("whole", "thought", "answer"), UNOPENED)
 def test_a_thought_that_the_template_began_is_told_apart_of_models_that_think(
-    whole: str, thought: str, answer: str
+    whole: str,
+    thought: str,
+    answer: str,
 ) -> None:
     for pieces in cuts(whole):
         assert parted(pieces, thinks=True) == (thought, answer)
@@ -94,7 +100,7 @@ def test_what_began_without_a_tag_is_a_thought_only_when_the_limit_ended_it() ->
 
 
 def test_the_text_of_a_model_that_does_not_think_is_never_held_back() -> None:
-    inline = ThinkTagParser(thinks=False)
+    inline = ThinkTagParser(is_reasoning_model=False)
     assert [inline.feed(piece) for piece in ("a", "b</thi", "c")] == [
         [Text("a")],
         [Text("b</thi")],
@@ -103,7 +109,7 @@ def test_the_text_of_a_model_that_does_not_think_is_never_held_back() -> None:
 
 
 def test_thoughts_are_told_as_they_come() -> None:
-    inline = ThinkTagParser(thinks=True)
+    inline = ThinkTagParser(is_reasoning_model=True)
     assert [inline.feed(piece) for piece in ("<think>a", "b", "</think>c")] == [
         [Reasoning("a")],
         [Reasoning("b")],
@@ -112,15 +118,15 @@ def test_thoughts_are_told_as_they_come() -> None:
 
 
 def test_a_server_that_tells_thoughts_apart_by_itself_is_believed() -> None:
-    inline = ThinkTagParser(thinks=True)
+    inline = ThinkTagParser(is_reasoning_model=True)
     assert inline.feed("a") == []
-    inline.stop()
+    inline.disable()
     assert inline.feed("</think>b") == [Text("a</think>b")]
 
 
 def test_a_long_thought_that_is_held_back_takes_time_in_proportion_to_it() -> None:
-    inline = ThinkTagParser(thinks=True)
+    inline = ThinkTagParser(is_reasoning_model=True)
     for _ in range(50_000):
         assert inline.feed("hm ") == []
-        assert len(inline._held) <= len("</thinking>")
+        assert len(inline._buffer) <= len("</thinking>")
     assert inline.feed("</think>yes") == [Reasoning("hm " * 50_000), Text("yes")]

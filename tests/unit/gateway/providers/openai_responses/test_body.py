@@ -40,7 +40,8 @@ ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "
 THOUGHT = wrap_reasoning(CALL, ITEM)
 assert THOUGHT is not None
 CALLING = ChatMessage(
-    ChatRole.ASSISTANT, (Reasoning("hm"), THOUGHT, Text("I look."), ToolCall("c-1", "a.b", '{"a": 1}'))
+    ChatRole.ASSISTANT,
+    (Reasoning("hm"), THOUGHT, Text("I look."), ToolCall("c-1", "a.b", '{"a": 1}')),
 )
 RESULT = ChatMessage(ChatRole.USER, (ToolResult("c-1", "7"), Text("And now?")))
 
@@ -111,7 +112,7 @@ def test_the_schema_is_the_format_of_the_text() -> None:
     call = call_of(asking(schema=ResponseSchema("a", CLOSED)), "gpt-6-sol", "openai-responses")
     body = WIRE.body(call)
     assert body.document["text"] == {
-        "format": {"type": "json_schema", "name": "a", "schema": CLOSED, "strict": True}
+        "format": {"type": "json_schema", "name": "a", "schema": CLOSED, "strict": True},
     }
     assert body.schema_report == SchemaReport(SchemaMethod.NATIVE)
 
@@ -145,7 +146,8 @@ def test_another_model_is_not_sent_thoughts_that_it_cannot_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [ProviderState("anthropic", THOUGHT.data), ProviderState(THOUGHT.issuer, b"{")]
+    "state",
+    [ProviderState("anthropic", THOUGHT.data), ProviderState(THOUGHT.issuer, b"{")],
 )
 def test_foreign_and_broken_states_are_left_out(state: ProviderState) -> None:
     assert unwrap_item(CALL, state) == {}
@@ -206,7 +208,7 @@ def test_what_was_written_of_a_history_stays_the_same_as_it_grows() -> None:
 
 
 def test_what_is_counted_is_the_prompt() -> None:
-    counting = WIRE.counting(call_of(asking(tools=(TOOL,)), "gpt-6-sol", "openai-responses"))
+    counting = WIRE.token_count_request(call_of(asking(tools=(TOOL,)), "gpt-6-sol", "openai-responses"))
     assert (counting.path, counting.field) == ("/responses/input_tokens", "input_tokens")
     assert counting.document.keys() == {"model", "input", "tools"}
 

@@ -14,27 +14,27 @@ HELLO = block("hello", 30)
 
 
 def keys(asked: SimPrompt, *scope: str, whole: bool = False) -> list[str]:
-    return [cut.key for cut in PromptPrefixes(scope, asked, whole=whole).ends()]
+    return [cut.key for cut in PromptPrefixes(scope, asked, whole=whole).block_ends()]
 
 
 def test_every_block_ends_a_prefix() -> None:
-    cuts = PromptPrefixes((), prompt(TOOL, RULES, HELLO)).ends()
+    cuts = PromptPrefixes((), prompt(TOOL, RULES, HELLO)).block_ends()
     assert [(cut.tokens, cut.block) for cut in cuts] == [(10, 0), (30, 1), (60, 2)]
     assert len({cut.key for cut in cuts}) == 3
 
 
 def test_an_empty_prompt_has_none() -> None:
-    assert PromptPrefixes((), prompt()).ends() == []
-    assert list(PromptPrefixes((), prompt()).steps(10)) == []
+    assert PromptPrefixes((), prompt()).block_ends() == []
+    assert list(PromptPrefixes((), prompt()).at_steps(10)) == []
 
 
 def test_steps_end_within_blocks_and_with_them() -> None:
-    found = list(PromptPrefixes((), prompt(TOOL, RULES, HELLO)).steps(15))
+    found = list(PromptPrefixes((), prompt(TOOL, RULES, HELLO)).at_steps(15))
     assert [(cut.tokens, cut.block) for cut in found] == [(15, 1), (30, 1), (45, 2), (60, 2)]
 
 
 def test_all_prefixes_come_from_the_shortest_on() -> None:
-    found = PromptPrefixes((), prompt(TOOL, RULES, HELLO)).all(15)
+    found = PromptPrefixes((), prompt(TOOL, RULES, HELLO)).all_prefixes(15)
     assert [cut.tokens for cut in found] == [10, 15, 30, 45, 60]
 
 
@@ -44,7 +44,7 @@ def test_a_prefix_does_not_depend_on_what_follows() -> None:
 
 def test_a_prefix_within_a_block_depends_on_the_bytes_before_its_end() -> None:
     one, two = (
-        {cut.tokens: cut.key for cut in PromptPrefixes((), prompt(block("same " * 8 + tail, 20))).steps(5)}
+        {cut.tokens: cut.key for cut in PromptPrefixes((), prompt(block("same " * 8 + tail, 20))).at_steps(5)}
         for tail in ("a" * 40, "b" * 40)
     )
     assert [tokens for tokens in one if one[tokens] == two[tokens]] == [5, 10]
@@ -63,7 +63,8 @@ def test_the_same_block_in_another_section_is_another_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "same"), [(CacheSection.TOOLS, 0), (CacheSection.SYSTEM, 1), (CacheSection.MESSAGES, 2)]
+    ("section", "same"),
+    [(CacheSection.TOOLS, 0), (CacheSection.SYSTEM, 1), (CacheSection.MESSAGES, 2)],
 )
 def test_settings_are_part_of_their_section_and_what_follows(section: CacheSection, same: int) -> None:
     plain = keys(prompt(TOOL, RULES, HELLO))
@@ -90,4 +91,4 @@ def test_scopes_share_nothing_however_they_are_divided() -> None:
 def test_a_longer_prompt_begins_with_the_shorter_one_and_what_was_added() -> None:
     shorter = PromptPrefixes(("a",), prompt(TOOL, RULES, settings={CacheSection.MESSAGES: b"set"}))
     longer = PromptPrefixes(("a",), prompt(TOOL, RULES, HELLO, settings={CacheSection.MESSAGES: b"set"}))
-    assert shorter.extended([HELLO]) == longer.ends()[-1].key
+    assert shorter.key_with_blocks([HELLO]) == longer.block_ends()[-1].key

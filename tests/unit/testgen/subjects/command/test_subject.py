@@ -45,7 +45,10 @@ def subject(directory: Path) -> CommandSubject:
 
 
 def case(
-    *arguments: str, expected: str | None = None, exit_code: int | None = None, stdin: str = ""
+    *arguments: str,
+    expected: str | None = None,
+    exit_code: int | None = None,
+    stdin: str = "",
 ) -> TestCase:
     body: dict[str, Any] = {"arguments": [*arguments], "stdin": stdin, "exit_code": exit_code}
     return TestCase("t", "boundary", "i", expected, body=body)
@@ -113,7 +116,9 @@ def test_each_run_finds_the_directory_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_link", [True, False], ids=["by_link", "by_whole_path"])
 def test_a_program_that_is_called_outside_of_the_copy_stays_as_it_is(
-    directory: Path, *, is_link: bool
+    directory: Path,
+    *,
+    is_link: bool,
 ) -> None:
     program, link = directory / "compare.py", directory / "link.py"
     link.symlink_to(program)
@@ -170,7 +175,7 @@ def test_a_file_that_is_no_program_is_not_executable(tmp_path: Path) -> None:
 def test_nothing_is_expected_of_a_command_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("words")
     for program in ("no-such-program", "./words"):
-        assert [*CommandSubject([program], tmp_path).floor()] == []
+        assert [*CommandSubject([program], tmp_path).baseline_tests()] == []
 
 
 def test_a_program_that_says_where_it_failed_is_stable(tmp_path: Path) -> None:
@@ -207,7 +212,7 @@ def test_an_argument_that_no_process_takes_is_a_problem(subject: CommandSubject)
 
 
 def test_the_floor_expects_what_the_command_does_now(subject: CommandSubject) -> None:
-    for draft in subject.floor():
+    for draft in subject.baseline_tests():
         test = TestCase(draft.name, draft.category or "", draft.input, draft.expected_output, body=draft.body)
         assert subject.run(test).status is TestStatus.PASSED
         assert subject.soundness(test) == ()
@@ -273,4 +278,4 @@ def test_a_program_that_cannot_be_written_out_again_has_lines_and_no_mutants() -
 
 def test_the_lines_of_a_program_are_those_that_its_language_counts() -> None:
     program = PythonProgram("p.py", b"a = 1\n\x0c\nb = '\xe2\x80\xa8'\r\nc = 3\n")
-    assert [program.line(number)[:1] for number in program.lines] == ["a", "b", "c"]
+    assert [program.line_text(number)[:1] for number in program.lines] == ["a", "b", "c"]

@@ -24,7 +24,7 @@ SPEC: dict[str, Any] = {
             "id": "raise",
             "params": {"by": {"type": "integer", "minimum": 1, "maximum": 3}},
             "preconditions": {
-                "and": [{">": [{"var": "state.store"}, 0]}, {"<": [{"var": "state.gauge"}, 9]}]
+                "and": [{">": [{"var": "state.store"}, 0]}, {"<": [{"var": "state.gauge"}, 9]}],
             },
             "derives": {"more": {"+": [{"var": "params.by"}, 1]}},
             "effects": [
@@ -43,7 +43,7 @@ SPEC: dict[str, Any] = {
                     "id": "refill",
                     "after": 2,
                     "effects": [{"op": "inc", "path": "state.store", "value": 1}],
-                }
+                },
             ],
         },
     ],
@@ -53,7 +53,7 @@ SPEC: dict[str, Any] = {
             "weight": 0.3,
             "when": {},
             "effects": [{"op": "dec", "path": "state.gauge", "value": 1}],
-        }
+        },
     ],
     "loss_conditions": [
         {"id": "empty", "when": {"<=": [{"var": "state.gauge"}, 0]}},
@@ -90,7 +90,7 @@ def is_value(path: str, value: Any) -> dict[str, Any]:
 
 def test_a_test_passes_where_everything_it_expects_holds(subject: ScenarioSubject) -> None:
     ran = subject.run(
-        case(step(("raise", {"by": 2}), accepted=True, expect=is_value("state.store", 2)), step("wait"))
+        case(step(("raise", {"by": 2}), accepted=True, expect=is_value("state.store", 2)), step("wait")),
     )
     assert ran.status is TestStatus.PASSED
     assert {"action:/actions/0", "action:/actions/1"} <= ran.covered
@@ -107,7 +107,9 @@ def test_a_test_passes_where_everything_it_expects_holds(subject: ScenarioSubjec
     ],
 )
 def test_what_is_not_met_is_told_with_its_place(
-    subject: ScenarioSubject, broken: dict[str, Any], path: str
+    subject: ScenarioSubject,
+    broken: dict[str, Any],
+    path: str,
 ) -> None:
     ran = subject.run(case(broken))
     assert ran.status is TestStatus.FAILED
@@ -240,8 +242,8 @@ def test_what_a_dead_rule_would_do_makes_no_difference() -> None:
 
 def test_the_floor_passes_looks_at_something_and_kills_much(subject: ScenarioSubject) -> None:
     everything = {mutant.mutant_id for mutant in subject.mutants}
-    drafts = [*subject.floor()]
-    assert drafts == [*subject.floor()]
+    drafts = [*subject.baseline_tests()]
+    assert drafts == [*subject.baseline_tests()]
     killed: frozenset[str] = frozenset()
     for draft in drafts:
         test = TestCase(draft.name, draft.category or "", draft.input, body=draft.body)

@@ -60,12 +60,12 @@ class ValueKind(Enum):
         return self in _ITEMS
 
     @property
-    def item(self) -> ValueKind:
+    def item_kind(self) -> ValueKind:
         """The kind of an array's items."""
         return _ITEMS[self]
 
     @property
-    def many(self) -> ValueKind:
+    def array_kind(self) -> ValueKind:
         """The kind of an array of such values."""
         for many, item in _ITEMS.items():
             if item is self:
@@ -90,10 +90,10 @@ class CodeFragment:
         steps: upper bound of the interpreter's fuel and produced items.
         bound: upper bound of the magnitude of numbers in the value.
         length: maximum length of an array.
-        fails: True if it may abandon the run.
-        atom: True if it needs no parentheses as an operand.
+        may_fail: True if it may abandon the run.
+        is_atom: True if it needs no parentheses as an operand.
         literal: the value if known: a number, boolean or text.
-        null: True if the value may be null instead.
+        may_be_null: True if the value may be null instead.
         absent: True if null means that nothing is there.
     """
 
@@ -102,16 +102,16 @@ class CodeFragment:
     steps: int = 1
     bound: float = 0.0
     length: int = 0
-    fails: bool = False
-    atom: bool = True
+    may_fail: bool = False
+    is_atom: bool = True
     literal: float | bool | str | None = None
-    null: bool = False
+    may_be_null: bool = False
     absent: bool = False
 
     @property
     def operand(self) -> str:
         """The source, in parentheses if needed."""
-        return self.text if self.atom else f"({self.text})"
+        return self.text if self.is_atom else f"({self.text})"
 
 
 def production_cost(item: CodeFragment) -> int:
@@ -138,9 +138,9 @@ def combine(
         1 + steps + sum(item.steps for item in items),
         bound,
         length,
-        fails=fails or any(item.fails for item in items),
-        atom=atom,
-        null=null,
+        may_fail=fails or any(item.may_fail for item in items),
+        is_atom=atom,
+        may_be_null=null,
     )
 
 
@@ -196,13 +196,13 @@ class SlotLayout:
             if initial is MISSING and not isinstance(lookup(self._root, path[:-1]), dict):
                 raise NotLoweredError("a write to where nothing can be")
             if isinstance(initial, list):
-                kind = get_items_kind(initial or [given.get(path, 0.0)]).many
+                kind = get_items_kind(initial or [given.get(path, 0.0)]).array_kind
             else:
                 is_empty = initial is None or initial is MISSING
                 kind = get_leaf_kind(given.get(path, 0.0) if is_empty else initial)
             self.slots[path] = Slot(f"s{len(self.slots)}", path, kind, initial)
 
-    def target(self, path: Path) -> Slot | Element:
+    def find_target(self, path: Path) -> Slot | Element:
         """Return the target of an effect."""
         if path in self.slots:
             return self.slots[path]
@@ -211,7 +211,7 @@ class SlotLayout:
             raise NotLoweredError("a write beside the slots")
         return Element(slot, index)
 
-    def find(self, variable: Path) -> Slot | Element | Any:
+    def resolve_variable(self, variable: Path) -> Slot | Element | Any:
         """Return what a variable under `state` reads: a slot, an element, a constant, or `MISSING`."""
         value: Any = self._root
         path: Path = ()
@@ -314,7 +314,7 @@ class CodegenContext:
 
     Args:
         capacity: maximum length of an array in generated code.
-        bounds: bounds of slots by name, from an earlier attempt; writes to other slots are guarded.
+        compute_bounds: bounds of slots by name, from an earlier attempt; writes to other slots are guarded.
 
     Attributes:
         names: constants that the source refers to.
@@ -330,30 +330,30 @@ class CodegenContext:
 
     # --- constants ---
 
-    def constant(self, value: Any) -> str:
+    def add_constant(self, value: Any) -> str:
         """Return the name of a constant; texts of the document never become source."""
         name = f"k{len(self.names)}"
         self.names[name] = value
         return name
 
-    def literal(self, value: Any) -> CodeFragment:
+    def literal_code(self, value: Any) -> CodeFragment:
         """Return the code of a JSON literal: a leaf, or an array of leaves of one kind."""
         if isinstance(value, list):
-            return self._literals(value)
+            return self._array_code(value)
         kind = get_leaf_kind(value)
         if kind is ValueKind.TEXT:
             size = self._text_size(value)
-            return CodeFragment(self.constant(value), kind, bound=size, literal=value)
+            return CodeFragment(self.add_constant(value), kind, bound=size, literal=value)
         bound = abs(float(value or 0))
         if bound > MAX_NUMBER:
             raise NotLoweredError("a number that large")
         return CodeFragment(repr(value), kind, bound=bound, literal=value)
 
-    def _literals(self, items: list[Any]) -> CodeFragment:
-        codes = [self.literal(item) for item in items]
+    def _array_code(self, items: list[Any]) -> CodeFragment:
+        codes = [self.literal_code(item) for item in items]
         return CodeFragment(
-            self.constant(tuple(items)),
-            get_items_kind(items).many,
+            self.add_constant(tuple(items)),
+            get_items_kind(items).array_kind,
             bound=max((code.bound for code in codes), default=0.0),
             length=len(items),
         )
@@ -367,18 +367,23 @@ class CodegenContext:
 
     # --- slots ---
 
-    def read(self, place: Slot | Element) -> CodeFragment:
+    def read_slot(self, place: Slot | Element) -> CodeFragment:
         """Return the code that reads a slot or an element."""
         if isinstance(place, Element):
             slot = place.slot
             bound = self._bound_of(slot)
-            return CodeFragment(f"{slot.name}[{place.index}]", slot.kind.item, bound=bound, fails=True)
+            return CodeFragment(
+                f"{slot.name}[{place.index}]",
+                slot.kind.item_kind,
+                bound=bound,
+                may_fail=True,
+            )
         return CodeFragment(
             place.name,
             place.kind,
             bound=self._bound_of(place),
             length=self.capacity if place.kind.is_list else 0,
-            null=place.is_optional,
+            may_be_null=place.is_optional,
             absent=place.initial is MISSING,
         )
 
@@ -390,28 +395,28 @@ class CodegenContext:
         """Return True if writes to the slot must check the limit."""
         return self._bounds.get(slot.name, MAX_NUMBER) >= MAX_NUMBER
 
-    def grows(self, slot: Slot, *, to: float = 0.0, by: float = 0.0, times: float = 1.0) -> None:
+    def record_growth(self, slot: Slot, *, to: float = 0.0, by: float = 0.0, times: float = 1.0) -> None:
         """Record the growth that an effect causes in a slot."""
         growth = self._growth.setdefault(slot.name, _Growth())
         growth.start = max(growth.start, to)
         growth.added += by
         growth.factor *= max(1.0, times)
 
-    def bounds(self) -> dict[str, float]:
+    def compute_bounds(self) -> dict[str, float]:
         """Return the bounds of slots that stay within the limit."""
         bounds = {name: growth.bound() for name, growth in self._growth.items()}
         return {name: bound for name, bound in bounds.items() if bound < MAX_NUMBER}
 
     # --- costs ---
 
-    def held(self, code: CodeFragment) -> CodeFragment:
+    def limit(self, code: CodeFragment) -> CodeFragment:
         """Return a number or text within the limit, with a check if the bound is not sufficient."""
         name, limit = ("brief", MAX_TEXT_BYTES) if code.kind is ValueKind.TEXT else ("held", MAX_NUMBER)
         if code.bound <= limit:
             return code
-        return replace(code, text=f"{name}({code.text})", bound=limit, fails=True, atom=True)
+        return replace(code, text=f"{name}({code.text})", bound=limit, may_fail=True, is_atom=True)
 
-    def evaluation(self, code: CodeFragment, times: int = 1) -> CodeFragment:
+    def charge_evaluation(self, code: CodeFragment, times: int = 1) -> CodeFragment:
         """Charge for a whole expression, evaluated several times in a turn; its fuel must suffice."""
         if code.steps > FUEL:
             raise NotLoweredError("an expression that may run out of fuel")
@@ -443,7 +448,7 @@ def check_state_limits(rules: Rules, layout: SlotLayout, capacity: int) -> None:
     if (
         tree.nodes + len(kinds) + entries.nodes + arrays * capacity > MAX_STATE_NODES
         or tree.text + entries.text + texts * MAX_TEXT_BYTES > MAX_STATE_TEXT
-        or tree.deepest > MAX_DEPTH
+        or tree.depth > MAX_DEPTH
         or len(schedules) > MAX_PENDING
     ):
         raise NotLoweredError("a state that may outgrow its limits")

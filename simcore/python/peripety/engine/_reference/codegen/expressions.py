@@ -38,7 +38,7 @@ _ELEMENT, _TOTAL = "x", "total"
 class CodeScope(Protocol):
     """Resolver of variables."""
 
-    def read(self, path: Path) -> CodeFragment | None:
+    def read_variable(self, path: Path) -> CodeFragment | None:
         """Return the code of a variable; None if it never exists."""
 
 
@@ -48,7 +48,7 @@ class ElementScope:
     def __init__(self, element: CodeFragment) -> None:
         self._element = element
 
-    def read(self, path: Path) -> CodeFragment | None:
+    def read_variable(self, path: Path) -> CodeFragment | None:
         """Return the element for the empty path; it has no members."""
         return None if path else self._element
 
@@ -59,7 +59,7 @@ class FoldScope:
     def __init__(self, current: CodeFragment, accumulator: CodeFragment) -> None:
         self._variables: dict[Path, CodeFragment] = {("current",): current, ("accumulator",): accumulator}
 
-    def read(self, path: Path) -> CodeFragment | None:
+    def read_variable(self, path: Path) -> CodeFragment | None:
         """Return one of the two variables; they have no members."""
         if not path:
             raise NotLoweredError("both at once")
@@ -69,8 +69,8 @@ class FoldScope:
 class ExpressionCompiler:
     """Compiler of expressions."""
 
-    def __init__(self, draft: CodegenContext) -> None:
-        self._draft = draft
+    def __init__(self, context: CodegenContext) -> None:
+        self._context = context
 
     def condition(self, logic: Any, scope: CodeScope) -> CodeFragment:
         """Compile a condition to code with the same truth value in Python; `{}` is true."""
@@ -82,7 +82,7 @@ class ExpressionCompiler:
         """Compile an expression of which only the truth value matters."""
         name, operand = _split_operation(logic)
         if name in {"and", "or"}:
-            return self._joined(name, [self.truth(item, scope) for item in _require_list(operand)])
+            return self._join(name, [self.truth(item, scope) for item in _require_list(operand)])
         if name == "!!":
             code = self.truth(_require_single(operand), scope)
             return replace(code, steps=code.steps + 1)
@@ -95,7 +95,7 @@ class ExpressionCompiler:
         if isinstance(logic, list):
             return self._array([self.value(item, scope) for item in logic])
         if not isinstance(logic, dict):
-            return self._draft.literal(logic)
+            return self._context.literal_code(logic)
         name, operand = _split_operation(logic)
         if name not in _OPERATORS:
             raise NotLoweredError(f"the operator '{name}'")
@@ -111,21 +111,21 @@ class ExpressionCompiler:
         if not isinstance(path, str) or len(rest) > 1:
             raise NotLoweredError("a variable path")
         default = self.value(rest[0], scope) if rest else replace(_NOTHING, steps=0)
-        if default.fails:
+        if default.may_fail:
             raise NotLoweredError("a default that may fail")
-        found = scope.read(split_variable(path))
+        found = scope.read_variable(split_variable(path))
         if found is not None and found.absent and rest:
             if default.kind is not found.kind:
                 raise NotLoweredError("a default of another kind")
-            code = self._choice(replace(found, text=f"{found.text} is None", atom=False), default, found)
-            return replace(code, null=default.null)
+            code = self._choice(replace(found, text=f"{found.text} is None", is_atom=False), default, found)
+            return replace(code, may_be_null=default.may_be_null)
         return replace(default if found is None else found, steps=2 + default.steps)
 
     def _array(self, items: list[CodeFragment]) -> CodeFragment:
         kinds = {item.kind for item in items}
-        if len(kinds) != 1 or any(item.null for item in items):
+        if len(kinds) != 1 or any(item.may_be_null for item in items):
             raise NotLoweredError("an array of several kinds, or of nothing")
-        kind = kinds.pop().many
+        kind = kinds.pop().array_kind
         return combine(
             f"[{', '.join(item.text for item in items)}]",
             kind,
@@ -137,7 +137,7 @@ class ExpressionCompiler:
 
     # --- control ---
 
-    def when(self, operand: Any, scope: CodeScope) -> CodeFragment:
+    def conditional(self, operand: Any, scope: CodeScope) -> CodeFragment:
         items = _require_list(operand)
         code = self.value(items[-1], scope) if len(items) % 2 else _NOTHING
         code = replace(code, steps=code.steps + 1)
@@ -160,17 +160,17 @@ class ExpressionCompiler:
             [condition, yes, no],
             bound=max(yes.bound, no.bound),
             length=max(yes.length, no.length),
-            null=any(code.null or code.kind is ValueKind.NULL for code in (yes, no)),
+            null=any(code.may_be_null or code.kind is ValueKind.NULL for code in (yes, no)),
         )
 
     def logical(self, name: str, operand: Any, scope: CodeScope) -> CodeFragment:
         items = self._values(operand, scope)
         if len({item.kind for item in items}) > 1:
             raise NotLoweredError("a logical value of several kinds")
-        return self._joined(name, items)
+        return self._join(name, items)
 
     @staticmethod
-    def _joined(name: str, items: list[CodeFragment]) -> CodeFragment:
+    def _join(name: str, items: list[CodeFragment]) -> CodeFragment:
         if len(items) == 1:
             return replace(items[0], steps=items[0].steps + 1)
         return combine(
@@ -179,14 +179,14 @@ class ExpressionCompiler:
             items,
             bound=max(item.bound for item in items),
             length=max(item.length for item in items),
-            null=any(item.null for item in items),
+            null=any(item.may_be_null for item in items),
         )
 
     def negation(self, operand: Any, scope: CodeScope) -> CodeFragment:
         code = self.truth(_require_single(operand), scope)
         return combine(f"not {code.operand}", ValueKind.BOOLEAN, [code])
 
-    def is_true(self, operand: Any, scope: CodeScope) -> CodeFragment:
+    def to_boolean(self, operand: Any, scope: CodeScope) -> CodeFragment:
         code = self.truth(_require_single(operand), scope)
         return combine(f"not not {code.operand}", ValueKind.BOOLEAN, [code])
 
@@ -200,9 +200,9 @@ class ExpressionCompiler:
             raise NotLoweredError("a chain of texts and numbers")
         if texts < len(items):
             items = [_to_comparable(item) for item in items]
-        elif any(item.null for item in items):
+        elif any(item.may_be_null for item in items):
             raise NotLoweredError("a comparison of texts that may be null")
-        return self._compared(symbol, items)
+        return self._chain(symbol, items)
 
     def identity(self, symbol: str, operand: Any, scope: CodeScope) -> CodeFragment:
         items = _require_two_or_more(self._values(operand, scope))
@@ -210,10 +210,10 @@ class ExpressionCompiler:
             item.kind.is_list for item in items
         ):
             raise NotLoweredError("an identity of arrays, or of several kinds")
-        return self._compared(symbol, items)
+        return self._chain(symbol, items)
 
     @staticmethod
-    def _compared(symbol: str, items: list[CodeFragment]) -> CodeFragment:
+    def _chain(symbol: str, items: list[CodeFragment]) -> CodeFragment:
         text = f" {symbol} ".join(item.operand for item in items)
         return combine(text, ValueKind.BOOLEAN, items, steps=len(items))
 
@@ -242,7 +242,9 @@ class ExpressionCompiler:
         terms = self._numbers(operand, scope)
         texts = [term.operand for term in terms]
         return self._number(
-            " - ".join(texts if len(texts) > 1 else ["0.0", *texts]), terms, _sum_bounds(terms)
+            " - ".join(texts if len(texts) > 1 else ["0.0", *texts]),
+            terms,
+            _sum_bounds(terms),
         )
 
     def quotient(self, operand: Any, scope: CodeScope) -> CodeFragment:
@@ -255,7 +257,10 @@ class ExpressionCompiler:
             bound = bound / abs(_known_value(divisor)) if _known_value(divisor) else float("inf")
         items = [first, *divisors]
         return self._number(
-            " / ".join(item.operand for item in items) + " + 0.0", items, bound, fails=bound == float("inf")
+            " / ".join(item.operand for item in items) + " + 0.0",
+            items,
+            bound,
+            fails=bound == float("inf"),
         )
 
     def remainder(self, operand: Any, scope: CodeScope) -> CodeFragment:
@@ -283,7 +288,7 @@ class ExpressionCompiler:
                 fails=True,
                 atom=True,
             )
-        if any(item.kind is not ValueKind.NUMBER or item.null for item in items):
+        if any(item.kind is not ValueKind.NUMBER or item.may_be_null for item in items):
             raise NotLoweredError("an extreme of something else than numbers")
         if len(items) == 1:
             return replace(items[0], steps=items[0].steps + 1)
@@ -293,7 +298,10 @@ class ExpressionCompiler:
             first, second = (item.text for item in items)
             sign = "<" if name == "min" else ">"
             return combine(
-                f"{second} if {second} {sign} {first} else {first}", ValueKind.NUMBER, items, bound=bound
+                f"{second} if {second} {sign} {first} else {first}",
+                ValueKind.NUMBER,
+                items,
+                bound=bound,
             )
         text = f"{name}({', '.join(item.text for item in items)})"
         return combine(text, ValueKind.NUMBER, items, bound=bound, atom=True)
@@ -307,9 +315,9 @@ class ExpressionCompiler:
     def _numbers(self, operand: Any, scope: CodeScope) -> list[CodeFragment]:
         return [_to_number(item) for item in self._arguments(operand, scope)]
 
-    def held(self, code: CodeFragment) -> CodeFragment:
+    def limit(self, code: CodeFragment) -> CodeFragment:
         """Return a value within the limits of generated code."""
-        return self._draft.held(code)
+        return self._context.limit(code)
 
     def _number(
         self,
@@ -322,7 +330,7 @@ class ExpressionCompiler:
         atom: bool = False,
     ) -> CodeFragment:
         code = combine(text, ValueKind.NUMBER, items, bound=bound, steps=steps, fails=fails, atom=atom)
-        return self._draft.held(code)
+        return self._context.limit(code)
 
     # --- arrays ---
 
@@ -335,13 +343,15 @@ class ExpressionCompiler:
         text = f"{needle.operand} in {haystack.operand}"
         return combine(text, ValueKind.BOOLEAN, [needle, haystack], steps=haystack.length)
 
-    def merged(self, operand: Any, scope: CodeScope) -> CodeFragment:
+    def merge(self, operand: Any, scope: CodeScope) -> CodeFragment:
         parts = [_require_not_null(self.value(item, scope)) for item in _require_list(operand)]
-        kinds = {part.kind if part.kind.is_list else part.kind.many for part in parts}
+        kinds = {part.kind if part.kind.is_list else part.kind.array_kind for part in parts}
         if len(kinds) > 1:
             raise NotLoweredError("an array of several kinds")
         texts = [f"*{part.operand}" if part.kind.is_list else part.text for part in parts]
-        items = [(part.length, part.kind.item) if part.kind.is_list else (1, part.kind) for part in parts]
+        items = [
+            (part.length, part.kind.item_kind) if part.kind.is_list else (1, part.kind) for part in parts
+        ]
         steps = [
             n * production_cost(replace(part, kind=kind))
             for part, (n, kind) in zip(parts, items, strict=True)
@@ -356,37 +366,42 @@ class ExpressionCompiler:
             atom=True,
         )
 
-    def quantified(self, name: str, operand: Any, scope: CodeScope) -> CodeFragment:
-        elements, logic, inner = self._iterated(operand, scope)
+    def quantify(self, name: str, operand: Any, scope: CodeScope) -> CodeFragment:
+        elements, logic, inner = self._compile_iterator(operand, scope)
         body = self.truth(logic, inner)
         truths = f"[{body.text} for {_ELEMENT} in {elements.operand}]"
         # `all` of an empty array is false.
         texts = {"all": f"all({truths} or [False])", "some": f"any({truths})", "none": f"not any({truths})"}
         return self._iteration(texts[name], ValueKind.BOOLEAN, elements, body)
 
-    def filtered(self, operand: Any, scope: CodeScope) -> CodeFragment:
-        elements, logic, inner = self._iterated(operand, scope)
+    def filter_items(self, operand: Any, scope: CodeScope) -> CodeFragment:
+        elements, logic, inner = self._compile_iterator(operand, scope)
         body = self.truth(logic, inner)
         text = f"[{_ELEMENT} for {_ELEMENT} in {elements.operand} if {body.operand}]"
         code = self._iteration(text, elements.kind, elements, body)
-        return replace(code, bound=elements.bound, length=elements.length, atom=True)
+        return replace(code, bound=elements.bound, length=elements.length, is_atom=True)
 
-    def mapped(self, operand: Any, scope: CodeScope) -> CodeFragment:
-        elements, logic, inner = self._iterated(operand, scope)
+    def map_items(self, operand: Any, scope: CodeScope) -> CodeFragment:
+        elements, logic, inner = self._compile_iterator(operand, scope)
         body = _require_not_null(self.value(logic, inner))
         text = f"[{body.text} for {_ELEMENT} in {elements.operand}]"
         code = self._iteration(
-            text, body.kind.many, elements, replace(body, steps=body.steps + production_cost(body))
+            text,
+            body.kind.array_kind,
+            elements,
+            replace(body, steps=body.steps + production_cost(body)),
         )
-        return replace(code, bound=body.bound, length=elements.length, atom=True)
+        return replace(code, bound=body.bound, length=elements.length, is_atom=True)
 
-    def folded(self, operand: Any, scope: CodeScope) -> CodeFragment:
-        elements, logic, _ = self._iterated(_require_list(operand)[:2], scope)
+    def fold(self, operand: Any, scope: CodeScope) -> CodeFragment:
+        elements, logic, _ = self._compile_iterator(_require_list(operand)[:2], scope)
         if len(operand) != 3:  # noqa: PLR2004 - a start is required
             raise NotLoweredError("a fold without a start")
         start = _require_not_null(self.value(operand[2], scope))
         total = CodeFragment(
-            _TOTAL, start.kind, bound=MAX_TEXT_BYTES if start.kind is ValueKind.TEXT else MAX_NUMBER
+            _TOTAL,
+            start.kind,
+            bound=MAX_TEXT_BYTES if start.kind is ValueKind.TEXT else MAX_NUMBER,
         )
         body = _require_not_null(self.value(logic, FoldScope(self._element(elements), total)))
         if body.kind is not start.kind or start.kind.is_list:
@@ -397,11 +412,11 @@ class ExpressionCompiler:
             code,
             bound=max(start.bound, body.bound),
             steps=code.steps + start.steps,
-            fails=code.fails or start.fails,
-            atom=True,
+            may_fail=code.may_fail or start.may_fail,
+            is_atom=True,
         )
 
-    def _iterated(self, operand: Any, scope: CodeScope) -> tuple[CodeFragment, Any, CodeScope]:
+    def _compile_iterator(self, operand: Any, scope: CodeScope) -> tuple[CodeFragment, Any, CodeScope]:
         source, logic = _require_two(_require_list(operand))
         elements = self.value(source, scope)
         if not elements.kind.is_list:
@@ -410,12 +425,18 @@ class ExpressionCompiler:
 
     @staticmethod
     def _element(elements: CodeFragment) -> CodeFragment:
-        return CodeFragment(_ELEMENT, elements.kind.item, bound=elements.bound)
+        return CodeFragment(_ELEMENT, elements.kind.item_kind, bound=elements.bound)
 
     @staticmethod
     def _iteration(text: str, kind: ValueKind, elements: CodeFragment, body: CodeFragment) -> CodeFragment:
         steps = 1 + elements.steps + elements.length * (body.steps + 1)
-        return CodeFragment(text, kind, steps=steps, fails=elements.fails or body.fails, atom=False)
+        return CodeFragment(
+            text,
+            kind,
+            steps=steps,
+            may_fail=elements.may_fail or body.may_fail,
+            is_atom=False,
+        )
 
 
 def _split_operation(logic: Any) -> tuple[str, Any]:
@@ -455,17 +476,17 @@ def _require_two_or_more(items: list[CodeFragment]) -> list[CodeFragment]:
 
 def _to_comparable(item: CodeFragment) -> CodeFragment:
     """Return code that Python compares as a number; booleans already are."""
-    return item if item.kind is ValueKind.BOOLEAN and not item.null else _to_number(item)
+    return item if item.kind is ValueKind.BOOLEAN and not item.may_be_null else _to_number(item)
 
 
 def _to_number(item: CodeFragment) -> CodeFragment:
     """Return code of the value as a number; null is 0."""
-    if item.kind in {ValueKind.NUMBER, ValueKind.BOOLEAN} and item.null:
-        item = replace(item, text=f"{item.operand} or 0.0", null=False, atom=False)
+    if item.kind in {ValueKind.NUMBER, ValueKind.BOOLEAN} and item.may_be_null:
+        item = replace(item, text=f"{item.operand} or 0.0", may_be_null=False, is_atom=False)
     if item.kind is ValueKind.NUMBER:
         return item
     if item.kind is ValueKind.BOOLEAN and item.literal is None:
-        return replace(item, text=f"{item.operand} + 0.0", kind=ValueKind.NUMBER, bound=1.0, atom=False)
+        return replace(item, text=f"{item.operand} + 0.0", kind=ValueKind.NUMBER, bound=1.0, is_atom=False)
     if item.kind.is_list:
         raise NotLoweredError("a value that is never a number")
     if item.kind is ValueKind.TEXT and item.literal is None:
@@ -474,9 +495,9 @@ def _to_number(item: CodeFragment) -> CodeFragment:
             text=f"held(as_number({item.text}))",
             kind=ValueKind.NUMBER,
             bound=MAX_NUMBER,
-            fails=True,
-            null=False,
-            atom=True,
+            may_fail=True,
+            may_be_null=False,
+            is_atom=True,
         )
     try:
         number = to_number(item.literal)
@@ -489,7 +510,7 @@ def _to_number(item: CodeFragment) -> CodeFragment:
 
 def _require_not_null(item: CodeFragment) -> CodeFragment:
     """Return code that is never null."""
-    if item.null:
+    if item.may_be_null:
         raise NotLoweredError("a value that may be null")
     return item
 
@@ -505,12 +526,12 @@ def _sum_bounds(terms: list[CodeFragment]) -> float:
 
 _OPERATORS: dict[str, Callable[[ExpressionCompiler, Any, CodeScope], CodeFragment]] = {
     "var": ExpressionCompiler.var,
-    "if": ExpressionCompiler.when,
-    "?:": ExpressionCompiler.when,
+    "if": ExpressionCompiler.conditional,
+    "?:": ExpressionCompiler.conditional,
     "and": lambda self, operand, scope: self.logical("and", operand, scope),
     "or": lambda self, operand, scope: self.logical("or", operand, scope),
     "!": ExpressionCompiler.negation,
-    "!!": ExpressionCompiler.is_true,
+    "!!": ExpressionCompiler.to_boolean,
     "==": lambda self, operand, scope: self.comparison("==", operand, scope),
     "!=": lambda self, operand, scope: self.comparison("!=", operand, scope),
     "===": lambda self, operand, scope: self.identity("==", operand, scope),
@@ -526,13 +547,13 @@ _OPERATORS: dict[str, Callable[[ExpressionCompiler, Any, CodeScope], CodeFragmen
     "%": ExpressionCompiler.remainder,
     "min": lambda self, operand, scope: self.extreme("min", operand, scope),
     "max": lambda self, operand, scope: self.extreme("max", operand, scope),
-    "map": ExpressionCompiler.mapped,
-    "filter": ExpressionCompiler.filtered,
-    "reduce": ExpressionCompiler.folded,
-    "all": lambda self, operand, scope: self.quantified("all", operand, scope),
-    "some": lambda self, operand, scope: self.quantified("some", operand, scope),
-    "none": lambda self, operand, scope: self.quantified("none", operand, scope),
-    "merge": ExpressionCompiler.merged,
+    "map": ExpressionCompiler.map_items,
+    "filter": ExpressionCompiler.filter_items,
+    "reduce": ExpressionCompiler.fold,
+    "all": lambda self, operand, scope: self.quantify("all", operand, scope),
+    "some": lambda self, operand, scope: self.quantify("some", operand, scope),
+    "none": lambda self, operand, scope: self.quantify("none", operand, scope),
+    "merge": ExpressionCompiler.merge,
     "in": ExpressionCompiler.contains,
     **TEXT_OPERATORS,
 }

@@ -40,20 +40,22 @@ class ActionCompiler:
         width: number of the persona's draws that each row should contain.
     """
 
-    def __init__(self, actions: list[Any], writer: RuleCompiler, draft: CodegenContext) -> None:
+    def __init__(self, actions: list[Any], rule_compiler: RuleCompiler, context: CodegenContext) -> None:
         self._actions = actions
-        self._writer = writer
-        self._params = [_ParamVariables(action["params"], f"a{n}", draft) for n, action in enumerate(actions)]
+        self._rule_compiler = rule_compiler
+        self._params = [
+            _ParamVariables(action["params"], f"a{n}", context) for n, action in enumerate(actions)
+        ]
         drawn = sum(params.count for params in self._params)
         self.width = min(1 + drawn, _MAX_ROW_DRAWS)
         self._index = "index" if drawn else "0"
 
-    def lines(self) -> list[str]:
+    def write_statements(self) -> list[str]:
         """Return the statements of the persona's turn."""
         lines = ["legal = []", *(["index = 0"] if self._index == "index" else [])]
         bodies = []
         for number in range(len(self._actions)):
-            offered, body = self._action(number)
+            offered, body = self._write_action(number)
             lines += offered
             bodies.append(body)
         return [
@@ -61,24 +63,24 @@ class ActionCompiler:
             "if legal:",
             *indent(
                 [
-                    f"action = legal[({self._draw(self._index)} >> 32) * len(legal) >> 32]",
+                    f"action = legal[({self._draw_source(self._index)} >> 32) * len(legal) >> 32]",
                     *write_dispatch("action", bodies),
-                ]
+                ],
             ),
         ]
 
-    def _action(self, number: int) -> tuple[list[str], list[str]]:
+    def _write_action(self, number: int) -> tuple[list[str], list[str]]:
         """Return the statements that test whether an action is legal, and those that perform it."""
         action, params = self._actions[number], self._params[number]
-        body = self._writer.rule(action, params.codes)
+        body = self._rule_compiler.compile_rule(action, params.codes)
         offer = f"legal.append({number})"
         if not params.count:
-            condition = self._writer.condition(action["preconditions"])
+            condition = self._rule_compiler.compile_condition(action["preconditions"])
             return _guard(condition, [offer]), body
-        condition = self._writer.condition(action["preconditions"], params.codes, PARAM_TRIES)
-        if params.read_by([condition.text]):
+        condition = self._rule_compiler.compile_condition(action["preconditions"], params.codes, PARAM_TRIES)
+        if params.find_used([condition.text]):
             # Parameters are drawn for each attempt; the last draw is the one that the action uses.
-            drawn = self._sampled(params, [condition.text, *body], self._index)
+            drawn = self._write_samples(params, [condition.text, *body], self._index)
             attempt = [*drawn, f"index += {params.count}", *_guard(condition, [offer, "break"])]
             return [f"for _ in range({PARAM_TRIES}):", *indent(attempt)], body
         # Draws have no state, so parameters are drawn only for the chosen action.
@@ -86,16 +88,16 @@ class ActionCompiler:
         offered = _guard(condition, [offer, f"{place} = index", f"index += {params.count}"])
         if condition.literal is not True:
             offered += ["else:", *indent([f"index += {PARAM_TRIES * params.count}"])]
-        return offered, [*self._sampled(params, body, place), *body]
+        return offered, [*self._write_samples(params, body, place), *body]
 
-    def _sampled(self, params: _ParamVariables, readers: list[str], place: str) -> list[str]:
+    def _write_samples(self, params: _ParamVariables, readers: list[str], place: str) -> list[str]:
         return [
-            f"{params.codes[name].text} = {params.sample(name, self._draw(place, position))}"
+            f"{params.codes[name].text} = {params.sample_source(name, self._draw_source(place, position))}"
             for position, name in enumerate(sorted(params.codes))
-            if name in params.read_by(readers)
+            if name in params.find_used(readers)
         ]
 
-    def _draw(self, index: str, more: int = 0) -> str:
+    def _draw_source(self, index: str, more: int = 0) -> str:
         """Return the source of the persona's draw at an index."""
         if index == "0":
             return "draws[1]"
@@ -110,7 +112,7 @@ class _ParamVariables:
         NotLoweredError: a drawn value may not be legal.
     """
 
-    def __init__(self, declared: dict[str, Any], prefix: str, draft: CodegenContext) -> None:
+    def __init__(self, declared: dict[str, Any], prefix: str, context: CodegenContext) -> None:
         self.count = len(declared)
         self._declared = declared
         self._options: dict[str, str] = {}
@@ -121,19 +123,21 @@ class _ParamVariables:
                 legal.find_parameter_problems({name: declared[name]}, {name: value}) for value in extremes
             ):
                 raise NotLoweredError("a parameter that may be drawn and not be legal")
-            literals = draft.literal(extremes)
+            literals = context.literal_code(extremes)
             self.codes[name] = CodeFragment(
-                f"{prefix}p{position}", get_items_kind(extremes), bound=literals.bound
+                f"{prefix}p{position}",
+                get_items_kind(extremes),
+                bound=literals.bound,
             )
             if "enum" in declared[name]:
                 self._options[name] = literals.text
 
-    def read_by(self, texts: list[str]) -> set[str]:
+    def find_used(self, texts: list[str]) -> set[str]:
         """Return the parameters whose variables occur in some source."""
         words = {word for text in texts for word in re.findall(r"\w+", text)}
         return {name for name, code in self.codes.items() if code.text in words}
 
-    def sample(self, name: str, draw: str) -> str:
+    def sample_source(self, name: str, draw: str) -> str:
         """Return the source of a drawn value, as `params.sample` computes it."""
         schema = self._declared[name]
         if "enum" in schema:
@@ -173,63 +177,68 @@ class EventCompiler:
         any_lasts: True if some event lasts several turns.
     """
 
-    def __init__(self, rules: Rules, writer: RuleCompiler) -> None:
+    def __init__(self, rules: Rules, rule_compiler: RuleCompiler) -> None:
         self._events: list[Any] = rules.events
         self._turns = rules.event_turns
-        self._writer = writer
+        self._rule_compiler = rule_compiler
         self.any_lasts = any(turns > 1 for turns in self._turns)
 
-    def lines(self) -> list[str]:
+    def write_statements(self) -> list[str]:
         """Return the statements of a turn's events."""
         if not self._events:
             return []
-        bodies = [self._writer.rule(event) for event in self._events]
+        bodies = [self._rule_compiler.compile_rule(event) for event in self._events]
         if not self.any_lasts:
-            return self._drawn(bodies)
+            return self._draw_event(bodies)
         return [
             "happening = [*lasting]",
-            *self._drawn([self._onset(number) for number in range(len(bodies))]),
+            *self._draw_event([self._begin_event(number) for number in range(len(bodies))]),
             "for event in happening:",
             *indent(write_dispatch("event", bodies)),
             "for event in happening:",
             *indent(["if lasting.get(event) == turn: del lasting[event]"]),
         ]
 
-    def _onset(self, number: int) -> list[str]:
+    def _begin_event(self, number: int) -> list[str]:
         """Return the start of an event; it precedes lasting events."""
         begin = [f"happening.insert(0, {number})"]
         if self._turns[number] > 1:
             begin.append(f"lasting[{number}] = turn + {self._turns[number] - 1}")
         return begin
 
-    def _drawn(self, outcomes: list[list[str]]) -> list[str]:
+    def _draw_event(self, outcomes: list[list[str]]) -> list[str]:
         """Return the draw among eligible events, with the statements of each outcome."""
-        conditions = [self._writer.condition(event["when"]) for event in self._events]
+        conditions = [self._rule_compiler.compile_condition(event["when"]) for event in self._events]
         total = 0.0
         for event in self._events:
             total += event["weight"]
         lines = [f"chance = (draws[0] >> 11) * {2.0**-53!r}"]
-        if total <= 1 and not any(condition.fails for condition in conditions):
-            return lines + self._lazily(conditions, outcomes)
-        return lines + self._eagerly(conditions, outcomes, total)
+        if total <= 1 and not any(condition.may_fail for condition in conditions):
+            return lines + self._draw_lazily(conditions, outcomes)
+        return lines + self._draw_eagerly(conditions, outcomes, total)
 
-    def _lazily(self, conditions: list[CodeFragment], outcomes: list[list[str]]) -> list[str]:
+    def _draw_lazily(self, conditions: list[CodeFragment], outcomes: list[list[str]]) -> list[str]:
         """Test conditions in order, up to the drawn event; only for conditions that cannot fail."""
         lines = ["reached = 0.0"]
         for number, (condition, outcome) in enumerate(zip(conditions, outcomes, strict=True)):
             within = f"chance < (reached := reached + {self._events[number]['weight']!r})"
-            eligible = self._eligible(number, condition)
+            eligible = self._eligibility_test(number, condition)
             test = f"{eligible} and {within}" if eligible else within
             lines += [f"{'elif' if number else 'if'} {test}:", *indent(outcome)]
         return lines
 
-    def _eagerly(self, conditions: list[CodeFragment], outcomes: list[list[str]], total: float) -> list[str]:
+    def _draw_eagerly(
+        self,
+        conditions: list[CodeFragment],
+        outcomes: list[list[str]],
+        total: float,
+    ) -> list[str]:
         """Evaluate all conditions first; an ineligible event adds no weight."""
         lines, reached = [], "0.0"
         for number, condition in enumerate(conditions):
             weight = repr(self._events[number]["weight"])
             more = f"{reached} + {weight}" if number else weight
-            eligible = self._eligible(number, condition)
+            eligible = self._eligibility_test(number, condition)
             lines.append(f"w{number} = {more if not eligible else f'{more} if {eligible} else {reached}'}")
             reached = f"w{number}"
         if total > 1:
@@ -238,55 +247,55 @@ class EventCompiler:
             lines += [f"{'elif' if number else 'if'} chance < w{number}:", *indent(outcome)]
         return lines
 
-    def _eligible(self, number: int, condition: CodeFragment) -> str:
+    def _eligibility_test(self, number: int, condition: CodeFragment) -> str:
         """Return the test for a new event; empty if it is always eligible."""
         parts = [f"{number} not in lasting"] if self._turns[number] > 1 else []
         if condition.literal is not True:
-            parts.append(condition.operand if parts or not condition.atom else condition.text)
+            parts.append(condition.operand if parts or not condition.is_atom else condition.text)
         return " and ".join(parts)
 
 
-def write_run(rules: Rules, layout: SlotLayout, draft: CodegenContext, persona: str) -> tuple[str, int]:
+def write_run(rules: Rules, layout: SlotLayout, context: CodegenContext, persona: str) -> tuple[str, int]:
     """Generate the source of a run under a persona.
 
     Returns:
         The source of `play(seed, horizon, rows)`, and the number of the persona's draws in a row. `play`
         returns the outcome, the condition, the number of turns, and the values of the slots.
     """
-    writer = RuleCompiler(rules, layout, draft)
-    actions = ActionCompiler(rules.actions, writer, draft) if persona == "random" else None
+    writer = RuleCompiler(rules, layout, context)
+    actions = ActionCompiler(rules.actions, writer, context) if persona == "random" else None
     events = EventCompiler(rules, writer)
     turn = [
-        *(actions.lines() if actions else []),
-        *events.lines(),
-        *writer.decay(),
+        *(actions.write_statements() if actions else []),
+        *events.write_statements(),
+        *writer.compile_decay(),
         *_write_endings("lost", rules.losses, writer),
         *_write_endings("won", rules.wins, writer),
     ]
-    turn = _write_opening(writer.later) + turn
+    turn = _write_opening(writer.scheduled_statements) + turn
     slots = list(layout.slots.values())
     lines = [
-        *(f"{slot.name} = {_initial_source(slot, draft)}" for slot in slots),
+        *(f"{slot.name} = {_initial_source(slot, context)}" for slot in slots),
         *(
             ["pending = {}  # entry: when it is due, its statements, the values that it brings"]
-            if writer.later
+            if writer.scheduled_statements
             else []
         ),
         *(["lasting = {}  # event: its last turn; in order of onset"] if events.any_lasts else []),
         'outcome, condition = "survived", None',
         "for turn, draws in zip(range(1, horizon + 1), rows):",
-        *indent((["now = float(turn)"] if draft.uses_turn else []) + turn),
+        *indent((["now = float(turn)"] if context.uses_turn else []) + turn),
         f"return outcome, condition, turn, ({''.join(f'{slot.name}, ' for slot in slots).rstrip()})",
     ]
     source = "\n".join(["def play(seed, horizon, rows):", *indent(lines), ""])
     return source, actions.width if actions else 0
 
 
-def _initial_source(slot: Slot, draft: CodegenContext) -> str:
+def _initial_source(slot: Slot, context: CodegenContext) -> str:
     if slot.is_optional:
         return "None"
-    code = draft.literal(slot.initial)
-    draft.grows(slot, to=code.bound)
+    code = context.literal_code(slot.initial)
+    context.record_growth(slot, to=code.bound)
     return f"[*{code.text}]" if slot.kind.is_list else code.text
 
 
@@ -303,9 +312,9 @@ def _write_opening(later: list[list[str]]) -> list[str]:
     ]
 
 
-def _write_endings(outcome: str, conditions: list[Any], writer: RuleCompiler) -> list[str]:
+def _write_endings(outcome: str, conditions: list[Any], rule_compiler: RuleCompiler) -> list[str]:
     lines = []
     for number, condition in enumerate(conditions):
-        text = writer.condition(condition["when"]).text
+        text = rule_compiler.compile_condition(condition["when"]).text
         lines += [f"if {text}:", *indent([f'outcome, condition = "{outcome}", {number}', "break"])]
     return lines

@@ -102,14 +102,14 @@ class DrawBlocks:
         self._full = _pack_lanes([_FULL] * lanes)
         self._counters: dict[int, int] = {}  # by block; concurrent threads compute equal entries
 
-    def of(self, seed: int) -> Iterator[tuple[int, ...]]:
+    def rows(self, seed: int) -> Iterator[tuple[int, ...]]:
         """Yield for each turn the draw of the event and those of the persona, each of 64 bits."""
         bases = mix(seed ^ _EVENT_KEY) * self._events + mix(seed ^ POLICY_KEY) * self._policies
         return chain.from_iterable(self._block(bases, number) for number in count())
 
     def _block(self, bases: int, number: int) -> Iterable[tuple[int, ...]]:
         if number not in self._counters:
-            self._counters[number] = self._steps(number * _BLOCK_TURNS + 1)
+            self._counters[number] = self._compute_offsets(number * _BLOCK_TURNS + 1)
         full, (first, second) = self._full, MULTIPLIERS
         value = (bases + self._counters[number]) & full
         value = ((value ^ (value >> 30)) & full) * first & full
@@ -117,7 +117,7 @@ class DrawBlocks:
         value ^= value >> 31  # bits above each number are not read
         return self._rows.iter_unpack(value.to_bytes(self._bytes, "little"))
 
-    def _steps(self, turn: int) -> int:
+    def _compute_offsets(self, turn: int) -> int:
         """Return the counter offset of each draw in a block of turns."""
         indices = [0, *range(self._width)]
         return _pack_lanes(
@@ -125,7 +125,7 @@ class DrawBlocks:
                 INCREMENT * ((now << 32) + index + 1) & _FULL
                 for now in range(turn, turn + _BLOCK_TURNS)
                 for index in indices
-            ]
+            ],
         )
 
 
@@ -192,15 +192,15 @@ class CompiledRunners:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._players: dict[str, CompiledRunner | None] = {}
+        self._runners: dict[str, CompiledRunner | None] = {}
 
-    def under(self, persona: str) -> CompiledRunner | None:
+    def get_runner(self, persona: str) -> CompiledRunner | None:
         """Return the player of a persona; None if the interpreter is preferable."""
         if persona not in _COMPILED_PERSONAS:
             return None
-        if persona not in self._players:
-            self._players[persona] = _compile_runner(self._rules, persona)
-        player = self._players[persona]
+        if persona not in self._runners:
+            self._runners[persona] = _compile_runner(self._rules, persona)
+        player = self._runners[persona]
         return player if player and player.is_worthwhile else None
 
 
@@ -209,24 +209,24 @@ class CompiledRunner:
 
     Attributes:
         source: the generated source.
-        left: number of runs that were abandoned.
+        abandoned_runs: number of runs that were abandoned.
     """
 
-    def __init__(self, rules: Rules, layout: SlotLayout, draft: CodegenContext, persona: str) -> None:
+    def __init__(self, rules: Rules, layout: SlotLayout, context: CodegenContext, persona: str) -> None:
         self._rules = rules
         self._slots = list(layout.slots.values())
         self._conditions = {"lost": rules.losses, "won": rules.wins}
-        self.source, width = write_run(rules, layout, draft, persona)
+        self.source, width = write_run(rules, layout, context, persona)
         self._draws = DrawBlocks(width)
-        namespace = {**SOURCE_NAMES, **draft.names}
+        namespace = {**SOURCE_NAMES, **context.names}
         exec(compile(self.source, "<scenario>", "exec"), namespace)  # noqa: S102 - the source contains no text of a document
         self._play: Any = namespace["play"]
-        self._runs = self.left = 0
+        self._runs = self.abandoned_runs = 0
 
     @property
     def is_worthwhile(self) -> bool:
         """True while most runs complete in generated code."""
-        return self._runs < _TRIAL_RUNS or 2 * self.left < self._runs
+        return self._runs < _TRIAL_RUNS or 2 * self.abandoned_runs < self._runs
 
     def play(self, seed: int, horizon: int) -> RunEnd | None:
         """Play a whole run; return None if the interpreter must play it."""
@@ -234,9 +234,9 @@ class CompiledRunner:
             return None
         self._runs += 1
         try:
-            outcome, number, turns, values = self._play(seed, horizon, self._draws.of(seed))
+            outcome, number, turns, values = self._play(seed, horizon, self._draws.rows(seed))
         except _ABANDONING_ERRORS:
-            self.left += 1
+            self.abandoned_runs += 1
             return None
         condition = None if number is None else self._conditions[outcome][number]["id"]
         return RunEnd(outcome, condition, turns, partial(self._tree, values))
@@ -258,7 +258,7 @@ def _compile_runner(rules: Rules, persona: str) -> CompiledRunner | None:
             check_state_limits(rules, layout, capacity)
             attempt = CodegenContext(capacity)
             write_run(rules, layout, attempt, persona)
-            return CompiledRunner(rules, layout, CodegenContext(capacity, attempt.bounds()), persona)
+            return CompiledRunner(rules, layout, CodegenContext(capacity, attempt.compute_bounds()), persona)
         except (NotLoweredError, EngineError, SyntaxError, RecursionError, MemoryError):
             continue  # the last three: nesting beyond Python's compiler
     return None

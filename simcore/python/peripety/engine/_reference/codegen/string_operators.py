@@ -28,15 +28,15 @@ def _cat(lower: ExpressionCompiler, operand: Any, scope: CodeScope) -> CodeFragm
     parts = [lower.value(item, scope) for item in (operand if isinstance(operand, list) else [operand])]
     if isinstance(operand, dict) and parts[0].kind.is_list:
         (items,) = parts  # the items are the arguments
-        bound = items.length * _max_bytes(replace(items, kind=items.kind.item))
+        bound = items.length * _max_bytes(replace(items, kind=items.kind.item_kind))
         text = f"''.join(map(as_text, {items.text}))"
-        return lower.held(
-            combine(text, ValueKind.TEXT, parts, bound=bound, steps=items.length + bound, atom=True)
+        return lower.limit(
+            combine(text, ValueKind.TEXT, parts, bound=bound, steps=items.length + bound, atom=True),
         )
     texts = [_to_text(part) for part in parts]
     bound = int(sum(text.bound for text in texts))
     joined = f"''.join(({''.join(f'{text.text}, ' for text in texts)}))"
-    return lower.held(combine(joined, ValueKind.TEXT, texts, bound=bound, steps=bound, atom=True))
+    return lower.limit(combine(joined, ValueKind.TEXT, texts, bound=bound, steps=bound, atom=True))
 
 
 def _substr(lower: ExpressionCompiler, operand: Any, scope: CodeScope) -> CodeFragment:
@@ -51,12 +51,18 @@ def _substr(lower: ExpressionCompiler, operand: Any, scope: CodeScope) -> CodeFr
     fails = any(place.kind is ValueKind.TEXT for place in places)
     items, bound = [text, *places], int(text.bound)
     return combine(
-        f"substring({arguments})", ValueKind.TEXT, items, bound=bound, steps=bound, fails=fails, atom=True
+        f"substring({arguments})",
+        ValueKind.TEXT,
+        items,
+        bound=bound,
+        steps=bound,
+        fails=fails,
+        atom=True,
     )
 
 
 def _to_text(item: CodeFragment) -> CodeFragment:
-    if item.kind is ValueKind.TEXT and not item.null:
+    if item.kind is ValueKind.TEXT and not item.may_be_null:
         return item
     return replace(
         item,
@@ -65,15 +71,15 @@ def _to_text(item: CodeFragment) -> CodeFragment:
         bound=_max_bytes(item),
         length=0,
         literal=None,
-        null=False,
-        atom=True,
+        may_be_null=False,
+        is_atom=True,
     )
 
 
 def _max_bytes(item: CodeFragment) -> int:
     """Return the maximum number of bytes of a value as text."""
     if item.kind.is_list:
-        return item.length * (1 + _max_bytes(replace(item, kind=item.kind.item)))
+        return item.length * (1 + _max_bytes(replace(item, kind=item.kind.item_kind)))
     return int(item.bound) if item.kind is ValueKind.TEXT else _LONGEST_NUMBER
 
 
@@ -98,7 +104,7 @@ def _find_missing(lower: ExpressionCompiler, paths: list[Any], scope: CodeScope)
     if not all(isinstance(path, str) for path in paths):
         raise NotLoweredError("paths that are computed")
     names = [lower.value(path, scope) for path in paths]
-    found = [scope.read(split_variable(path)) for path in paths]
+    found = [scope.read_variable(split_variable(path)) for path in paths]
     pairs = "".join(
         f"({name.text}, {_missing_test(code)}), " for name, code in zip(names, found, strict=True)
     )
@@ -110,7 +116,7 @@ def _find_missing(lower: ExpressionCompiler, paths: list[Any], scope: CodeScope)
         length=len(names),
         steps=2 + sum(1 + production_cost(name) for name in names),
         # An absent element counts as missing as well, but reading it abandons the run.
-        fails=any(code is not None and code.fails for code in found),
+        fails=any(code is not None and code.may_fail for code in found),
         atom=True,
     )
 
@@ -120,7 +126,7 @@ def _missing_test(code: CodeFragment | None) -> str:
         return "True"
     if code.kind is ValueKind.TEXT:
         return f"not {code.operand}"
-    return f"{code.operand} is None" if code.null or code.fails else "False"
+    return f"{code.operand} is None" if code.may_be_null or code.may_fail else "False"
 
 
 TEXT_OPERATORS: dict[str, Callable[[ExpressionCompiler, Any, CodeScope], CodeFragment]] = {
