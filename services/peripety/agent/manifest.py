@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from peripety.errors import FieldViolation, InvalidArgumentError
 from peripety.gateway.conversations.conversation import HistoryPolicy
 from peripety.gateway.request_checks import check_options, check_schema, check_tools
+from peripety.gateway.types.message import Tool, ToolCall, ToolResult  # noqa: TC001 - read at run time
 from peripety.gateway.types.request import Budget, GenerateRequest, GenerationOptions, ResponseSchema
 from peripety.gateway.types.response import (
     Completion,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from peripety.errors import PeripetyError
-    from peripety.gateway.types.message import Tool, ToolCall, ToolResult
 
 
 _PLACEHOLDER = re.compile(r"\{\{[ \t]*([^{}\n]*?)[ \t]*\}\}")

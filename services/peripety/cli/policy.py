@@ -17,6 +17,7 @@ import typer
 from rich.table import Table
 
 from peripety.api.policy.v1 import policy_pb2 as pb
+from peripety.cli.options import MaxCost, MaxTime, MaxTokens, Model, Server  # noqa: TC001 - typer reads them
 from peripety.cli.output import one_line, result_console, table_console, write_json
 from peripety.cli.policy_check import policies_at
 from peripety.cli.proto_json import to_json
@@ -30,8 +31,6 @@ from peripety.cli.render.policy import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from peripety.cli.options import MaxCost, MaxTime, MaxTokens, Model, Server
 
 
 policies = typer.Typer(

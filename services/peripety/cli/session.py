@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["compare", "delete", "fork", "list_sessions", "rewind", "show"]
-
 
 def print_sessions(count: int, scenario_id: str, server: str | None, *, as_json: bool) -> None:
     """Print stored sessions, newest first."""

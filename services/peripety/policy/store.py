@@ -22,6 +22,7 @@ from peripety.core.storage.versioned_store import VersionedStore, derive_id, to_
 from peripety.core.validation import Page
 from peripety.engine import loads
 from peripety.errors import Finding, NotFoundError
+from peripety.gateway.types.response import UsageTotal
 from peripety.policy import types
 from peripety.policy.types import CompiledPolicy, PolicySummary
 
@@ -37,7 +38,7 @@ _RESULT_ADAPTER: TypeAdapter[types.PolicyCompiled] = TypeAdapter(types.PolicyCom
 _RESULT_ADAPTER.rebuild(
     _types_namespace={
         **vars(types),
-        **{kind.__name__: kind for kind in (Mapping, Finding, Coverage, Mutant, MutationScore)},
+        **{kind.__name__: kind for kind in (Mapping, Finding, Coverage, Mutant, MutationScore, UsageTotal)},
     },
 )
 

@@ -25,6 +25,7 @@ from peripety.core.runs.store import run_tables
 from peripety.core.runs.types import RUNNING, decode_error, encode_error
 from peripety.errors import Finding, NotFoundError, PeripetyError
 from peripety.gateway.codec import to_json_text
+from peripety.gateway.types.response import UsageTotal
 from peripety.testgen import events, subject_source, types
 from peripety.testgen.events import (
     GenerationEvent,
@@ -152,7 +153,7 @@ _TYPE_NAMESPACE = {
     **vars(events),
     **vars(types),
     **vars(subject_source),
-    **{kind.__name__: kind for kind in (Mapping, Finding, Coverage, Mutant, MutationScore)},
+    **{kind.__name__: kind for kind in (Mapping, Finding, Coverage, Mutant, MutationScore, UsageTotal)},
 }
 
 

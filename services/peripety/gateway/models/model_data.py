@@ -7,6 +7,7 @@ Data of one model: capabilities, prompt-cache rules and request quirks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - read at run time
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import Enum
@@ -19,7 +20,6 @@ from peripety.gateway.models.prices import Price, price_at, prices_between
 from peripety.gateway.types.response import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
 

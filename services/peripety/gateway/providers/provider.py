@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from peripety.gateway.types.message import Part  # noqa: TC001 - read at run time
+from peripety.gateway.types.request import GenerateRequest  # noqa: TC001 - read at run time
 from peripety.gateway.types.response import (
     CacheBreakpoint,
     ReasoningDelta,
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from peripety.gateway.models.model_data import ModelData
-    from peripety.gateway.types.message import Part
-    from peripety.gateway.types.request import GenerateRequest
 
 
 @dataclass(frozen=True, slots=True)

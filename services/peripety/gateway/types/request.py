@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from peripety.errors import Finding
-
-if TYPE_CHECKING:
-    from peripety.gateway.types.message import (
-        ChatMessage,
-        Tool,
-        ToolChoice,
-    )
+from peripety.gateway.types.message import (  # noqa: TC001 - read at run time
+    ChatMessage,
+    Tool,
+    ToolChoice,
+)
 
 AcceptCheck: TypeAlias = Callable[[Any], Awaitable[Sequence[Finding]]]
 """A check beyond the schema: returns findings about the parsed value; no errors means accepted.
