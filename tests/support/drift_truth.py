@@ -1,4 +1,4 @@
-"""By how much quantities move away from losing, worked out once more from what docs/scenarios.md says."""
+"""By how much quantities move away from losing, worked out once more from what docs/reference/scenarios.md says."""
 
 from __future__ import annotations
 

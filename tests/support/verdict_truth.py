@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 INDIFFERENCE = 0.03
-"""So close to what is asked for either verdict is right, as docs/scenarios.md says."""
+"""So close to what is asked for either verdict is right, as docs/reference/scenarios.md says."""
 
 _DRIFT_RUNS = 512
 _PROOF_RUNS = 64
