@@ -40,7 +40,7 @@ class LruCache(Generic[K, V]):
             self._values[key] = value
 
     def put_if_absent(self, key: K, value: V) -> V:
-        """Return the cached value, which is the given one if there was none."""
+        """Return the cached value, or store and return the given one."""
         cached = self._values.get(key)
         if cached is not None:
             return cached

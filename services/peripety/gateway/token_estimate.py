@@ -1,4 +1,4 @@
-"""Tokens estimated before the provider says so, learned from its answers.
+"""Token estimates before a provider reports counts, calibrated with its reports.
 
 Token estimate for prompts, calibrated with the counts that providers report.
 

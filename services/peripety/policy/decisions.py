@@ -1,4 +1,4 @@
-"""Which policy is meant, many decisions at once.
+"""Decisions of a stored or given policy, one or many at once.
 
 Batch decisions of a policy, with an error per invalid request.
 

@@ -13,7 +13,8 @@ import pytest
 
 from peripety.llmsim.script.types import ScriptResponse
 from peripety.llmsim.types import SimStopReason
-from peripety.policy.types import PolicyCompiled, ScenariosWritten
+from peripety.policy.events import ScenariosWritten
+from peripety.policy.types import PolicyCompiled
 from support.policy_models import rule, scenario, told
 from support.policy_runs import FINE, ORDER, POLICY, RIGHT, SATISFIED, blames
 from support.scripted_compiling import workshop
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from peripety.llmsim.types import SimRequest
-    from peripety.policy.types import CompileEvent, GenerationTurn
+    from peripety.policy.events import CompileEvent
+    from peripety.policy.types import GenerationTurn
     from support.scripted_compiling import Workshop
 
 

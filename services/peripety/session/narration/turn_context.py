@@ -1,4 +1,4 @@
-"""What a narration draws on, summaries of past turns, truncated views.
+"""Context of a narration: summaries of past turns, truncated views.
 
 Truncation of JSON values to a size limit, so that prompts do not grow with the state.
 
