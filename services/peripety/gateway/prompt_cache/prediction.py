@@ -83,7 +83,8 @@ class CachePrediction:
         written_tokens: tokens written to it, at the write price.
         read_entries: entries that are read; their lifetime restarts at the request's time.
         entries_after: entries that exist afterwards.
-        readable_at_end: whether those become readable, and their lifetime starts, at the end of the answer; else they
+        readable_at_end: whether those become readable, and their lifetime starts, at the end of the
+            answer; else they
             are readable from its start, and their lifetime starts at the request's time.
         cached_blocks: how many blocks of the prompt are cached afterwards.
         answer_lifetime: lifetime of the prompt together with its answer; 0 if that is not cached.

@@ -191,7 +191,10 @@ def _accepted_correction(scenario: TestScenario, attribution: JudgeAttribution) 
 
 
 def _handwritten_warning(scenario: TestScenario, attribution: JudgeAttribution) -> Finding:
-    message = f'the judge blames the handwritten scenario "{scenario.description}", not changed: {attribution.reasoning}'
+    message = (
+        f'the judge blames the handwritten scenario "{scenario.description}", not '
+        f"changed: {attribution.reasoning}"
+    )
     return Finding("HANDWRITTEN_BLAMED", "", message, Severity.WARNING)
 
 
