@@ -24,7 +24,7 @@ from peripety.scenario.types import NumbersAdjusted, RegistrationFailed, Scenari
 from support.chances import is_too_often
 from support.drift_truth import BLOCK, measured_drifts
 from support.planting import DEFECTS, plant
-from support.scenarios import compiling, opened_registry
+from support.registering import compiling, opened_registry
 from support.spoiled_numbers import with_spoiled_numbers
 from support.verdict_truth import FreshRuns, is_true
 

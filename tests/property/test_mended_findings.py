@@ -21,7 +21,7 @@ from peripety.scenario.generation.model_client import ModelAnswer
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import ValidationLevel
 from support.gated_gateway import answer
-from support.scenarios import WORKERS
+from support.registering import WORKERS
 from support.spoiled_specs import spoiled
 
 if TYPE_CHECKING:

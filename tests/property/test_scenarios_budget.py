@@ -13,7 +13,8 @@ from peripety import engine
 from peripety.errors import Severity
 from peripety.scenario.dry_run.rate_interval import INDIFFERENCE_ZONE
 from peripety.scenario.types import DryRunOptions, NumbersAdjusted, RegistrationFailed, ScenarioRegistered
-from support.scenarios import compiled_alone, document
+from support.registering import compiled_alone
+from support.scenarios import document
 from support.specs import action, at_most, event, spec
 from support.strategies import specs
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.types import CertificateOptions
-from support.scenarios import WORKERS, program
+from support.registering import WORKERS
+from support.scenarios import program
 from support.specs import action, at_most, event, spec
 
 if TYPE_CHECKING:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
-import tempfile
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.core.concurrency import WorkerPool, closing
-from peripety.core.storage.database import Database
-from peripety.scenario.registration import ScenarioRegistrar
-from peripety.scenario.registry import ProgramCache, ScenarioRegistry
-from peripety.scenario.types import DryRunOptions
 from support.specs import at_most, event, never, spec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from peripety.engine import Program
-    from peripety.scenario.types import RegistrationEvent
 
 
 Json = dict[str, Any]
-WORKERS = WorkerPool()
 
 
 def chance(rate: float, **budget: Any) -> Json:
@@ -70,36 +58,3 @@ def document(value: Json) -> bytes:
 def program(value: Json) -> Program:
     """A scenario, compiled."""
     return engine.compile(document(value))
-
-
-@asynccontextmanager
-async def opened_registry(database_url: str) -> AsyncIterator[ScenarioRegistry]:
-    """A registry in a database."""
-    database = await Database.open(database_url)
-    try:
-        yield ScenarioRegistry(database)
-    finally:
-        await database.close()
-
-
-async def compiling(
-    registry: ScenarioRegistry,
-    data: bytes,
-    options: DryRunOptions | None = None,
-    **more: Any,
-) -> list[RegistrationEvent]:
-    """Everything that happens while a document is compiled."""
-    compiler = ScenarioRegistrar(registry, ProgramCache(), WORKERS)
-    async with closing(compiler.register(data, options or DryRunOptions(), **more)) as events:
-        return [event async for event in events]
-
-
-def compiled_alone(data: bytes, options: DryRunOptions | None = None, **more: Any) -> list[RegistrationEvent]:
-    """The same in a loop and a registry of its own."""
-
-    async def run() -> list[RegistrationEvent]:
-        with tempfile.TemporaryDirectory() as directory:
-            async with opened_registry(f"sqlite:///{directory}/test.db") as registry:
-                return await compiling(registry, data, options, **more)
-
-    return asyncio.run(run())

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.engine import compile_policy
 from peripety.engine.policies.types import ToolRequest
-from peripety.policy.types import Expectation, TestScenario
 from support.policy_documents import policy_document, rule, tool
 
 if TYPE_CHECKING:
@@ -78,15 +77,3 @@ def matcher(role: str, kind: str, *among: str, quantifier: str | None = None) ->
 def request(tool: str = "read", *, roles: Sequence[str] = (), **arguments: Any) -> ToolRequest:
     server = {"read": "alpha", "send": "beta"}.get(tool, "alpha")
     return ToolRequest(server, tool, arguments, tuple(roles))
-
-
-def scenario(description: str, asked: ToolRequest, expected: str, **more: Any) -> TestScenario:
-    return TestScenario(description, asked, Expectation(expected), **more)
-
-
-def expecting(policy: Policy, *requests: ToolRequest) -> list[TestScenario]:
-    """Scenarios that expect what the rules say, named `s0`, `s1` and so on."""
-    return [
-        TestScenario(f"s{number}", asked, Expectation(policy.decide(asked).decision.value))
-        for number, asked in enumerate(requests)
-    ]

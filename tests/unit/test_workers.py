@@ -13,7 +13,8 @@ from peripety.core.concurrency import WorkCancelledError, WorkerPool, raise_if_c
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import UnavailableError
 from peripety.scenario.types import ScenarioRegistered
-from support.scenarios import chance, compiling, document, opened_registry
+from support.registering import compiling, opened_registry
+from support.scenarios import chance, document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,8 @@ from peripety.scenario.types import (
     RegistrationFailed,
     ScenarioRegistered,
 )
-from support.scenarios import WORKERS, chance, compiling, document, opened_registry, siege
+from support.registering import WORKERS, compiling, opened_registry
+from support.scenarios import chance, document, siege
 from support.specs import at_most, spec
 
 if TYPE_CHECKING:

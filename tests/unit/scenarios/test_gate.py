@@ -16,7 +16,8 @@ from peripety.scenario.dry_run.difficulty_gate import (
     evaluate_to_verdict,
 )
 from peripety.scenario.types import DryRunOptions
-from support.scenarios import WORKERS, chance, program
+from support.registering import WORKERS
+from support.scenarios import chance, program
 from support.specs import at_most, event, spec
 
 RANDOM = DryRunOptions()

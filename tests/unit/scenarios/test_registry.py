@@ -13,7 +13,8 @@ from peripety.errors import ConflictError, Finding, InvalidArgumentError, NotFou
 from peripety.scenario.certificate.types import certificate_hash, encode
 from peripety.scenario.types import NumberEdit
 from support.certificates import FEWEST, certified
-from support.scenarios import chance, opened_registry, program
+from support.registering import opened_registry
+from support.scenarios import chance, program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

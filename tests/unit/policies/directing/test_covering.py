@@ -11,9 +11,10 @@ from peripety.policy.coverage_generation.gap_scenarios import generate_for_gaps
 from peripety.policy.rule_paths import argument_violations
 from peripety.policy.types import CoverageGenerated, ScenarioOrigin, TestScenario
 from peripety.policy.verification.verify import verify
+from support.policy_scenarios import expecting
 from support.random_policies import random_policy
 from support.random_requests import random_requests
-from support.tiny_policies import allow, deny, escalate, expecting, matcher, request, tiny_policy
+from support.tiny_policies import allow, deny, escalate, matcher, request, tiny_policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

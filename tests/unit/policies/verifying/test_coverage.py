@@ -7,7 +7,8 @@ import pytest
 from peripety.engine import compile_policy
 from peripety.policy.verification.verify import verify
 from support.policy_documents import policy_document, tool
-from support.tiny_policies import allow, deny, escalate, expecting, matcher, request, scenario, tiny_policy
+from support.policy_scenarios import expecting, scenario
+from support.tiny_policies import allow, deny, escalate, matcher, request, tiny_policy
 
 if TYPE_CHECKING:
     from peripety.core.mutation import Coverage

@@ -29,7 +29,8 @@ from peripety.scenario.types import (
     ValidationLevel,
 )
 from support.certificates import FEWEST, certified, contest
-from support.scenarios import WORKERS, chance, opened_registry, program, siege
+from support.registering import WORKERS, opened_registry
+from support.scenarios import chance, program, siege
 from support.sessions import SPENT, ScriptedGateway
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from peripety.scenario.balance.balancer import (
 )
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
 from peripety.scenario.types import DryRunOptions, Progress
-from support.scenarios import WORKERS, chance, document, siege
+from support.registering import WORKERS
+from support.scenarios import chance, document, siege
 from support.specs import action, at_most, event, never, spec
 
 if TYPE_CHECKING:

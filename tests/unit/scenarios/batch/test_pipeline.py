@@ -30,7 +30,8 @@ from support.batches import (
     spaced,
     verdicts,
 )
-from support.scenarios import WORKERS, chance, document, program
+from support.registering import WORKERS
+from support.scenarios import chance, document, program
 from support.specs import spec
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from peripety.scenario.certificate.certifier import CertificateComparison, verif
 from peripety.scenario.certificate.types import encode
 from peripety.scenario.types import Progress
 from support.certificates import certified, certified_alone, contest
-from support.scenarios import WORKERS, document
+from support.registering import WORKERS
+from support.scenarios import document
 from support.specs import action
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from peripety.scenario.dry_run import simulation as pieces
 from peripety.scenario.dry_run.rate_interval import rate_interval
 from peripety.scenario.validation import validate_certificate_options
 from support.certificates import contest
-from support.scenarios import WORKERS, chance, program
+from support.registering import WORKERS
+from support.scenarios import chance, program
 
 if TYPE_CHECKING:
     from peripety.engine import DryRunReport, Persona, Program

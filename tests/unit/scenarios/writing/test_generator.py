@@ -33,7 +33,8 @@ from peripety.scenario.types import (
     ValidationFailed,
     ValidationLevel,
 )
-from support.scenarios import WORKERS, chance, siege
+from support.registering import WORKERS
+from support.scenarios import chance, siege
 from support.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
 from support.stepwise import ANSWERS
 

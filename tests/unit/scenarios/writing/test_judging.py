@@ -19,7 +19,8 @@ from peripety.scenario.generation.evaluation import (
 )
 from peripety.scenario.registration import GateWithRepair
 from peripety.scenario.types import NumbersAdjusted, Progress, ProgressStage, ValidationLevel
-from support.scenarios import WORKERS, chance, siege
+from support.registering import WORKERS
+from support.scenarios import chance, siege
 from support.specs import spec
 
 if TYPE_CHECKING:

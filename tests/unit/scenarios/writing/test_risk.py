@@ -19,7 +19,8 @@ from peripety.scenario.generation import evaluation
 from peripety.scenario.generation.evaluation import find_retained_risk
 from peripety.scenario.generation.loop import ScenarioGenerator
 from peripety.scenario.types import GenerationOrder, SpecGenerated, ValidationLevel
-from support.scenarios import WORKERS, chance, document, program
+from support.registering import WORKERS
+from support.scenarios import chance, document, program
 from support.sessions import ScriptedGateway
 from support.stepwise import ANSWERS
 

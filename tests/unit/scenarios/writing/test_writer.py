@@ -25,7 +25,8 @@ from peripety.scenario.types import (
     ValidationFailed,
     ValidationLevel,
 )
-from support.scenarios import WORKERS, chance, siege
+from support.registering import WORKERS
+from support.scenarios import chance, siege
 from support.sessions import TOKENS, ScriptedGateway
 from support.specs import action, spec
 
