@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from peripety.gateway.types.response import GatewayEvent
 
 
-Json = dict[str, Any]
+from support.specs import Json
 
 DEFECTS = (RuntimeError, ValueError, RecursionError)
 """What is raised as if the way to the model were broken."""
