@@ -162,7 +162,7 @@ async def test_a_replica_that_does_not_work_on_a_run_tells_it_all_the_same(tmp_p
 
 
 async def test_the_client_in_the_guide_hears_a_run_to_its_end(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "how-to" / "run-agents.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     with (
         served('default_response = "any"') as llm,
@@ -181,7 +181,7 @@ async def test_the_client_in_the_guide_hears_a_run_to_its_end(tmp_path: Path) ->
 
 
 def test_the_file_in_the_guide_describes_an_agent(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "how-to" / "run-agents.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "agent.toml").write_text(text)
     (tmp_path / "verdict.schema.json").write_text('{"type": "object"}')

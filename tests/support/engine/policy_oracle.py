@@ -1,4 +1,4 @@
-"""Rules as formulas of z3: what docs/policies.md says, once more and by other means.
+"""Rules as formulas of z3: what docs/reference/policies-semantics.md says, once more and by other means.
 
 One tool with an amount, a mode, a place and up to two addressees; whatever stands there is a number of the
 solver or a few segments, and never a text.
