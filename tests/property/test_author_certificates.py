@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,14 @@ from peripety.scenario.certificate.types import CertificateOptions, CertificateV
 from support.certificates import certified
 from support.cores import core_named, program_on
 from support.descriptions import descriptions
+from support.examples import example_count
 from support.repository import ROOT
 
 if TYPE_CHECKING:
     from peripety.scenario.certificate.types import Certificate
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "24"))
+EXAMPLES = example_count(24)
 ENOUGH = CertificateOptions(max_runs=2_048)
 SAMPLES = ROOT.parent / "shared" / "data" / "prompts.md"
 

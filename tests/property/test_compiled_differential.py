@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import example_count
 from support.oracle import compiled_report, interpreted_report
 from support.steady import steady_specs
 from support.strategies import specs
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

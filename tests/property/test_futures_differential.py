@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import Any
 
@@ -13,10 +12,11 @@ from hypothesis import strategies as st
 from fuzz.comparison import Play, Programs, is_valid
 from peripety.engine import PERSONAS, canonicalize
 from support.cores import core_named
+from support.examples import example_count
 from support.random_specs import SHAPES, random_calls, random_spec
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
-EXAMPLES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // len(PERSONAS))
+EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is looked ahead from, which takes the reference long.
 SMALL_SHAPES = [name for name in SHAPES if name not in {"wide", "many"}]
 HORIZONS = {"idle": 20, "random": 20, "greedy": 8, "saboteur": 8, "cautious": 4, "planner": 3}

@@ -5,7 +5,6 @@ coerces, what costs too much. `test_engine_differential` has the expressions of 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
@@ -14,13 +13,14 @@ from hypothesis import strategies as st
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from peripety.engine.backend_protocol import EngineError
 from support.cores import core_named
+from support.examples import example_count
 from support.random_logic import NAMES, NUMBER_LIKE, PATHS
 
 if TYPE_CHECKING:
     from peripety.engine.backend_protocol import Backend
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
+EXAMPLES = example_count(150, times=4)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 scalars = st.one_of(

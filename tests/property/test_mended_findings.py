@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from copy import deepcopy
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +19,7 @@ from peripety.scenario.generation.evaluation import SpecEvaluator
 from peripety.scenario.generation.model_client import ModelAnswer
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import ValidationLevel
+from support.examples import example_count
 from support.gated_gateway import answer
 from support.scenarios import WORKERS
 from support.spoiled_specs import spoiled
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Json: TypeAlias = "dict[str, Any]"
 Mark: TypeAlias = "tuple[str, str]"
 
-MODELS = int(os.environ.get("PERIPETY_EXAMPLES", "80"))
+MODELS = example_count(80)
 ANSWERS = 6
 SECTIONS = ("actions", "random_events", "loss_conditions")
 _FORM, _RULES = 0, 1

@@ -6,7 +6,6 @@ What is in scope is said here a second time, from the text of docs/semantics.md 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from peripety import engine
 from peripety.errors import Severity
 from support.cores import CORE_NAMES, core_named, program_on
+from support.examples import example_count
 from support.strategies import changes, literal_specs
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
 from struct import pack
 from typing import Any
 
@@ -17,10 +16,11 @@ from peripety.engine.backend_protocol import EngineError
 from peripety.engine.policies.requests import encode_requests
 from peripety.engine.policies.types import ToolRequest
 from support.cores import core_named
+from support.examples import example_count
 from support.policy_documents import policy_spec, rule
 from support.random_texts import PIECES
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "100"))
+EXAMPLES = example_count(100)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 KINDS = ("path", "domain", "email", "identifier")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import PurePosixPath
 from posixpath import normpath
 from random import Random
@@ -19,6 +18,7 @@ from peripety.engine.policies.policy import Policy
 from peripety.engine.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, ToolRequest
 from peripety.errors import Severity
 from support.cores import CORE_NAMES, core_named
+from support.examples import example_count
 from support.policy_documents import policy_spec, rule, tool
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Json = Any
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "30"))
+EXAMPLES = example_count(30)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 KINDS = ("path", "domain", "email", "identifier")

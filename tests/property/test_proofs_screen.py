@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from bench.reference import numeric_spec
 from peripety.engine.static_analysis.claims import prove
 from peripety.scenario.spec_generator.generator import generate_spec as sound_spec
 from support.cores import core_named
+from support.examples import example_count
 from support.random_specs import SHAPES, random_spec
 from support.strategies import specs
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from peripety.engine import Proof
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "60"))
+EXAMPLES = example_count(60)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

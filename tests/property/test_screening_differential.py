@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from random import Random
 from typing import Any
 
@@ -14,13 +13,14 @@ from hypothesis import given, settings
 from peripety import engine
 from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from support.cores import core_named
+from support.examples import example_count
 from support.random_specs import SHAPES, random_spec
 from support.schema_breaks import breaks, constraints
 from support.specs import full_spec
 from support.spoiled_specs import spoiled, spoiled_bytes
 from support.strategies import specs
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 _BATCH = 64
 
 

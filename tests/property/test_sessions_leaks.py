@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import re
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from peripety.session.pb.responses import encode_watch_event, turn_event_to_prot
 from peripety.session.types import PlayerAction
 from peripety.session.watch.topic import WatchRequest
 from support.canaries import ENTITIES, LABELS, OWNERS, VIEWERS, assert_clean, canary, secret_state, writes
+from support.examples import example_count
 from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
 from support.specs import action, document
 from support.strategies import specs
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from support.specs import Json
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

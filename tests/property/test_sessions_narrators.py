@@ -39,6 +39,7 @@ from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.speculation import TurnRestarted
 from peripety.session.types import PlayerAction, Resolution
 from support.cores import core_named, program_on
+from support.examples import example_count
 from support.hostile import HostileGateway
 from support.random_specs import random_calls, random_spec
 from support.scenes import scene_of, session_of
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from support.sessions import Answer
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
+EXAMPLES = example_count(150, times=2)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 INNER = "inner-matter"

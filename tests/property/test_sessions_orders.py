@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from peripety.errors import ConflictError, UnavailableError
 from peripety.session.events import Accepted, Committed
+from support.examples import example_count
 from support.faulty_database import CrashError, Faults, process
 from support.sessions import assert_whole, new_id, table
 from support.specs import document
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.sessions import Table
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 REQUESTS = 4
 PROCESSES = 2
 

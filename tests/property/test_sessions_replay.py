@@ -22,6 +22,7 @@ from peripety.session.turn_engine import replay_turn
 from peripety.session.types import CommittedTurn, PlayerAction, Session, TurnRequest
 from support.bundles import verified
 from support.cores import CORE_NAMES, core_named, program_on
+from support.examples import example_count
 from support.hostile import HostileGateway
 from support.random_specs import random_calls, random_spec
 from support.sessions import new_id, only, table
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from support.specs import Json
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
