@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +13,7 @@ from peripety.engine.backend_protocol import EngineError
 from peripety.errors import Severity
 from support.engine.backends import backend_named
 from support.engine.spec_generators import (
+from support.examples import example_count
     conditions,
     damaged,
     expressions,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

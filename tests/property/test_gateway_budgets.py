@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from random import Random
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from peripety.gateway.budgets.budget_session import (
 from peripety.gateway.budgets.types import BudgetAmount
 from peripety.gateway.calls.rate_limiter import CallUsage, estimate_usage
 from peripety.gateway.types.request import Budget
+from support.examples import example_count
 from support.gateway.requests import asking, call_of
 from support.servers.virtual_time import in_virtual_time
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
 
 
-SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+SCHEDULES = example_count(150)
 LONGEST = 60
 MOST_OF_A_CALL = BudgetAmount(1, 30 + LONGEST, 30 * 8_000_000 + LONGEST * 20_000_000)
 

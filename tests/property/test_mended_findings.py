@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from copy import deepcopy
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +20,7 @@ from peripety.scenario.generation.model_client import ModelAnswer
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import ValidationLevel
 from support.engine.broken_specs import spoiled
+from support.examples import example_count
 from support.gateway.fake_gateway import answer
 from support.scenario.batches import WORKERS
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Json: TypeAlias = "dict[str, Any]"
 Mark: TypeAlias = "tuple[str, str]"
 
-MODELS = int(os.environ.get("PERIPETY_EXAMPLES", "80"))
+MODELS = example_count(80)
 ANSWERS = 6
 SECTIONS = ("actions", "random_events", "loss_conditions")
 _FORM, _RULES = 0, 1

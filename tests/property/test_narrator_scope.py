@@ -6,7 +6,6 @@ What is in scope is said here a second time, from the text of docs/reference/sem
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +16,7 @@ from peripety import engine
 from peripety.errors import Severity
 from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 from support.engine.spec_generators import changes, literal_specs
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,
