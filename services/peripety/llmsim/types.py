@@ -196,7 +196,7 @@ class BilledUsage:
     """
 
     fresh: int = 0
-    read_variable: int = 0
+    read: int = 0
     written: Mapping[str, int] = field(default_factory=dict)
     output: int = 0
     reasoning: int = 0
@@ -204,7 +204,7 @@ class BilledUsage:
     @property
     def input(self) -> int:
         """All input tokens."""
-        return self.fresh + self.read_variable + sum(self.written.values())
+        return self.fresh + self.read + sum(self.written.values())
 
 
 @dataclass(frozen=True, slots=True)

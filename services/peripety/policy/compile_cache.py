@@ -184,7 +184,7 @@ class ArtifactStore:
     async def get(self, key: str) -> bytes | None:
         """Return the content of a key; None if it is missing or evicted."""
         query = select(_columns.content).where(_columns.key == self._digest(key))
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             content: bytes | None = await connection.scalar(query)
         return content
 

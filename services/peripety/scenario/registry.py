@@ -268,7 +268,7 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: the scenario or version does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = await _versions.find(_select_versions(), scenario_id, spec_hash, connection)
         if row is None:
             raise _not_found_error(scenario_id, spec_hash)
@@ -280,7 +280,7 @@ class ScenarioRegistry:
 
     async def get_certificate_document(self, scenario_id: str, spec_hash: str) -> bytes | None:
         """Return the document of the latest certificate of a version; None without one."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await get_latest_document(scenario_id, spec_hash, connection)
 
     async def list_scenarios(self, page_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
@@ -341,7 +341,7 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: the certificate does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await get_certificate(certificate_hash, connection)
 
     async def _page(
@@ -359,7 +359,7 @@ class ScenarioRegistry:
             _scenario_columns.create_time,
             _certificate,
         ).where(which)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             page = await _versions.list_page(query, page_size, page_token, connection)
         return Page(tuple(map(_row_to_summary, page.items)), page.next_page_token)
 

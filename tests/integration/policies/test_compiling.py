@@ -136,7 +136,7 @@ async def test_every_turn_tells_what_of_it_was_read_from_the_cache_as_the_provid
     assert sum(account.requests for account in accounts) == done.spent.calls == len(shop.model.requests)
     assert sum(account.amount for account in accounts) == done.spent.cost
     used = done.spent.usage
-    assert sum(account.usage.read_variable for account in accounts) == used.cache_read_tokens
+    assert sum(account.usage.read for account in accounts) == used.cache_read_tokens
     assert sum(account.usage.output for account in accounts) == used.output_tokens
 
 

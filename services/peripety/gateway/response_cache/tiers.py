@@ -229,7 +229,7 @@ class DatabaseTier:
 
     async def get(self, key: str) -> StoredAnswer | None:
         """See `Place.get`."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = (
                 await connection.execute(
                     select(_answer_table.c.answer, _answer_table.c.stored).where(_answer_table.c.key == key),
@@ -257,7 +257,7 @@ class DatabaseTier:
 
     async def size(self) -> int:
         """Return the total size of all answers, in bytes."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await _total_bytes(connection)
 
 

@@ -307,10 +307,10 @@ class DeepSeekCompletion(ChatCompletion):
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
             "total_tokens": usage.input + usage.output,
-            "prompt_tokens_details": {"cached_tokens": usage.read_variable},
+            "prompt_tokens_details": {"cached_tokens": usage.read},
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-            "prompt_cache_hit_tokens": usage.read_variable,
-            "prompt_cache_miss_tokens": usage.input - usage.read_variable,
+            "prompt_cache_hit_tokens": usage.read,
+            "prompt_cache_miss_tokens": usage.input - usage.read,
         }
 
 
