@@ -13,7 +13,6 @@ from peripety.engine.backend_protocol import EngineError
 from peripety.errors import Severity
 from support.engine.backends import backend_named
 from support.engine.spec_generators import (
-from support.examples import example_count
     conditions,
     damaged,
     expressions,
@@ -24,6 +23,7 @@ from support.examples import example_count
     specs,
     stable_specs,
 )
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,9 +17,9 @@ from peripety.testgen.events import (
     GenerationProgressed,
     GenerationStop,
 )
+from support.examples import example_count
 from support.servers.virtual_time import in_virtual_time
 from support.testgen.fake_run import (
-from support.examples import example_count
     Author,
     Book,
     Cut,
