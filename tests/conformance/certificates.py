@@ -1,4 +1,5 @@
-"""The worked example of docs/reference/certificate-format.md and a golden certificate: `make certificates` writes both.
+"""The worked example of docs/reference/certificate-format.md and a golden certificate: `make certificates`
+writes both.
 
 A change in them is a change of the engine's meaning, of the random numbers or of what a certificate is, and
 wants a new version of one of these.

@@ -1,4 +1,6 @@
-"""The worked example of docs/tutorials/first-scenario.md: `make worked-example` writes what is printed and drawn there."""
+"""The worked example of docs/tutorials/first-scenario.md: `make worked-example` writes what is printed and
+drawn there.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """No change of the narrator outside its scope is ever applied, whatever is proposed.
 
-What is in scope is said here a second time, from the text of docs/reference/semantics.md and apart from the engine.
+What is in scope is said here a second time, from the text of docs/reference/semantics.md and apart from the
+engine.
 """
 
 from __future__ import annotations

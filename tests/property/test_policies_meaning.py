@@ -1,4 +1,6 @@
-"""What holds of every policy and request, on both cores: the words of docs/reference/policies-semantics.md as properties."""
+"""What holds of every policy and request, on both cores: the words of docs/reference/policies-semantics.md as
+properties.
+"""
 
 from __future__ import annotations
 
