@@ -60,7 +60,7 @@ class Schedule:
             NoUsageHistory(),
             clock,
         )
-        self.get_usage: defaultdict[str, BudgetAmount] = defaultdict(BudgetAmount)
+        self.used: defaultdict[str, BudgetAmount] = defaultdict(BudgetAmount)
         self.refused: set[str] = set()
 
     def _budget(self) -> Budget:
@@ -99,7 +99,7 @@ class Schedule:
             except ResourceExhaustedError as error:
                 whose = error.details["budget"]
                 self.refused.add(conversation if whose == "conversation" else whose)
-            mine = self.get_usage[f"{name}/{number}"]
+            mine = self.used[f"{name}/{number}"]
             assert mine.is_within(own)
 
     async def _calls(self, request: GenerateRequest, names: tuple[str, ...]) -> None:
@@ -126,7 +126,7 @@ class Schedule:
             if used is not None:
                 amount = BudgetAmount(1, used.input_tokens + used.output_tokens, used.cost or 0)
                 for name in names:
-                    self.get_usage[name] += amount
+                    self.used[name] += amount
             await purse.settle(held, used)
 
 
@@ -140,8 +140,8 @@ def test_budgets_are_never_overspent_and_used_up_before_anybody_is_refused() -> 
     for seed in range(SCHEDULES):
         schedule = in_virtual_time(lambda clock, seed=seed: scene(clock, seed))  # type: ignore[misc]
         for name, budget in schedule.shared.items():
-            assert schedule.get_usage[name].is_within(budget), f"seed {seed}"
+            assert schedule.used[name].is_within(budget), f"seed {seed}"
             if name in schedule.refused:
                 refusals += 1
-                assert share(schedule.get_usage[name], budget) >= 0.95, f"seed {seed}"
+                assert share(schedule.used[name], budget) >= 0.95, f"seed {seed}"
     assert refusals >= SCHEDULES / 2

@@ -120,7 +120,7 @@ def usage_of(found: SimCacheVisit) -> Usage:
     """What a provider reports of the prompt, with an answer of one token."""
     written = sum(found.written.values())
     long = found.written.get("1h", 0)
-    return Usage(found.fresh + found.read_variable + written, 1, found.read_variable, written, 0, long)
+    return Usage(found.fresh + found.read + written, 1, found.read, written, 0, long)
 
 
 def _count(piece: Segment, call: ProviderCall) -> int:

@@ -179,23 +179,23 @@ class _Asked:
         found, plan = self._found, self._visit.plan
         markers = sum(block.marker is not None for block in self._read.prompt.blocks)
         tally.requests += 1
-        tally.reading += found.read_variable > 0
+        tally.reading += found.read > 0
         tally.writing += bool(found.written)
         tally.markers[markers] = tally.markers.get(markers, 0) + 1
         assert markers <= MOST_MARKERS
         if plan is None:
             # Who caches without being asked does so unless there is a way to turn it off.
             assert (found.written, markers) == ({}, 0)
-            assert found.read_variable == 0 or self._world.provider.within is not None
+            assert found.read == 0 or self._world.provider.within is not None
             return
         assert markers == len(plan.breakpoints), "a planned marker found no block"
         assert plan.predicted_write_tokens == sum(found.written.values())
         within = self._world.provider.within
         if within is None:
-            assert plan.predicted_read_tokens == found.read_variable
+            assert plan.predicted_read_tokens == found.read
         else:
-            assert plan.predicted_read_tokens <= found.read_variable + within, (plan, found.read_variable)
-            tally.missed += found.read_variable > plan.predicted_read_tokens + STEP
+            assert plan.predicted_read_tokens <= found.read + within, (plan, found.read)
+            tally.missed += found.read > plan.predicted_read_tokens + STEP
 
     def accepted(self) -> None:
         """The provider lets it in."""

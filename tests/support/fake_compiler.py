@@ -6,20 +6,21 @@ import asyncio
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from peripety.policy.types import (
-    CompilePhase,
+from peripety.policy.events import (
     CompileProgress,
     PolicyCompileFailed,
     RulesWritten,
     ScenariosVerified,
     ScenariosWritten,
 )
+from peripety.policy.types import CompilePhase
 from support.compiled_policies import compiled_policy, policy_document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.policy.types import CompileEvent, CompileOrder, PolicyCompiled
+    from peripety.policy.events import CompileEvent
+    from peripety.policy.types import CompileOrder, PolicyCompiled
 
 
 class FakeCompiler:

@@ -15,14 +15,8 @@ from peripety.policy.authoring.prompts import (
     SCENARIOS_SCHEMA_NAME,
 )
 from peripety.policy.authoring.run_context import InMemoryArtifactCache
-from peripety.policy.types import (
-    AuditEntry,
-    CompileOrder,
-    CompileProgress,
-    PolicyCompiled,
-    PolicyCompileFailed,
-    ScenariosVerified,
-)
+from peripety.policy.events import CompileProgress, PolicyCompileFailed, ScenariosVerified
+from peripety.policy.types import AuditEntry, CompileOrder, PolicyCompiled
 from support.policy_models import FakeModel, below, rule, scenario, told, tool
 
 if TYPE_CHECKING:
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.types.request import GenerateRequest
     from peripety.policy.authoring.run_context import ArtifactCache
-    from peripety.policy.types import CompileEvent
+    from peripety.policy.events import CompileEvent
 
 
 E = TypeVar("E")

@@ -10,7 +10,8 @@ from peripety.core.concurrency import closing
 from peripety.llmsim.server.runner import serve_in_thread
 from peripety.policy.authoring.compiler import PolicyCompiler
 from peripety.policy.authoring.run_context import InMemoryArtifactCache
-from peripety.policy.types import PolicyCompiled, PolicyCompileFailed
+from peripety.policy.events import PolicyCompileFailed
+from peripety.policy.types import PolicyCompiled
 from support.answering import Answering
 from support.providers import PROVIDERS, gateway_of
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from peripety.llmsim.script.types import ScriptResponse
     from peripety.llmsim.types import SimRequest
-    from peripety.policy.types import CompileEvent, CompileOrder
+    from peripety.policy.events import CompileEvent
+    from peripety.policy.types import CompileOrder
 
 
 @dataclass(frozen=True)

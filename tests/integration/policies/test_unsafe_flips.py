@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 from peripety import engine
 from peripety.errors import Severity
 from peripety.policy.analysis.differences import find_differences
-from peripety.policy.types import Expectation, Judgement, PolicyCompiled, PolicyCompileFailed
+from peripety.policy.types import Expectation, Judgement, PolicyCompiled
 from support.policy_scripts import ScriptedModel
 from support.scripted_compiling import workshop
 from support.true_policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from peripety.policy.events import PolicyCompileFailed
 
 
 FLIPS = int(os.environ.get("PERIPETY_FLIPS", "12"))

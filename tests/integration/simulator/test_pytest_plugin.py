@@ -58,7 +58,7 @@ def test_options_are_the_simulators(llm_simulator):
 
 
 def test_a_scenario_can_be_loaded_in_the_test(llm_simulator):
-    from peripety.simulator import ScenarioBuilder
+    from peripety.llmsim import ScenarioBuilder
 
     scenario = ScenarioBuilder().respond_to("a", "A")
     first = llm_simulator.load(scenario).url

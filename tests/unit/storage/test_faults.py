@@ -183,7 +183,7 @@ async def test_whatever_fails_of_the_disk_while_a_database_is_opened_the_next_at
         failed = disk.failed
         disk.mend()
         database = await Database.open(url)
-        async with database.read_variable() as connection:
+        async with database.read() as connection:
             rows = await connection.execute(
                 text("SELECT number, note FROM pairs") if exists else select(pairs),
             )

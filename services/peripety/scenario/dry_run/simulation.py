@@ -58,7 +58,7 @@ class Simulatable(Protocol):
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
     ) -> DryRunReport:
-        """Simulate runs; see `peripety.sim.Program.dry_run`."""
+        """Simulate runs; see `peripety.engine.Program.dry_run`."""
         ...
 
 

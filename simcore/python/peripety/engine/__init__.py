@@ -36,7 +36,7 @@ from peripety.engine.backend_protocol import CompiledRule, EngineError, RuleData
 from peripety.engine.canonical_json import canonicalize as _canonical
 from peripety.engine.documents import (
     ValidationResult,
-    compile,
+    compile,  # noqa: A004 - the engine's own verb
     compile_canonical,
     compile_trusted,
     parse,

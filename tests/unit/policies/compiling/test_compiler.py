@@ -23,25 +23,22 @@ from peripety.policy.authoring.prompts import (
     SCENARIOS_SCHEMA_NAME,
 )
 from peripety.policy.authoring.run_context import InMemoryArtifactCache
+from peripety.policy.events import CompileProgress, RulesWritten, ScenariosVerified, ScenariosWritten
 from peripety.policy.types import (
     CompileLimits,
-    CompileProgress,
     DiscardedScenario,
     Expectation,
     Judgement,
     RulePatch,
-    RulesWritten,
     ScenarioCorrection,
     ScenarioOrigin,
-    ScenariosVerified,
-    ScenariosWritten,
 )
 from support.policy_models import Cut, FakeModel, about, below, rule, scenario, told, tool
 from support.policy_runs import FINE, ORDER, RIGHT, SATISFIED, Script, blames, ran
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
-    from peripety.policy.types import CompileEvent
+    from peripety.policy.events import CompileEvent
 
 
 WIDE = (rule("open", "allow", arguments=below("/")),)
