@@ -626,7 +626,7 @@ async def test_a_budget_that_is_used_up_ends_the_run_with_what_there_is() -> Non
 async def test_time_that_ends_after_the_last_question_leaves_measuring_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(OrderBudget, "is_late", True)
+    monkeypatch.setattr(OrderBudget, "is_expired", True)
     done = await ran(directed=True)
     assert done.codes == ["MEASURED_IN_PART"]
     assert done.names == ["inside", "outside"]
