@@ -7,6 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.api import Api, turn_request
 from support.fake_model import FakeModel, serving_fake_model
 from support.playable import playable
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.session.v1 import session_pb2
+
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 WORDS = ("one ", "two ", "three.")
 PIECES = ('{"narrative":"', *WORDS, '"}')

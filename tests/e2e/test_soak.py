@@ -6,11 +6,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.processes import environment
 from support.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow(reason="plays for long and watches memory")
 
 
 def soak(home: Path, program: str, *arguments: str) -> str:

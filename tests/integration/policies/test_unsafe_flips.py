@@ -11,6 +11,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from peripety import engine
 from peripety.errors import Severity
 from peripety.policy.analysis.differences import find_differences
@@ -21,6 +23,8 @@ from support.true_policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow(reason="compiles a policy for each planted mistake")
 
 
 FLIPS = int(os.environ.get("PERIPETY_FLIPS", "12"))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from support.generating import Heard
     from support.providers import Spoken
 
+pytestmark = pytest.mark.slow(reason="writes scenarios with dozens of flawed models")
+
 
 GOOD = good_specs()[0]
 FAULTY = {name: grade for name, grade in GRADES.items() if grade.told is not None}

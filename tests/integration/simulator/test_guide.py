@@ -6,9 +6,13 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from peripety.llmsim import Simulator, load_script
 from peripety.llmsim.server.runner import serve_in_thread
 from support.repository import ROOT
+
+pytestmark = pytest.mark.slow(reason="starts the official SDKs")
 
 GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 SCRIPT = re.compile(r"^```python\n(import ollama\n.*?)^```$", re.DOTALL | re.MULTILINE)

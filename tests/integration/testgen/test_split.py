@@ -24,6 +24,8 @@ from support.testgen_runs import TestRuns, kinds
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow(reason="starts a process for each service")
+
 
 NOBODY = {"model": "nobody/nothing"}
 """A model that cannot be asked: the tests that need none are made all the same."""

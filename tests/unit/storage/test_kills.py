@@ -14,6 +14,8 @@ from support.writer import found
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
+
 _LIVES = 50  # of a file
 _FILES = example_count(200, times=1 / _LIVES)
 _REPORTS = 2 * WRITERS  # of up to three groups
