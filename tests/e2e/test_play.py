@@ -126,6 +126,7 @@ def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, 
     assert (checked.returncode, checked.stdout) == (0, "-: valid\n")
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_generate_writes_a_file_that_the_other_commands_read(tmp_path: Path) -> None:
     out = str(tmp_path / "out.json")
     assert peripety(tmp_path, "generate", "--description", "A text.", "--out", out).returncode == 0
@@ -173,6 +174,7 @@ def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_server_logs_first_which_core_it_runs(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "gateway") as server:
         first = json.loads(server.log.splitlines()[0])

@@ -123,6 +123,7 @@ def test_mutants_are_counted_and_what_a_suite_misses_is_made(home: Path, tmp_pat
     assert (verified.returncode, ", 0 failed" in verified.stdout) == (0, True)
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_rules_of_the_example_are_analyzed(home: Path) -> None:
     analyzed = peripety(home, "analyze", str(office(home)), "--json")
     issues = json.loads(analyzed.stdout).get("issues", [])

@@ -136,6 +136,7 @@ def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -
     assert run(tmp_path, recording, "-p", "login").stdout == said + "\n"
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("how", ["watch", "signal", "request"])
 def test_a_changed_file_is_served_without_a_restart(tmp_path: Path, how: str) -> None:
     file = tmp_path / "scenario.toml"
@@ -153,6 +154,7 @@ def test_a_changed_file_is_served_without_a_restart(tmp_path: Path, how: str) ->
             time.sleep(0.02)
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 def test_a_broken_file_leaves_the_scenario_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text('default_response = "before"')
@@ -171,6 +173,7 @@ def test_the_simulator_records_itself(tmp_path: Path) -> None:
     assert run(tmp_path, recorded, "-p", "login", "-p", "ann").stdout == said
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize(
     "arguments",
     [("--proxy", "http://127.0.0.1:9"), ("--proxy", "http://127.0.0.1:9", MULTI_TURN, "--record", "x")],
