@@ -15,8 +15,7 @@ from hypothesis import settings
 from peripety import engine
 from peripety.core.storage.database import Database
 from support.examples import register_profiles
-from support.postgresql import PostgresqlProcess
-from support.redis_server import RedisProcess
+from support.servers.databases import PostgresqlProcess, RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.processes import PERIPETY, environment
-from support.repository import ROOT
+from support.repo.repository import ROOT
+from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.processes import ServerProcess
+    from support.servers.processes import ServerProcess
+
 
 EXAMPLE = ROOT / "examples" / "policies" / "office"
 TOOL = {"server_name": "alpha", "tool_name": "fetch"}
@@ -227,7 +228,7 @@ def test_thousands_of_tools_with_a_rule_for_each_batch_are_measured_to_the_last(
 
 
 def test_the_program_of_the_guide_runs_as_it_stands(home: Path) -> None:
-    guide = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "reference" / "policies-semantics.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     program = program.replace("build/office", str(office(home)))
     subprocess.run([sys.executable, "-c", program], check=True, env=environment(home))

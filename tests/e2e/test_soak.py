@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.processes import environment
-from support.repository import ROOT
+from support.repo.repository import ROOT
+from support.servers.processes import environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from peripety import engine as engine_api
-from support.cores import CORE_NAMES, core_named
+from support.engine.backends import BACKEND_NAMES, backend_named
 from support.examples import example_count
 
 datalogic = pytest.importorskip("datalogic_py", reason="no third opinion: datalogic-py is not installed")
@@ -117,6 +117,7 @@ def lists(depth: int) -> Expressions:
 expressions = st.one_of(numbers(3), conditions(3), texts(3), lists(3))
 
 
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def has_integer_beyond_doubles(engine: Any, logic: Json) -> bool:
     """Return True if the other engine computes an integer beyond 2^53 in any part of an expression."""
 
@@ -137,9 +138,8 @@ def has_integer_beyond_doubles(engine: Any, logic: Json) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
 def test_another_engine_gives_the_same_value(name: str) -> None:
-    core = core_named(name)
+    core = backend_named(name)
     engine = datalogic.Engine()
 
     @settings(max_examples=EXAMPLES, deadline=None)

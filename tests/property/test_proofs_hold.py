@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
+from support.engine.oracles import is_contradicted, replayed
+from support.engine.seeded_specs import SHAPES, random_spec
+from support.engine.spec_generators import specs
 from support.examples import example_count
-from support.proof_truth import is_contradicted, replayed
-from support.random_specs import SHAPES, random_spec
-from support.strategies import specs
 
 EXAMPLES = example_count(60)
 thorough = settings(

@@ -14,7 +14,7 @@ from peripety.llmsim.script.types import RateLimit
 from peripety.llmsim.state import StateTable
 from peripety.llmsim.types import ApiError, BilledUsage
 from support.examples import example_count
-from support.prompts import NOW
+from support.gateway.requests import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,11 @@ import tomllib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 PLUGIN = "peripety.pytest_plugin"
 
@@ -58,7 +59,7 @@ def test_options_are_the_simulators(llm_simulator):
 
 
 def test_a_scenario_can_be_loaded_in_the_test(llm_simulator):
-    from peripety.simulator import ScenarioBuilder
+    from peripety.llmsim import ScenarioBuilder
 
     scenario = ScenarioBuilder().respond_to("a", "A")
     first = llm_simulator.load(scenario).url

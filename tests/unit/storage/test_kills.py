@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.examples import example_count
-from support.killing import WRITERS, killing
-from support.writer import found
+from support.servers.processes import found
+from support.session.crash import WRITERS, killing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -244,7 +244,7 @@ class _StringDecoder:
         self._escape: str | None = None
         self._high_surrogate: int | None = None
 
-    def read_variable(self, text: str, position: int) -> tuple[str, int]:
+    def read(self, text: str, position: int) -> tuple[str, int]:
         """Decode from `position` on; return the decoded text and the end of the string or of the input."""
         decoded: list[str] = []
         while position < len(text) and not self.closed:
@@ -410,7 +410,7 @@ class StringFieldReader:
         return _FieldReaderState.STRING
 
     def _read_string(self, text: str, position: int) -> int:
-        decoded, position = self._string.read_variable(text, position)
+        decoded, position = self._string.read(text, position)
         if self._nesting:
             following = _FieldReaderState.NESTED
         else:
