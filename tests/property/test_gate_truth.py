@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from peripety.scenario.registry import ScenarioRegistry
     from peripety.scenario.types import RegistrationEvent
 
+pytestmark = pytest.mark.slow(reason="plays hundreds of scenarios many thousand times")
+
 
 IS_NATIVE = engine.BACKEND == "native"
 SCENARIOS = example_count(400 if IS_NATIVE else 30)

@@ -7,6 +7,8 @@ from collections import defaultdict
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from peripety.core.config import DailyBudget, ProviderLimits
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.budgets.budget_session import (
@@ -130,6 +132,7 @@ class Schedule:
             await purse.settle(held, used)
 
 
+@pytest.mark.slow(reason="runs schedules of many requests")
 def test_budgets_are_never_overspent_and_used_up_before_anybody_is_refused() -> None:
     async def scene(clock: Clock, seed: int) -> Schedule:
         schedule = Schedule(clock, seed)

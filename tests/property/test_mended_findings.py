@@ -177,6 +177,7 @@ def test_what_is_told_is_what_is_wrong() -> None:
             assert wrong <= told, model
 
 
+@pytest.mark.slow(reason="repairs the documents of many models")
 @pytest.mark.timeout(3_600)
 def test_whoever_writes_all_of_a_good_document_in_the_end_has_one() -> None:
     """Nothing that was left out or undone before stands in the way."""

@@ -306,6 +306,7 @@ def arguments(completion: Completion) -> list[Any]:
 # ---- the matrix
 
 
+@pytest.mark.slow_after(12, reason="one case for each provider and failure")
 @pytest.mark.parametrize("kind", ["none", *KINDS])
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_every_call_ends_in_time_with_the_right_answer_or_the_right_error(

@@ -50,6 +50,7 @@ def conversations(requests: Iterable[SimRequest]) -> dict[tuple[str, str], list[
     return found
 
 
+@pytest.mark.slow(reason="compiles a policy with a model that errs in many ways")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("habit", [Habit.PERFECT, Habit.LAZY, Habit.TRUNCATING, Habit.REPEATING])
 async def test_rules_mean_what_is_written_and_the_suite_notices_every_mistake_in_them(

@@ -135,6 +135,7 @@ async def test_no_view_sees_what_is_another_ones(tmp_path: Path) -> None:
     assert ["A secret plan." in text for text in told] == [True, False, False]
 
 
+@pytest.mark.slow(reason="opens a hundred connections")
 async def test_a_hundred_followers_of_one_view_cost_one_encoding(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

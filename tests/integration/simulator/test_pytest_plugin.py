@@ -113,6 +113,7 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(tmp_path: Path) -> None:
     assert "1 passed" in result.stdout, result.stdout + result.stderr
 
 
+@pytest.mark.slow(reason="runs pytest in a process of its own")
 def test_a_failed_load_fails_the_test_alone(tmp_path: Path) -> None:
     tests = """
 import pytest

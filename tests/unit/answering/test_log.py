@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+pytestmark = pytest.mark.postgresql
+
 
 ID = "3f0c0f3e-0000-4000-8000-000000000000"
 

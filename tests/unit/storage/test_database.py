@@ -13,6 +13,8 @@ from peripety.core.storage.database import METADATA, Database
 from peripety.errors import UnavailableError
 from support.servers.processes import add_next_pair, add_pair, halves, pairs, writing
 
+pytestmark = pytest.mark.postgresql
+
 things = Table(
     "things",
     METADATA,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from support.servers.databases import Kind
 
+pytestmark = pytest.mark.slow(reason="injects a fault into each write of the disk")
+
 
 _LARGE = b"x" * 40_000
 

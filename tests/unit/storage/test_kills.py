@@ -14,6 +14,7 @@ from support.session.crash import WRITERS, killing
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 _LIVES = 50  # of a file
 _FILES = example_count(200, times=1 / _LIVES)

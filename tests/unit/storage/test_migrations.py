@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Step = Callable[[Connection], None]
 
+pytestmark = pytest.mark.postgresql
+
 
 _version = METADATA.tables["peripety_schema"]
 _NEWEST = 1 + len(STEPS)

@@ -21,6 +21,8 @@ from support.servers.processes import add_next_pair, add_pair, halves, pairs, wr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture
 def database_url(postgresql: PostgresqlProcess) -> Iterator[str]:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from peripety.session.types import CommittedTurn, Session
 
+pytestmark = pytest.mark.postgresql
+
 
 OLD = """
 CREATE TABLE peripety_schema (version INTEGER NOT NULL PRIMARY KEY);
