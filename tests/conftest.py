@@ -13,8 +13,7 @@ import pytest
 
 from peripety import engine
 from peripety.core.storage.database import Database
-from support.postgresql import PostgresqlProcess
-from support.redis_server import RedisProcess
+from support.servers.databases import PostgresqlProcess, RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

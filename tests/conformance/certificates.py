@@ -16,8 +16,7 @@ from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.plots import draw_plots, load_style
 from peripety.scenario.certificate.types import CertificateOptions, encode
 from peripety.scenario.rendering.markup import render_xml, with_style
-from support.pages import with_output
-from support.repository import ROOT
+from support.repo.repository import ROOT, with_output
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ import pytest
 
 from peripety.engine import canonicalize
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
-from support.random_specs import random_calls, random_spec
-from support.specs import action, at_most, document, event, never
-from support.vectors import called
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import random_calls, random_spec
+from support.engine.specs import action, at_most, document, event, never
+from support.engine.vectors import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ OTHER = ("arrays", "objects", "schedules", "failing", "derives", "mixed", "growi
 
 
 def compiled(spec: Json) -> BackendProgram:
-    return core_named("native").compile(canonicalize(spec))
+    return backend_named("native").compile(canonicalize(spec))
 
 
 def native(state: Any) -> State:

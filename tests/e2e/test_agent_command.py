@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.processes import PERIPETY, ServerProcess, environment
-from support.repository import ROOT
-from support.simulator import served
+from support.llmsim.simulator import served
+from support.repo.repository import ROOT
+from support.servers.processes import PERIPETY, ServerProcess, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
+
 
 SCENARIO = """
 [[responses]]

@@ -14,16 +14,17 @@ import pytest
 from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.cli.agent_file import read_agent
 from peripety.errors import UnavailableError
-from support.agents import Agents, kinds, manifest, new_id, phase, run_request, tool
-from support.postgresql import PostgresqlProcess
-from support.processes import ServerProcess, environment
-from support.repository import ROOT
-from support.simulator import served
+from support.gateway.agents import Agents, kinds, manifest, new_id, phase, run_request, tool
+from support.llmsim.simulator import served
+from support.repo.repository import ROOT
+from support.servers.databases import PostgresqlProcess
+from support.servers.processes import ServerProcess, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
+
 
 SCENARIO = """
 counts = "shared"

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.fake_model import serving_fake_model
-from support.playable import playable
-from support.surviving import Arena, PacedModel
+from support.engine.specs import playable
+from support.gateway.fake_server import serving_fake_model
+from support.session.crash import Arena, PacedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from support.processes import ServerProcess
+    from support.servers.processes import ServerProcess
+
 
 FAULTS = int(os.environ.get("PERIPETY_DISK_FAULTS", "8"))
 CLIENTS = 8

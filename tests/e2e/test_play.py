@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety import engine
-from support.playable import playable
-from support.processes import PERIPETY, ServerProcess, environment
-from support.repository import ROOT
-from support.terminal import terminal
+from support.engine.specs import playable
+from support.repo.repository import ROOT
+from support.servers.processes import PERIPETY, ServerProcess, environment, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

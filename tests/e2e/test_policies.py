@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.processes import PERIPETY, environment
-from support.repository import ROOT
+from support.repo.repository import ROOT
+from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.processes import ServerProcess
+    from support.servers.processes import ServerProcess
+
 
 EXAMPLE = ROOT / "examples" / "policies" / "office"
 TOOL = {"server_name": "alpha", "tool_name": "fetch"}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import UnavailableError
-from support.api import Api, turn_request
-from support.playable import playable
-from support.postgresql import PASSWORD, PostgresqlProcess
-from support.processes import ServerProcess
+from support.engine.specs import playable
+from support.servers.apps import Api, turn_request
+from support.servers.databases import PASSWORD, PostgresqlProcess
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import GenerateRequest
 from peripety.gateway.types.response import Usage
 from peripety.rpc.channel import open_channel
-from support.playable import playable
-from support.processes import PERIPETY, ServerProcess, environment
+from support.engine.specs import playable
+from support.servers.processes import PERIPETY, ServerProcess, environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,14 +12,15 @@ import grpc.aio
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
-from support.processes import ServerProcess
-from support.upstream import upstream
+from support.gateway.fake_server import upstream
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.upstream import Reply, Request
+    from support.gateway.fake_server import Reply, Request
+
 
 CANARY = "canary-5f1d0c77"
 ACCOUNTS = ("OPENAI", "ANTHROPIC", "GEMINI", "DEEPSEEK", "AZURE", "OLLAMA")

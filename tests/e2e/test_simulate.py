@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import plain_http
-from support.plain_http import prompt, send
-from support.processes import PERIPETY, environment
-from support.repository import ROOT
+from support.gateway import fake_server
+from support.gateway.fake_server import prompt, send
+from support.repo.repository import ROOT
+from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 MULTI_TURN = ROOT / "examples" / "simulator" / "multi_turn.toml"
 
@@ -84,7 +85,7 @@ def test_an_answer_under_way_is_completed_before_the_end(tmp_path: Path) -> None
                 "POST",
                 "/v1/chat/completions",
                 json.dumps(prompt("go", stream=True)),
-                plain_http.JSON,
+                fake_server.JSON,
             )
             response = connection.getresponse()
             response.readline()

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from support.processes import environment
-from support.repository import ROOT
+from support.repo.repository import ROOT
+from support.servers.processes import environment
 
 if TYPE_CHECKING:
     from pathlib import Path

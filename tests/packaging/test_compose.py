@@ -11,8 +11,7 @@ import yaml
 
 from peripety.core.config import Config, ProviderName
 from peripety.server.app import SERVICES
-from support.commands import command_exists
-from support.repository import ROOT
+from support.repo.repository import ROOT, command_exists
 
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "services" / "Dockerfile").read_text(encoding="utf-8")

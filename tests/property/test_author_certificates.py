@@ -15,10 +15,10 @@ import pytest
 from peripety import engine
 from peripety.author.author import author_from_text
 from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
-from support.certificates import certified
-from support.cores import core_named, program_on
-from support.descriptions import descriptions
-from support.repository import ROOT
+from support.engine.backends import backend_named, program_on
+from support.repo.repository import ROOT
+from support.scenario.batches import certified
+from support.scenario.generation import descriptions
 
 if TYPE_CHECKING:
     from peripety.scenario.certificate.types import Certificate
@@ -75,7 +75,7 @@ async def test_sample_descriptions_earn_certificates_at_once() -> None:
 def test_both_cores_find_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     for name in ("python", "native"):
-        core = core_named(name)
+        core = backend_named(name)
         monkeypatch.setattr(engine, "compile", lambda text, core=core: program_on(core, text.encode()))
         written.append(
             [json.dumps(author_from_text(text), ensure_ascii=False) for text in descriptions(6, seed=1)],

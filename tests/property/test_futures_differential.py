@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fuzz.comparison import Play, Programs, is_valid
 from peripety.engine import PERSONAS, canonicalize
-from support.cores import core_named
-from support.random_specs import SHAPES, random_calls, random_spec
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import SHAPES, random_calls, random_spec
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
 EXAMPLES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // len(PERSONAS))
@@ -58,7 +58,7 @@ def test_both_cores_see_the_same_futures(
     acted: bool,
     first: int,
 ) -> None:
-    core_named("native")
+    backend_named("native")
     spec = random_spec(seed, shape=shape)
     if not is_valid(spec):
         return

@@ -21,12 +21,9 @@ from peripety import engine
 from peripety.errors import Severity
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import NumbersAdjusted, RegistrationFailed, ScenarioRegistered
-from support.chances import is_too_often
-from support.drift_truth import BLOCK, measured_drifts
-from support.planting import DEFECTS, plant
-from support.registering import compiling, opened_registry
-from support.spoiled_numbers import with_spoiled_numbers
-from support.verdict_truth import FreshRuns, is_true
+from support.engine.broken_specs import DEFECTS, plant, with_spoiled_numbers
+from support.engine.oracles import BLOCK, FreshRuns, is_too_often, is_true, measured_drifts
+from support.scenario.batches import compiling, opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

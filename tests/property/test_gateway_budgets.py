@@ -19,8 +19,8 @@ from peripety.gateway.budgets.budget_session import (
 from peripety.gateway.budgets.types import BudgetAmount
 from peripety.gateway.calls.rate_limiter import CallUsage, estimate_usage
 from peripety.gateway.types.request import Budget
-from support.calls import asking, call_of
-from support.virtual_time import in_virtual_time
+from support.gateway.requests import asking, call_of
+from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock

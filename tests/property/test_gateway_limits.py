@@ -13,7 +13,7 @@ import pytest
 from peripety.core.config import ProviderLimits
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.calls.rate_limiter import CallUsage, MemoryUsageCounters, RateLimiter
-from support.virtual_time import in_virtual_time
+from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock

@@ -11,7 +11,7 @@ import pytest
 from peripety.gateway.prompt_cache import planner, prefix
 from peripety.gateway.prompt_cache.prediction import CachedPrefixes
 from peripety.gateway.prompt_cache.prefix import segments_of
-from support.cached_conversations import MOST_MARKERS, PROVIDERS, Tally, converse
+from support.gateway.cache_oracle import MOST_MARKERS, PROVIDERS, Tally, converse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

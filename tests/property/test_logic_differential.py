@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
-from support.random_logic import NAMES, NUMBER_LIKE, PATHS
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import NAMES, NUMBER_LIKE, PATHS
 
 if TYPE_CHECKING:
     from peripety.engine.backend_protocol import Backend
@@ -68,7 +68,7 @@ def verdict(core: Backend, logic: Any, over: Any) -> bytes | tuple[str, str, str
 
 
 def assert_same_verdict(logic: Any, over: Any) -> None:
-    assert verdict(core_named("native"), logic, over) == verdict(core_named("python"), logic, over)
+    assert verdict(backend_named("native"), logic, over) == verdict(backend_named("python"), logic, over)
 
 
 @thorough
@@ -81,7 +81,7 @@ def test_any_expression_has_the_same_value_or_error(logic: Any, over: Any) -> No
 @given(logic=expressions, over=data)
 def test_a_rule_says_the_same_over_plain_objects_and_over_parsed_data(logic: Any, over: Any) -> None:
     verdicts = []
-    for core in map(core_named, ("native", "python")):
+    for core in map(backend_named, ("native", "python")):
         rule = core.compile_rule(logic, EngineError)
         for given_data in (over, core.parse_data(over, EngineError)):
             try:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety import engine as engine_api
-from support.cores import CORE_NAMES, core_named
+from support.engine.backends import BACKEND_NAMES, backend_named
 
 datalogic = pytest.importorskip("datalogic_py", reason="no third opinion: datalogic-py is not installed")
 
@@ -111,9 +111,9 @@ def lists(depth: int) -> Expressions:
 expressions = st.one_of(numbers(3), conditions(3), texts(3), lists(3))
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_another_engine_gives_the_same_value(name: str) -> None:
-    core = core_named(name)
+    core = backend_named(name)
     engine = datalogic.Engine()
 
     @settings(max_examples=EXAMPLES, deadline=None)

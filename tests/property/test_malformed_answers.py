@@ -12,14 +12,14 @@ import pytest
 from peripety.errors import InvalidArgumentError
 from peripety.gateway.structured_output.incremental_json import GrowingValue
 from peripety.gateway.structured_output.validator import parse_json_with_schema
-from support.growing import begins
-from support.spoiling import (
+from support.gateway.corruptions import (
     ANYTHING,
     BEYOND_REPAIR,
     MANNERS,
     SCHEMA,
     WHOLE,
     answer,
+    begins,
     corpus,
     cut_off,
     in_a_fence,

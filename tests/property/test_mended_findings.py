@@ -20,9 +20,9 @@ from peripety.scenario.generation.evaluation import SpecEvaluator
 from peripety.scenario.generation.model_client import ModelAnswer
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import ValidationLevel
-from support.gated_gateway import answer
-from support.registering import WORKERS
-from support.spoiled_specs import spoiled
+from support.engine.broken_specs import spoiled
+from support.gateway.fake_gateway import answer
+from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fuzz.comparison import Programs, compare_dry_runs, is_valid
 from peripety.engine import PERSONAS
-from support.cores import core_named
-from support.random_specs import SHAPES, random_spec
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import SHAPES, random_spec
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
 EXAMPLES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // len(PERSONAS))
@@ -46,7 +46,7 @@ def test_both_cores_play_a_persona_alike(
     first: int,
     scale: float,
 ) -> None:
-    core_named("native")
+    backend_named("native")
     spec = random_spec(seed, shape=shape)
     if not is_valid(spec):
         return

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
-from support.proof_truth import is_contradicted, replayed
-from support.random_specs import SHAPES, random_spec
-from support.strategies import specs
+from support.engine.oracles import is_contradicted, replayed
+from support.engine.seeded_specs import SHAPES, random_spec
+from support.engine.spec_generators import specs
 
 EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "60"))
 thorough = settings(

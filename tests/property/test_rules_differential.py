@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
+from support.engine.backends import backend_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def outcome(call: Callable[[], Any]) -> tuple[str, ...]:
 @given(logic=objects, over=objects)
 def test_any_objects_have_the_same_value_or_error(logic: Any, over: Any) -> None:
     def evaluated(name: str) -> list[tuple[str, ...]]:
-        core = core_named(name)
+        core = backend_named(name)
         whole = core.compile_rule({"var": ""}, EngineError)
         return [
             outcome(lambda: whole.evaluate(over)),

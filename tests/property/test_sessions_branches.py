@@ -24,8 +24,20 @@ from peripety.session.branches import state_at
 from peripety.session.events import Committed
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
 from peripety.session.types import CommittedTurn, NewSession, RecordedRewind
-from support.branching import FATEFUL, forked, is_gone, rewound, standing_rows, turn_for, verified
-from support.sessions import OneScenario, ScriptedGateway, new_id, rulesets, sessions_over
+from support.session.sessions import (
+    FATEFUL,
+    OneScenario,
+    ScriptedGateway,
+    forked,
+    is_gone,
+    new_id,
+    rewound,
+    rulesets,
+    sessions_over,
+    standing_rows,
+    turn_for,
+    verified,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

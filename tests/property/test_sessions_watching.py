@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from peripety.core.concurrency import closing
 from peripety.session.branch_types import RewindRequest
 from peripety.session.watch.topic import CachedEventView, SeatActed, WatchClosed, WatchHeartbeat, WatchRequest
-from support.seats import SCENARIO
-from support.sessions import SILENCE, ScriptedGateway, new_id, outcome, table
-from support.watching import Held
+from support.session.sessions import SCENARIO, SILENCE, ScriptedGateway, new_id, outcome, table
+from support.session.watch import Held
 
 if TYPE_CHECKING:
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)

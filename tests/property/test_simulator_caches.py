@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.llmsim.types import Api, CacheSection
-from support.prompts import Client, block, prompt
+from support.gateway.requests import Client, block, prompt
 
 if TYPE_CHECKING:
     from peripety.llmsim.provider_rules.cache_entries import SimCacheVisit

@@ -14,7 +14,7 @@ from peripety.llmsim.provider_rules.limits import RateLimits
 from peripety.llmsim.script.types import RateLimit
 from peripety.llmsim.state import StateTable
 from peripety.llmsim.types import ApiError, BilledUsage
-from support.prompts import NOW
+from support.gateway.requests import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

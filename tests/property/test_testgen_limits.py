@@ -18,7 +18,8 @@ from peripety.testgen.events import (
     GenerationProgressed,
     GenerationStop,
 )
-from support.looping import (
+from support.servers.virtual_time import in_virtual_time
+from support.testgen.fake_run import (
     Author,
     Book,
     Cut,
@@ -32,7 +33,6 @@ from support.looping import (
     ran,
     written,
 )
-from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.testgen.types import TestGenOrder

@@ -19,12 +19,10 @@ from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
 from peripety.gateway.structured_output.json_repair import complete_members
 from peripety.gateway.structured_output.validator import usage_until
 from peripety.llmsim.script.files import ScriptBuilder
-from support.growing import begins
-from support.providers import PROVIDERS, Spoken
-from support.service import channel_to
-from support.simulator import served
-from support.spoiling import SCHEMA as SPOILT_SCHEMA
-from support.spoiling import corpus
+from support.gateway.corruptions import SCHEMA as SPOILT_SCHEMA
+from support.gateway.corruptions import begins, corpus
+from support.gateway.providers import PROVIDERS, Spoken, channel_to
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,9 +21,8 @@ from peripety.policy.types import (
     ScenariosWritten,
     TestScenario,
 )
-from support.policy_scripts import Habit, ScriptedModel
-from support.scripted_compiling import workshop
-from support.true_policies import TruePolicy
+from support.policy.models import Habit, ScriptedModel, workshop
+from support.policy.policies import TruePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

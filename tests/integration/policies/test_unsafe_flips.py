@@ -15,9 +15,8 @@ from peripety import engine
 from peripety.errors import Severity
 from peripety.policy.analysis.differences import find_differences
 from peripety.policy.types import Expectation, Judgement, PolicyCompiled, PolicyCompileFailed
-from support.policy_scripts import ScriptedModel
-from support.scripted_compiling import workshop
-from support.true_policies import TruePolicy, plausible_suite
+from support.policy.models import ScriptedModel, workshop
+from support.policy.policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,7 @@ from peripety.errors import (
 )
 from peripety.server.app import SERVICES, serve, serve_registered
 from peripety.version import __version__
-from support.apps import SERVICE, Caller, config_for, plain_channel, service, serving, stream, unary
+from support.servers.apps import SERVICE, Caller, config_for, plain_channel, service, serving, stream, unary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -315,7 +315,7 @@ class _Process:
 
     def __init__(self, tmp_path: Path, hold_seconds: float) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "support.server", str(tmp_path), str(hold_seconds)],
+            [sys.executable, "-m", "support.servers.apps", str(tmp_path), str(hold_seconds)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

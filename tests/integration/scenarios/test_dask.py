@@ -19,8 +19,8 @@ from peripety.scenario.batch.on_dask import validate_parts
 from peripety.scenario.batch.partitions import JobOutput, split_inputs
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import DryRunOptions, ValidationLevel
-from support.processes import environment
-from support.specs import document
+from support.engine.specs import document
+from support.servers.processes import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,8 @@ from peripety.cli.app import app
 from peripety.gateway.message_normalization import to_wire_name
 from peripety.llmsim.script.files import script_from_document
 from peripety.session.narrator_metrics import make_canary
-from support.playable import playable
-from support.simulator import served
-from support.specs import action
+from support.engine.specs import action, playable
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from pathlib import Path

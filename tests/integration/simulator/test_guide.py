@@ -8,7 +8,7 @@ import sys
 
 from peripety.llmsim import Simulator, load_script
 from peripety.llmsim.server.runner import serve_in_thread
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 SCRIPT = re.compile(r"^```python\n(import ollama\n.*?)^```$", re.DOTALL | re.MULTILINE)

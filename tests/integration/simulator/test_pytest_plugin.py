@@ -9,10 +9,11 @@ import tomllib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 PLUGIN = "peripety.pytest_plugin"
 

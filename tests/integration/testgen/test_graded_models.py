@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.testgen.subjects.command.subject import CommandSubject
-from support.graded_tests.columns import original_loop, ours, single_shot
-from support.graded_tests.commands import COMMANDS, PROGRAMS
-from support.graded_tests.measuring import measured
-from support.graded_tests.models import MODELS
-from support.graded_tests.orders import order_of
-from support.graded_tests.policies import POLICIES
+from support.testgen.graded_tests.columns import original_loop, ours, single_shot
+from support.testgen.graded_tests.commands import COMMANDS, PROGRAMS
+from support.testgen.graded_tests.measuring import measured
+from support.testgen.graded_tests.models import MODELS
+from support.testgen.graded_tests.orders import order_of
+from support.testgen.graded_tests.policies import POLICIES
 
 if TYPE_CHECKING:
-    from support.graded_tests.tasks import Task
+    from support.testgen.graded_tests.tasks import Task
 
 
 TASKS = {**COMMANDS, **POLICIES}

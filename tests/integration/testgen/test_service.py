@@ -15,12 +15,20 @@ from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.errors import AlreadyExistsError, FailedPreconditionError, NotFoundError
 from peripety.testgen import service
 from peripety.testgen.export.suite import render
-from support.api import new_id
-from support.apps import config_for
-from support.looping import Author, Paused, Question, always, some, written
-from support.playable import playable
-from support.policy_documents import policy_document, rule
-from support.testgen_runs import TestRuns, kinds, serving_runs
+from support.engine.policies import policy_document, rule
+from support.engine.specs import playable
+from support.servers.apps import config_for, new_id
+from support.testgen.fake_run import (
+    Author,
+    Paused,
+    Question,
+    TestRuns,
+    always,
+    kinds,
+    serving_runs,
+    some,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ import pytest
 from peripety.core.idempotency.store import IdempotencyStore, PendingResponse
 from peripety.core.storage.database import Database
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
-from support.registering import opened_registry
-from support.scenarios import chance, program
+from support.engine.specs import chance, program
+from support.scenario.batches import opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

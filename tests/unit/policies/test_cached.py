@@ -14,8 +14,7 @@ from peripety.errors import Finding, InvalidArgumentError, NotFoundError, Severi
 from peripety.policy.compile_cache import ArtifactStore, CachedResult, CachingCompiler
 from peripety.policy.store import PolicyStore
 from peripety.policy.types import AnnotatedTool, CompileOrder, CompileProgress, PolicyCompileFailed
-from support.compiled_policies import compiled_policy
-from support.fake_compiler import FakeCompiler
+from support.policy.policies import FakeCompiler, compiled_policy
 
 if TYPE_CHECKING:
     from peripety.core.storage.database import Database

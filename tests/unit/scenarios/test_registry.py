@@ -12,9 +12,8 @@ import pytest
 from peripety.errors import ConflictError, Finding, InvalidArgumentError, NotFoundError, Severity
 from peripety.scenario.certificate.types import certificate_hash, encode
 from peripety.scenario.types import NumberEdit
-from support.certificates import FEWEST, certified
-from support.registering import opened_registry
-from support.scenarios import chance, program
+from support.engine.specs import chance, program
+from support.scenario.batches import FEWEST, certified, opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

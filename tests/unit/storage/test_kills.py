@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.killing import WRITERS, killing
-from support.writer import found
+from support.servers.processes import found
+from support.session.crash import WRITERS, killing
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 _LIVES = 50  # of a file
 _FILES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "200")) // _LIVES)

@@ -19,7 +19,7 @@ from peripety.gateway.response_cache.tiers import (
     ResponseCache,
     StoredAnswer,
 )
-from support.gated_gateway import answer
+from support.gateway.fake_gateway import answer
 
 MIB = 1024 * 1024
 

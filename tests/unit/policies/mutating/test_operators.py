@@ -12,8 +12,8 @@ from peripety.engine.schema_validation import parse_pointer, validate_against_sc
 from peripety.engine.schemas import POLICY_SPEC, schema_document
 from peripety.errors import InvalidArgumentError
 from peripety.policy.mutation.operators import OPERATORS, iter_mutations, mutated_rules
-from support.random_policies import random_policy
-from support.tiny_policies import allow, deny, escalate, matcher, tiny_policy
+from support.engine.policies import allow, deny, escalate, matcher, tiny_policy
+from support.engine.policy_generators import random_policy
 
 Json = dict[str, Any]
 SIZE = {"var": "arguments.size"}

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.session.branch_types import ForkRequest, RewindRequest
-from support.branching import FATEFUL, forked, standing_rows, turn_for, verified
-from support.faulty_database import Faults, attempted, process
-from support.sessions import new_id, table
+from support.servers.databases import Faults, attempted, process
+from support.session.sessions import FATEFUL, forked, new_id, standing_rows, table, turn_for, verified
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from peripety.session.session_manager import SessionManager
     from peripety.session.session_view import SessionView
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 TURNS = 4

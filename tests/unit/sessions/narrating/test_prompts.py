@@ -8,7 +8,7 @@ import pytest
 
 from bench.reference import SPECS
 from peripety.scenario.spec_generator.generator import generate_spec
-from support.long_sessions import endless, prompt_bytes, prompts
+from support.session.sessions import endless, prompt_bytes, prompts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,8 +25,7 @@ from peripety.llmsim.script.types import (
     ScriptTurn,
 )
 from peripety.llmsim.types import SimStopReason
-from support.commands import command_exists, options_of
-from support.repository import ROOT
+from support.repo.repository import ROOT, command_exists, options_of
 
 GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 EXAMPLES = ROOT / "examples" / "simulator"
