@@ -1,4 +1,5 @@
-"""The worked example of docs/reference/certificate-format.md and a golden certificate: `make certificates` writes both.
+"""The worked example of docs/reference/certificate-format.md and a golden certificate: `make certificates`
+writes both.
 
 A change in them is a change of the engine's meaning, of the random numbers or of what a certificate is, and
 wants a new version of one of these.
@@ -16,8 +17,7 @@ from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.plots import draw_plots, load_style
 from peripety.scenario.certificate.types import CertificateOptions, encode
 from peripety.scenario.rendering.markup import render_xml, with_style
-from support.pages import with_output
-from support.repository import ROOT
+from support.repo.repository import ROOT, with_output
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from peripety.errors import load_catalog
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "findings.md"
 

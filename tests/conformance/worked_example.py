@@ -1,4 +1,6 @@
-"""The worked example of docs/tutorials/first-scenario.md: `make worked-example` writes what is printed and drawn there."""
+"""The worked example of docs/tutorials/first-scenario.md: `make worked-example` writes what is printed and
+drawn there.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,7 @@ from peripety.scenario.rule_graph.activity import inspect_program
 from peripety.scenario.rule_graph.graph import DEFAULT_INSPECTION_RUNS, Inspection
 from peripety.scenario.rule_graph.svg import render_svg
 from peripety.scenario.types import DryRunOptions
-from support.pages import with_output
-from support.repository import ROOT
+from support.repo.repository import ROOT, with_output
 
 if TYPE_CHECKING:
     from pathlib import Path

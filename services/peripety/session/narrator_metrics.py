@@ -1,4 +1,4 @@
-"""How well a narrator keeps to the facts, canaries.
+"""Narrator metrics: faithfulness to the facts; canaries.
 
 Canaries: random words in restricted state, which make a leak detectable in the narration.
 

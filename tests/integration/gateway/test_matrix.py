@@ -32,9 +32,9 @@ from peripety.gateway.types.response import (
 )
 from peripety.llmsim.faults.kinds import KINDS
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import KEY, PROVIDERS, gateway_of
-from support.repository import ROOT
-from support.simulator import served
+from support.gateway.providers import KEY, PROVIDERS, gateway_of
+from support.llmsim.simulator import served
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from peripety.gateway.local_gateway import LocalModelGateway
     from peripety.gateway.types.response import Completion, GatewayEvent
     from peripety.llmsim.script.types import Script
-    from support.providers import Spoken
-    from support.simulator import Served
+    from support.gateway.providers import Spoken
+    from support.llmsim.simulator import Served
 
 
 TEXT = "one two three four € five six"
@@ -306,6 +306,7 @@ def arguments(completion: Completion) -> list[Any]:
 # ---- the matrix
 
 
+@pytest.mark.slow_after(12, reason="one case for each provider and failure")
 @pytest.mark.parametrize("kind", ["none", *KINDS])
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_every_call_ends_in_time_with_the_right_answer_or_the_right_error(

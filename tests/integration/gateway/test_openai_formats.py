@@ -17,16 +17,16 @@ from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSc
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, Completion, SchemaMethod, StopReason
 from peripety.llmsim.capture import AnsweredOutcome
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import KEY, PROVIDERS, config_of, gateway_of
-from support.simulator import served
-from support.upstream import Reply, Request, event, upstream
+from support.gateway.fake_server import Reply, Request, event, upstream
+from support.gateway.providers import KEY, PROVIDERS, config_of, gateway_of
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from peripety.gateway.local_gateway import LocalModelGateway
-    from support.providers import Spoken
+    from support.gateway.providers import Spoken
 
 
 METHODS = {
@@ -115,7 +115,7 @@ async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Sp
     for told, outcome in zip(usage, outcomes, strict=True):
         assert isinstance(outcome, AnsweredOutcome)
         billed = outcome.usage
-        assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read_variable)
+        assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read)
         assert told.cache_write_tokens == sum(billed.written.values())
         assert (told.output_tokens, told.reasoning_tokens) == (billed.output, billed.reasoning)
 

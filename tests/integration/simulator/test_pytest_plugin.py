@@ -9,10 +9,13 @@ import tomllib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from support.repository import ROOT
+import pytest
+
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 PLUGIN = "peripety.pytest_plugin"
 
@@ -58,7 +61,7 @@ def test_options_are_the_simulators(llm_simulator):
 
 
 def test_a_scenario_can_be_loaded_in_the_test(llm_simulator):
-    from peripety.simulator import ScenarioBuilder
+    from peripety.llmsim import ScenarioBuilder
 
     scenario = ScenarioBuilder().respond_to("a", "A")
     first = llm_simulator.load(scenario).url
@@ -112,6 +115,7 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(tmp_path: Path) -> None:
     assert "1 passed" in result.stdout, result.stdout + result.stderr
 
 
+@pytest.mark.slow(reason="runs pytest in a process of its own")
 def test_a_failed_load_fails_the_test_alone(tmp_path: Path) -> None:
     tests = """
 import pytest

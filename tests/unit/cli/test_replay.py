@@ -13,9 +13,9 @@ from peripety import engine
 from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError
 from peripety.session.types import PlayerAction
-from support.bundles import Plan, bundle_of, play
-from support.repository import ROOT
-from support.specs import document
+from support.engine.specs import document
+from support.repo.repository import ROOT
+from support.session.bundles import Plan, bundle_of, play
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,11 +15,13 @@ from sqlalchemy import insert, text
 from peripety.core.storage import postgresql as module
 from peripety.core.storage.database import Database
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError, UnavailableError
-from support.postgresql import PASSWORD, PostgresqlProcess
-from support.writer import add_next_pair, add_pair, halves, pairs, writing
+from support.servers.databases import PASSWORD, PostgresqlProcess
+from support.servers.processes import add_next_pair, add_pair, halves, pairs, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.postgresql
 
 
 @pytest.fixture
@@ -196,7 +198,7 @@ async def test_a_server_that_does_not_answer_is_unavailable(
     database = await Database.open(database_url)
     monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
     with pytest.raises(UnavailableError) as caught:
-        async with database.read_variable() as connection:
+        async with database.read() as connection:
             await connection.execute(text("SELECT pg_sleep(60)"))
     assert caught.value.details == {"fault": "TimeoutError"}
     assert await halves(database) == {}
@@ -209,7 +211,7 @@ async def test_an_idle_connection_that_fell_silent_is_given_up(
 ) -> None:
     database = await Database.open(database_url)
     monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
-    async with database.read_variable() as connection:
+    async with database.read() as connection:
         process = await connection.scalar(text("SELECT pg_backend_pid()"))
     assert isinstance(process, int)
     os.kill(process, signal.SIGSTOP)

@@ -147,7 +147,7 @@ class IdempotencyStore:
         """
         lock = self._locks.setdefault(request_id, asyncio.Lock())
         async with closing(work), lock:
-            async with self._database.read_variable() as connection:
+            async with self._database.read() as connection:
                 kept = await _find_responses(connection, request_id, fingerprint)
             if kept is None and after:
                 raise NotFoundError(

@@ -99,7 +99,7 @@ class RunStore(ABC, Generic[R, E]):
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await self._find_request(connection, request)
 
     async def add(self, run: R, lease: Lease, request: RequestKey) -> StartResult[R]:
@@ -133,12 +133,12 @@ class RunStore(ABC, Generic[R, E]):
         Raises:
             NotFoundError: the run does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await self._read(connection, run_id)
 
     async def last_sequence(self, run_id: str) -> int:
         """Return the sequence of the last event of a run; raise as `get` does."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             last: int = (await self._load_row(connection, run_id)).last_sequence
         return last
 
@@ -150,7 +150,7 @@ class RunStore(ABC, Generic[R, E]):
         """
         columns = self._events.c
         query = select(self._events).where(columns.run_id == run_id, columns.sequence > after)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = await self._load_row(connection, run_id)
             found = (await connection.execute(query.order_by(columns.sequence).limit(limit))).all()
             events = [
@@ -249,7 +249,7 @@ class RunStore(ABC, Generic[R, E]):
         """Return columns of runs, newest first.
 
         Args:
-            told: the columns to select.
+            selected: the columns to select.
             conditions: conditions on the runs.
             before: creation time and id of the last run of the previous page.
             limit: maximum number of rows.
@@ -258,7 +258,7 @@ class RunStore(ABC, Generic[R, E]):
         query = select(*selected).where(*conditions).order_by(*(one.desc() for one in columns))
         if before is not None:
             query = query.where(tuple_(*columns) < before)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return (await connection.execute(query.limit(limit))).all()
 
     async def _read(self, connection: AsyncConnection, run_id: str) -> R:

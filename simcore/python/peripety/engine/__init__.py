@@ -1,6 +1,7 @@
 """Public API of the scenario engine.
 
-The engine defines the meaning of scenarios; docs/reference/semantics.md specifies it. A document passes one strict JSON
+The engine defines the meaning of scenarios; docs/reference/semantics.md specifies it. A document passes one
+strict JSON
 parser, then the JSON Schema and the static checks (`validate`), and is compiled (`compile`). `check_all` does
 so for many documents at once. A `Program` plays turns and dry-runs, and proves claims about all runs.
 
@@ -36,7 +37,7 @@ from peripety.engine.backend_protocol import CompiledRule, EngineError, RuleData
 from peripety.engine.canonical_json import canonicalize as _canonical
 from peripety.engine.documents import (
     ValidationResult,
-    compile,
+    compile,  # noqa: A004 - the engine's own verb
     compile_canonical,
     compile_trusted,
     parse,

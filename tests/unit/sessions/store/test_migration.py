@@ -16,8 +16,20 @@ from peripety.errors import AlreadyExistsError
 from peripety.session.branches import state_at
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
 from peripety.session.types import NewSession
-from support.branching import FATEFUL, forked, rewound, standing_rows, turns_of, verified
-from support.sessions import OneScenario, ScriptedGateway, new_id, rulesets, sessions_over, table
+from support.session.sessions import (
+    FATEFUL,
+    OneScenario,
+    ScriptedGateway,
+    forked,
+    new_id,
+    rewound,
+    rulesets,
+    sessions_over,
+    standing_rows,
+    table,
+    turns_of,
+    verified,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,6 +38,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.session.types import CommittedTurn, Session
+
+pytestmark = pytest.mark.postgresql
 
 
 OLD = """
@@ -83,7 +97,7 @@ async def played(directory: Path) -> tuple[dict[str, list[dict[str, Any]]], Sess
         for turn in range(1, TURNS + 1):
             await game.play(turn, *(["act"] if turn % 2 else []))
         rows: dict[str, list[dict[str, Any]]] = {}
-        async with game.database.read_variable() as connection:
+        async with game.database.read() as connection:
             for name in COLUMNS:
                 found = await connection.execute(METADATA.tables[name].select())
                 rows[name] = [dict(row._mapping) for row in found]
@@ -213,6 +227,6 @@ async def shape_of(store: SessionStore) -> dict[str, Any]:
             if name.startswith("session")
         }
 
-    async with store._database.read_variable() as connection:
+    async with store._database.read() as connection:
         found: dict[str, Any] = await connection.run_sync(shape)
         return found

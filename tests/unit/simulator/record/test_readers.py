@@ -25,7 +25,7 @@ from peripety.llmsim.wire.deepseek import DeepSeekWire
 from peripety.llmsim.wire.gemini.api import GeminiWire
 from peripety.llmsim.wire.ollama.api import OllamaWire
 from peripety.llmsim.wire.openai.api import OpenAiChat, OpenAiResponses
-from support.asking import APIS, asked
+from support.gateway.requests import APIS, full_request
 
 if TYPE_CHECKING:
     from peripety.llmsim.record.response_draft import ResponseDraft
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from peripety.llmsim.wire.base import Wire
 
 
-USAGE = BilledUsage(fresh=40, read_variable=7, output=12, reasoning=0)
+USAGE = BilledUsage(fresh=40, read=7, output=12, reasoning=0)
 CALLS = (
     ToolUsePart("abc1", "weather", ('{"city":', '"Zürich"}')),
     ToolUsePart("abc2", "clock", ("{}",)),
@@ -52,7 +52,7 @@ def read(
     size: int = 10_000,
     sse: bool = True,
 ) -> ResponseDraft:
-    request = asked(wire, stream=stream, sse=sse)
+    request = full_request(wire, stream=stream, sse=sse)
     if stream:
         data = b"".join(frame.data for frame in wire.frames(request, answer))
         reader = AnswerReader(wire.api, wire.media_type(request))
@@ -95,12 +95,12 @@ def test_usage_is_read_back(wire: Wire, stream: bool) -> None:
     assert draft.usage is not None
     assert (draft.usage.input, draft.usage.output) == (47, 12)
     if not isinstance(wire, OllamaWire):  # which does not tell
-        assert draft.usage.read_variable == 7
+        assert draft.usage.read == 7
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_was_written_to_the_cache_is_read_back_with_its_lifetime(stream: bool) -> None:
-    usage = BilledUsage(fresh=3, read_variable=2, written={"5m": 4, "1h": 5}, output=12, reasoning=6)
+    usage = BilledUsage(fresh=3, read=2, written={"5m": 4, "1h": 5}, output=12, reasoning=6)
     draft = read(AnthropicWire(), reply(SimStopReason.END, TextPart(("a",)), usage=usage), stream=stream)
     assert draft.usage == usage
 
@@ -145,7 +145,7 @@ def test_an_array_of_documents_is_read_as_a_stream() -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_that_is_cut_has_what_arrived_and_no_end(wire: Wire) -> None:
-    request = asked(wire, stream=True)
+    request = full_request(wire, stream=True)
     frames = wire.frames(request, reply(SimStopReason.END, TextPart(("one ", "two ", "three"))))
     begun = [place for place, frame in enumerate(frames) if b"two " in frame.data]
     reader = AnswerReader(wire.api, wire.media_type(request))
@@ -158,7 +158,7 @@ def test_a_stream_that_is_cut_has_what_arrived_and_no_end(wire: Wire) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_error_in_a_stream_is_noted(wire: Wire) -> None:
-    request = asked(wire, stream=True)
+    request = full_request(wire, stream=True)
     frames = wire.frames(request, reply(SimStopReason.END, TextPart(("one ", "two "))))[:2]
     error = wire.error_frame(ApiError(ApiErrorKind.OVERLOADED, "busy"), "r" * 24, frames)
     reader = AnswerReader(wire.api, wire.media_type(request))

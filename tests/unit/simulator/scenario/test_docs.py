@@ -25,8 +25,7 @@ from peripety.llmsim.script.types import (
     ScriptTurn,
 )
 from peripety.llmsim.types import SimStopReason
-from support.commands import command_exists, options_of
-from support.repository import ROOT
+from support.repo.repository import ROOT, command_exists, options_of
 
 PAGES = ("reference/llmsim-script.md", "how-to/test-with-llmsim.md")
 GUIDE = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES)

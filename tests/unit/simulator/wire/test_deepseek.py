@@ -20,7 +20,7 @@ from peripety.llmsim.types import (
     ToolUsePart,
 )
 from peripety.llmsim.wire.deepseek import DeepSeekWire
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 WIRE = DeepSeekWire()
 SERVICE = FakeService()
@@ -33,7 +33,7 @@ ANSWER = reply(
     ToolUsePart("a" * 24, "weather", ("{}",)),
     model="deepseek-flash",
     stop=SimStopReason.TOOL_USE,
-    usage=BilledUsage(fresh=3, read_variable=20, output=12, reasoning=4),
+    usage=BilledUsage(fresh=3, read=20, output=12, reasoning=4),
 )
 OFF = {"thinking": {"type": "disabled"}}
 

@@ -24,7 +24,7 @@ from peripety.llmsim.types import (
     ToolUsePart,
 )
 from peripety.llmsim.wire.ollama.api import OllamaWire
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 if TYPE_CHECKING:
     from peripety.llmsim.types import SimRequest
@@ -208,7 +208,7 @@ PARTS = (
     ToolUsePart("a" * 24, "weather", ('{"city":', '"Oslo"}')),
     ToolUsePart("b" * 24, "time", ()),
 )
-USAGE = BilledUsage(fresh=7, read_variable=3, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=7, read=3, output=12, reasoning=4)
 CALLS = [
     {"function": {"name": "weather", "arguments": {"city": "Oslo"}}},
     {"function": {"name": "time", "arguments": {}}},
