@@ -2,7 +2,7 @@
 
 A wire module parses the bytes of its API into a `Request`, and writes a `Reply` or an `ApiError` as its
 provider would. The code between knows only these types. Texts are Unicode strings, JSON values are plain
-Python values, and tokens are counted by `peripety.simulator.truth.tokens`.
+Python values, and tokens are counted by `peripety.llmsim.provider_rules.models`.
 """
 
 from __future__ import annotations
