@@ -59,19 +59,19 @@ test-core:
 	@.ci/cargo test --quiet --manifest-path simcore/Cargo.toml
 
 .PHONY: conformance
-conformance: $(VENV)/installed-dev native  ## Write docs/simulator-conformance.md from a run of the official SDKs
+conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-conformance.md from a run of the official SDKs
 	@PYTHONPATH=tests $(BIN)/python -m conformance.simulator.publish
 
 .PHONY: certificates
-certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/certificates.md and the golden certificate
+certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/reference/certificate-format.md and the golden certificate
 	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
 
 .PHONY: findings
-findings: $(VENV)/installed-dev  ## Write the tables of docs/findings.md
+findings: $(VENV)/installed-dev  ## Write the tables of docs/reference/findings.md
 	@PYTHONPATH=tests $(BIN)/python -m conformance.findings
 
 .PHONY: worked-example
-worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn in the worked example of docs/scenarios.md
+worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn in the worked example of docs/tutorials/first-scenario.md
 	@PYTHONPATH=tests $(BIN)/python -m conformance.worked_example
 
 .PHONY: check

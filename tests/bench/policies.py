@@ -27,7 +27,7 @@ from peripety.policy.mutation.operators import iter_mutations
 from peripety.policy.mutation.runner import MutationContext, iter_mutant_runs
 from peripety.policy.verification.coverage import EvaluatedSuite
 from peripety.policy.verification.verify import verify
-from support.true_policies import TruePolicy, plausible_suite
+from support.policy.policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,8 @@ def main() -> None:
 
 def _suites(count: int) -> None:
     _tell(
-        "scenarios / conditions and decisions reached / mutants noticed, of those not proved to mean the same",
+        "scenarios / conditions and decisions reached / mutants noticed, of those not "
+        "proved to mean the same",
     )
     sides = "".join(f"{side:>22}" for side in _SIDES)
     _tell(f"{'seed':>4} {'rules':>5}{sides} {'survived':>9} {'undecided':>10} {'s':>5}")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from peripety import engine
 from peripety.version import __version__
-from support.repository import ROOT, tracked_files
+from support.repo.repository import ROOT, tracked_files
 
 if TYPE_CHECKING:
-    from support.distributions import Distributions, Installation
+    from support.repo.repository import Distributions, Installation
 
 
 PACKAGE = ROOT / "services" / "peripety"
@@ -71,5 +71,8 @@ def test_python_dash_m_is_the_command(installation: Installation) -> None:
 
 
 def test_the_reference_core_can_be_asked_for(installation: Installation) -> None:
-    code = "import os; os.environ['PERIPETY_SIMCORE'] = 'python'; from peripety import engine; print(engine.BACKEND)"
+    code = (
+        "import os; os.environ['PERIPETY_SIMCORE'] = 'python'; from peripety import "
+        "engine; print(engine.BACKEND)"
+    )
     assert installation.run("python", "-c", code).stdout == "python\n"

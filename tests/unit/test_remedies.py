@@ -12,7 +12,7 @@ from conformance.findings import PAGE, page
 from peripety.engine import ProofCode
 from peripety.errors import Finding, SpecError, get_remedy, load_catalog
 from peripety.scenario.generation.model_client import _TOO_LARGE_CODES
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

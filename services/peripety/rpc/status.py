@@ -1,6 +1,6 @@
 """GRPC status mapping, both directions, one table; findings and item errors as messages.
 
-Conversion of a gRPC status to the error that the server raised: the reverse of `peripety.rpc.errors`.
+Conversion of a gRPC status to the error that the server raised: the reverse of `peripety.rpc.status`.
 
 Conversion of findings to and from messages, common to all services and clients.
 
@@ -8,7 +8,7 @@ Batch items, and errors inside messages: of one item, or of work that continues 
 
 gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
 
-The reverse is in `peripety.client.errors`. Details travel in HTTP/2 trailers, whose size clients limit: above
+The reverse is in `peripety.rpc.status`. Details travel in HTTP/2 trailers, whose size clients limit: above
 about 8 KiB the whole status is lost at random. The server limits them to 4 KiB and counts the violations it
 leaves out.
 """

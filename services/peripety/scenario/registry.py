@@ -153,7 +153,7 @@ class ProgramCache:
     """
 
     def __init__(self, most: int = _DEFAULT_CAPACITY) -> None:
-        self._programs: LruCache[Program] = LruCache(most)
+        self._programs: LruCache[str, Program] = LruCache(most)
 
     def get(self, spec_hash: str) -> Program | None:
         """Return the cached program of a version; None on a miss."""
@@ -170,7 +170,7 @@ class ProgramCache:
 
     def put(self, program: Program) -> Program:
         """Store a program that was compiled elsewhere; return the cached one, which may be an earlier one."""
-        return self._programs.put(program.spec_hash, program)
+        return self._programs.put_if_absent(program.spec_hash, program)
 
 
 _table = versions_table(

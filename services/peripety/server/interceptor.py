@@ -6,7 +6,7 @@ It is a single interceptor on purpose: each layer costs a sixth of the CPU time 
 are decoded in the interceptor and not by the gRPC library, which would return UNKNOWN with the text of an
 exception.
 
-gRPC options of the server, each with its reason; see `peripety.client.options` for the client.
+gRPC options of the server, each with its reason; see `peripety.rpc.channel` for the client.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The one tree of errors, stable reasons, `Finding`, `FieldViolation`; finding catalogue and remedies from `findings.toml`; standard library only.
+"""Errors with stable reasons, findings, and their catalogue; standard library only.
 
 Exception hierarchy of the package, with stable reasons for machines.
 
-A subclass names the *kind* of failure; the transport maps kinds to statuses in `peripety.rpc.errors`. `code`
+A subclass names the *kind* of failure; the transport maps kinds to statuses in `peripety.rpc.status`. `code`
 is a stable UPPER_SNAKE reason. The message names the field and the remedy.
 
     PeripetyError

@@ -19,19 +19,17 @@ from peripety.errors import (
     UnavailableError,
 )
 from peripety.gateway.types.request import Budget
+from peripety.policy.events import PolicyCompileFailed
 from peripety.policy.types import (
     AnnotatedTool,
     CompileLimits,
     CompileOrder,
     Expectation,
-    PolicyCompileFailed,
     ScenarioOrigin,
     TestScenario,
 )
-from support.api import new_id
-from support.compiled_policies import compiled_policy, opened_store
-from support.fake_compiler import FakeCompiler
-from support.policy_service import serving_policies
+from support.policy.policies import FakeCompiler, compiled_policy, opened_store, serving_policies
+from support.servers.apps import new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

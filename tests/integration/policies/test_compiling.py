@@ -13,17 +13,18 @@ import pytest
 
 from peripety.llmsim.script.types import ScriptResponse
 from peripety.llmsim.types import SimStopReason
-from peripety.policy.types import PolicyCompiled, ScenariosWritten
-from support.policy_models import rule, scenario, told
-from support.policy_runs import FINE, ORDER, POLICY, RIGHT, SATISFIED, blames
-from support.scripted_compiling import workshop
+from peripety.policy.events import ScenariosWritten
+from peripety.policy.types import PolicyCompiled
+from support.policy.models import generated_scenario, rule, told, workshop
+from support.policy.policies import FINE, ORDER, POLICY, RIGHT, SATISFIED, blames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from peripety.llmsim.types import SimRequest
-    from peripety.policy.types import CompileEvent, GenerationTurn
-    from support.scripted_compiling import Workshop
+    from peripety.policy.events import CompileEvent
+    from peripety.policy.types import GenerationTurn
+    from support.policy.models import Workshop
 
 
 RULES, SCENARIOS, JUDGE, MENDER = (
@@ -35,7 +36,7 @@ RULES, SCENARIOS, JUDGE, MENDER = (
 LONG = replace(ORDER, constitution="\n".join([POLICY] * 500), mutation=False)
 """Long enough for a provider to keep it."""
 
-UNSENDABLE = scenario("unsendable", "deny", other=1)
+UNSENDABLE = generated_scenario("unsendable", "deny", other=1)
 TOO_MUCH = {
     "rules": [
         rule("open", "allow", arguments=[{"argument_roles": ["place"], "kind": "path", "among": ["/"]}]),
@@ -44,7 +45,7 @@ TOO_MUCH = {
 RULE = {"rules": [*RIGHT]}
 SUITE = {"scenarios": [*map(told, FINE)]}
 IN_VAIN = {"scenarios": [*map(told, (*FINE, UNSENDABLE))]}
-INSTEAD = {"scenarios": [told(scenario("instead", "deny", at="/instead"))]}
+INSTEAD = {"scenarios": [told(generated_scenario("instead", "deny", at="/instead"))]}
 PATCH = {"reasoning": "so it is", "operations": [{"op": "update", "rule_id": "open", "rule": RIGHT[0]}]}
 
 BAD = {

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.llmsim.server.connection import MAX_BODY
-from support.plain_http import prompt, send
-from support.simulator import served
+from support.gateway.fake_server import prompt, send
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 SCENARIO = """

@@ -9,10 +9,11 @@ import tomllib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 PLUGIN = "peripety.pytest_plugin"
 
@@ -112,6 +113,7 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(tmp_path: Path) -> None:
     assert "1 passed" in result.stdout, result.stdout + result.stderr
 
 
+@pytest.mark.slow(reason="runs pytest in a process of its own")
 def test_a_failed_load_fails_the_test_alone(tmp_path: Path) -> None:
     tests = """
 import pytest

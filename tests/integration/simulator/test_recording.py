@@ -181,6 +181,7 @@ async def replay(path: Path, use: Callable[[str], Awaitable[Any]]) -> Any:
         return await use(url)
 
 
+@pytest.mark.slow_after(3, reason="one case for each wire format")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("ask", APIS, ids=lambda ask: ask.__name__.removeprefix("ask_"))
 async def test_what_was_recorded_answers_the_same(tmp_path: Path, ask: Ask, stream: bool) -> None:

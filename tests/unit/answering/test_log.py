@@ -12,12 +12,15 @@ import pytest
 from peripety.core.idempotency.store import IdempotencyStore, PendingResponse
 from peripety.core.storage.database import Database
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
-from support.scenarios import chance, opened_registry, program
+from support.engine.specs import chance, program
+from support.scenario.batches import opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+pytestmark = pytest.mark.postgresql
 
 
 ID = "3f0c0f3e-0000-4000-8000-000000000000"

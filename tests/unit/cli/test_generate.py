@@ -15,7 +15,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1 import scenario_pb2_grpc
 from peripety.cli.app import app
 from peripety.errors import SpecError, get_remedy
-from support.embedding import embedding
+from support.servers.apps import embedding
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -94,7 +94,7 @@ class Writer(scenario_pb2_grpc.ScenarioServiceServicer):
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     service = Writer()
     add = partial(scenario_pb2_grpc.add_ScenarioServiceServicer_to_server, service)
-    monkeypatch.setattr("peripety.cli.scenario_generate.embedded_services", embedding(add))
+    monkeypatch.setattr("peripety.cli.app.scenario_generate.embedded_services", embedding(add))
     return service
 
 

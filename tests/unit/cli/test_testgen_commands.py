@@ -21,8 +21,8 @@ from peripety.api.testgen.v1.testgen_pb2_grpc import (
 from peripety.cli.app import app
 from peripety.cli.render.testgen import TestProgressView
 from peripety.errors import InvalidArgumentError, PeripetyError
-from support.policy_documents import policy_document
-from support.specs import document
+from support.engine.policies import policy_document
+from support.engine.specs import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

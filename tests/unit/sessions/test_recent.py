@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from peripety.session.branch_types import RewindRequest
 from peripety.session.session_view import RecentTurnCache
 from peripety.session.store.session_store import SessionStore
-from support.sessions import OneScenario, ScriptedGateway, new_id, outcome, sessions_over, table
-from support.specs import document
+from support.engine.specs import document
+from support.session.sessions import OneScenario, ScriptedGateway, new_id, outcome, sessions_over, table
 
 if TYPE_CHECKING:
     import pytest

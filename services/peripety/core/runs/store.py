@@ -249,7 +249,7 @@ class RunStore(ABC, Generic[R, E]):
         """Return columns of runs, newest first.
 
         Args:
-            told: the columns to select.
+            selected: the columns to select.
             conditions: conditions on the runs.
             before: creation time and id of the last run of the previous page.
             limit: maximum number of rows.

@@ -97,7 +97,8 @@ def _find_breakpoints(rules: SimCacheRules, blocks: Sequence[SimBlock]) -> list[
     ]
     if len(marks) > rules.breakpoints:
         raise _invalid_breakpoint(
-            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. Found {len(marks)}.",
+            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. "
+            f"Found {len(marks)}.",
         )
     for before, after in pairwise(marks):
         if rules.ttls[after.ttl] > rules.ttls[before.ttl]:

@@ -229,7 +229,8 @@ def _read_format(body: Fields, draft: PromptDraft) -> Mapping[str, Any] | None:
         raise invalid_request("This response_format type is unavailable now")
     if not mentions_json(draft):
         raise invalid_request(
-            "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
+            "Prompt must contain the word 'json' in some form to use 'response_format' of "
+            "type 'json_object'.",
         )
     return {}
 

@@ -47,7 +47,8 @@ class SeatStore:
         Args:
             submission: the submission.
             check: raises an error if the submission is not possible now.
-            new_deadline: new due time if the submission completes the turn, in microseconds since 1970; if the
+            new_deadline: new due time if the submission completes the turn, in microseconds since 1970;
+                if the
                 process that plays the turn crashes, another one plays it then.
 
         Returns:

@@ -248,7 +248,8 @@ class GenerationRunner:
             end = StepOutcome.FAILED
         if end is StepOutcome.DONE and writing.unreadable:
             uncertainty = (
-                f"{len(writing.unreadable)} response parts {_category_phrase(writing.round.category)} were not tests;"
+                f"{len(writing.unreadable)} response parts "
+                f"{_category_phrase(writing.round.category)} were not tests;"
                 f" reason of the first one: {writing.unreadable[0]}."
             )
         made = len(self._state.tests_by_round.get(writing.round, ()))

@@ -28,9 +28,9 @@ from peripety.scenario.types import (
     ValidationFailed,
     ValidationLevel,
 )
-from support.certificates import FEWEST, certified, contest
-from support.scenarios import WORKERS, chance, opened_registry, program, siege
-from support.sessions import SPENT, ScriptedGateway
+from support.engine.specs import chance, program, siege
+from support.scenario.batches import FEWEST, WORKERS, certified, contest, opened_registry
+from support.session.sessions import SPENT, ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -263,8 +263,8 @@ async def test_a_version_without_a_certificate_needs_none(registry: ScenarioRegi
 async def test_a_version_that_is_not_the_expected_one_is_left_alone(registry: ScenarioRegistry) -> None:
     record = await stored(registry, siege())
     with pytest.raises(ConflictError, match="latest version"):
-        await amended(registry, record, LONGER, expected="0" * 64)
-    events, _ = await amended(registry, record, LONGER, expected=record.scenario.spec_hash)
+        await amended(registry, record, LONGER, expected_hash="0" * 64)
+    events, _ = await amended(registry, record, LONGER, expected_hash=record.scenario.spec_hash)
     assert isinstance(events[-1], AmendmentCompleted)
 
 

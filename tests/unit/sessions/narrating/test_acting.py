@@ -15,9 +15,18 @@ from peripety.session.events import ActionResolved, Degraded, NarrativeChunk, Na
 from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.speculation import TurnRestarted
 from peripety.session.types import PlayerAction, Resolution
-from support.acting import names, played, results, scene, told
-from support.sessions import SPENT, ScriptedGateway, calling, outcome
-from support.specs import action
+from support.engine.specs import action
+from support.session.sessions import (
+    SPENT,
+    ScriptedGateway,
+    calling,
+    names,
+    outcome,
+    played,
+    results,
+    scene,
+    told,
+)
 
 
 async def test_an_action_is_carried_out_at_once_and_the_world_is_told_before_the_prose() -> None:

@@ -10,8 +10,17 @@ import pytest
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.session.events import Degraded, NarrativeChunk, Rolled, WorldResolved
 from peripety.session.types import NarratorMemory, PlayerAction, Resolution
-from support.acting import causes, names, played, results, scene, told
-from support.sessions import ScriptedGateway, calling, outcome
+from support.session.sessions import (
+    ScriptedGateway,
+    calling,
+    causes,
+    names,
+    outcome,
+    played,
+    results,
+    scene,
+    told,
+)
 
 CHANGE = {"op": "inc", "path": "state.a", "value": 1}
 

@@ -30,9 +30,8 @@ from peripety.session.events import (
 from peripety.session.narration.narrator import Narrator
 from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.types import NarratorStats, Resolution
-from support.scenes import scene_of
-from support.sessions import SILENCE, SPENT, ScriptedGateway, outcome
-from support.specs import action, document
+from support.engine.specs import action, document
+from support.session.sessions import SILENCE, SPENT, ScriptedGateway, outcome, scene_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,8 @@ import pytest
 
 from peripety.session.events import ActionResolved, NarrativeChunk
 from peripety.session.types import Resolution
-from support.acting import ACTIONS, played, results, scene
-from support.sessions import calling, outcome
-from support.specs import action
+from support.engine.specs import action
+from support.session.sessions import ACTIONS, calling, outcome, played, results, scene
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext

@@ -22,16 +22,26 @@ from peripety.session.store.seats import SeatStore
 from peripety.session.store.session_store import SessionStore
 from peripety.session.types import PlayerAction, TurnOrder
 from peripety.session.watch.topic import SeatActed
-from support.seats import SCENARIO, at_a_table, submission
-from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, only, sessions_over, table
-from support.specs import action, document
-from support.watching import commits, noticing, seen_of, watch
+from support.engine.specs import action, document
+from support.session.sessions import (
+    SCENARIO,
+    SILENCE,
+    OneScenario,
+    ScriptedGateway,
+    at_a_table,
+    new_id,
+    only,
+    sessions_over,
+    submission,
+    table,
+)
+from support.session.watch import commits, noticing, seen_of, watch
 
 if TYPE_CHECKING:
     from peripety.session.seats.turn_order import SimultaneousTurn
     from peripety.session.visibility import TurnEventView
     from peripety.session.watch.topic import WatchEvent
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 # One seat can act, both of them cannot: the state would grow too large.

@@ -22,7 +22,7 @@ from peripety.llmsim.types import (
 )
 from peripety.llmsim.wire.openai.api import OpenAiChat
 from peripety.llmsim.wire.openai.chat_response import format_duration
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 WIRE = OpenAiChat()
 SERVICE = FakeService()
@@ -194,7 +194,8 @@ def test_padding_is_streamed_only_when_it_is_asked_for() -> None:
 def test_frames_are_tagged_and_bring_every_token() -> None:
     frames = WIRE.frames(request(stream=True, stream_options={"include_usage": True}), reply(*PARTS))
     assert [frame.tag for frame in frames] == [
-        FrameTag.START, FrameTag.TEXT, FrameTag.TEXT, FrameTag.PART, FrameTag.ARGUMENTS, FrameTag.ARGUMENTS, FrameTag.PART, FrameTag.ARGUMENTS,
+        FrameTag.START, FrameTag.TEXT, FrameTag.TEXT, FrameTag.PART, FrameTag.ARGUMENTS,
+        FrameTag.ARGUMENTS, FrameTag.PART, FrameTag.ARGUMENTS,
         FrameTag.STOP, FrameTag.USAGE, FrameTag.END,
     ]  # fmt: skip
     # thoughts 4, "Hello" 2, "weather" 2 and its arguments 4, "time" 1 and its arguments 1
