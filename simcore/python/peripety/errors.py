@@ -45,6 +45,7 @@ __all__ = [
     "FailedPreconditionError",
     "FieldViolation",
     "Finding",
+    "FindingKind",
     "InternalError",
     "InvalidArgumentError",
     "NotFoundError",
@@ -55,6 +56,8 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "current_code",
+    "get_remedy",
+    "load_catalog",
 ]
 
 

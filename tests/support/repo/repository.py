@@ -58,8 +58,8 @@ def _commands() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Distributions:
-    """What is published of `peripety`."""
+class Distribution:
+    """A distribution as it is published."""
 
     wheel: Path
     sdist: Path
@@ -67,13 +67,18 @@ class Distributions:
 
 @dataclass(frozen=True)
 class Installation:
-    """An environment with the wheel in it; the test's own environment lends the libraries it needs."""
+    """An environment with wheels in it; the test's own environment lends the libraries they need."""
 
     home: Path
     site: Path
 
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment, away from the tree."""
+    def run(
+        self,
+        *command: str,
+        check: bool = True,
+        core: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment, away from the tree, with the core of the tests or another."""
         program = str(self.home / "bin" / command[0])
         return subprocess.run(
             [program, *command[1:]],
@@ -81,7 +86,10 @@ class Installation:
             check=check,
             capture_output=True,
             text=True,
-            env={"HOME": str(self.home), "PERIPETY_SIMCORE": os.environ.get("PERIPETY_SIMCORE", "auto")},
+            env={
+                "HOME": str(self.home),
+                "PERIPETY_SIMCORE": core or os.environ.get("PERIPETY_SIMCORE", "auto"),
+            },
         )
 
 
