@@ -35,7 +35,6 @@ from peripety.cli.testgen import testgen
 from peripety.errors import InvalidArgumentError, PeripetyError
 from peripety.version import __version__
 
-
 __all__ = [
     "DEBUG_VARIABLE",
     "ServiceName",
