@@ -81,7 +81,7 @@ check: check-python check-contract check-generated check-imports check-rust  ## 
 check-python: $(VENV)/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy services simcore/python tests protos
+	$(BIN)/mypy services simcore/python tests protos docs
 	$(BIN)/python -m pytest --quiet tests/unit/test_no_nouns.py
 
 .PHONY: check-contract
@@ -93,6 +93,7 @@ check-contract: $(VENV)/installed-dev
 check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/python protos/error_reasons.py --check
+	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python -m peripety.engine.schemas --check
 
 .PHONY: check-imports
@@ -255,6 +256,7 @@ sanitize:  ## Test the native core under AddressSanitizer
 generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew
 	$(BIN)/python protos/generate.py
 	@$(BIN)/python protos/error_reasons.py
+	@$(BIN)/python docs/generate_reference.py
 	$(BIN)/python -m peripety.engine.schemas
 
 .PHONY: native
