@@ -9,6 +9,8 @@ import tomllib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
