@@ -1,4 +1,6 @@
-"""Pytest plugin of `make test-engine`: loads the Hypothesis profiles where tests/conftest.py cannot be imported."""
+"""Pytest plugin of `make test-engine`: loads the Hypothesis profiles where tests/conftest.py cannot be
+imported.
+"""
 
 from __future__ import annotations
 
