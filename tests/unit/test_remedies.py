@@ -84,7 +84,7 @@ def raised() -> Iterator[tuple[str, str]]:
     """Every code of a finding in the sources, with where it stands."""
     yield from ((code, "engine/types.py") for code in get_args(ProofCode))
     yield from ((code, "scenario/generation/model_client.py") for code in _TOO_LARGE_CODES)
-    for source, path in sorted((source, path) for source in SOURCES for path in source.rglob("*.py")):
+    for source, path in sorted((root, path) for root in SOURCES for path in root.rglob("*.py")):
         if path.is_relative_to(source / "api"):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -33,8 +33,23 @@ from peripety.policy.types import (
     ScenarioCorrection,
     ScenarioOrigin,
 )
-from support.policy.models import Cut, FakeModel, about, below, generated_scenario, rule, told, tool
-from support.policy.policies import FINE, ORDER, RIGHT, SATISFIED, Script, blames, ran
+from support.policy.models import (
+    FINE,
+    ORDER,
+    RIGHT,
+    SATISFIED,
+    Cut,
+    FakeModel,
+    Script,
+    about,
+    below,
+    blames,
+    generated_scenario,
+    ran,
+    rule,
+    told,
+    tool,
+)
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
