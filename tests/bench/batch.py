@@ -29,7 +29,7 @@ from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from peripety.scenario import batch
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import DryRunOptions, ValidationLevel
-from support.processes import ServerProcess
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

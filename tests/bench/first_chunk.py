@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from bench.serving import serving
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.client.client import connect
-from support.api import Api, new_id, turn_request
-from support.playable import playable
-from support.upstream import DONE, Reply, Request, delta, finish
+from support.engine.specs import playable
+from support.gateway.fake_server import DONE, Reply, Request, delta, finish
+from support.servers.apps import Api, new_id, turn_request
 
 PAUSE_SECONDS = 0.1
 

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from bench.serving import serving
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from support.api import new_id
-from support.testgen_runs import TestRuns
-from support.upstream import DONE, Reply, Request, finish
+from support.gateway.fake_server import DONE, Reply, Request, finish
+from support.servers.apps import new_id
+from support.testgen.fake_run import TestRuns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Figures", "main", "measure", "report"]
 
 LIMIT_MS = 5.0
 _PAUSE_SECONDS = 0.05

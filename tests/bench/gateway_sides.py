@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 from bench.dialogue import GrpcSpeaker, HttpSpeaker, Speaker
 from bench.instant import SLOWLY
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from support.api import new_id
-from support.processes import ServerProcess
+from support.servers.apps import new_id
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
 
 MODEL = "m"
 _START_SECONDS = 60

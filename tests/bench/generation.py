@@ -22,17 +22,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from peripety.core.config import ProviderName
 from peripety.engine.patterns.syntax import Pattern
 from peripety.llmsim.script.types import Script, ScriptResponse, ScriptRule
-from support import stepwise
-from support.apps import config_for
-from support.generating import authoring, heard, scenario_service
-from support.graded_generators import GRADES, good_specs, patient
-from support.local_server import local_server
-from support.providers import PROVIDERS
+from support.gateway.providers import PROVIDERS, local_server
+from support.scenario import generation
+from support.scenario.generation import GRADES, authoring, good_specs, heard, patient, scenario_service
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from peripety.api.common.v1.common_pb2 import ModelUsage
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
-    from support.generating import Heard
+    from support.scenario.generation import Heard
 
 
 DESCRIPTIONS = (
@@ -105,7 +103,7 @@ def part_by_part() -> Script:
     """A strong model that is asked for parts."""
     rules = [
         ScriptRule(Pattern(message_index=(number, number)), ScriptResponse(answer))
-        for number, answer in enumerate(stepwise.ANSWERS)
+        for number, answer in enumerate(generation.ANSWERS)
     ]
     return Script(tuple(rules))
 

@@ -12,20 +12,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from support.cores import core_named
+from support.engine.backends import backend_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    # Evaluates the same expression over the same data again.
     Evaluate = Callable[[], Any]
-
-__all__ = ["IMPLEMENTATIONS"]
 
 
 def _core(name: str, logic: Any, data: Any) -> Evaluate:
-    core = core_named(name)
+    core = backend_named(name)
     rule, parsed = core.compile_rule(logic, _refusal), core.parse_data(data, _refusal)
     return lambda: rule.evaluate(parsed)
 

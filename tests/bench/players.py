@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.engine import canonicalize
 from peripety.engine._reference.dry_run import dry_run
 from peripety.engine._reference.state import Rules
-from support.cores import core_named
+from support.engine.backends import backend_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ def players(document: bytes, persona: Persona = "random") -> dict[str, Callable[
     `naive` interprets the rules as they stand in the document, `compiled` is the core in Python as it is
     used, and `native` the core in Rust.
     """
-    rules = Rules(core_named("python").parse(document))
+    rules = Rules(backend_named("python").parse(document))
     return {
         "naive": lambda runs: int(dry_run(rules, _options(runs, persona=persona))["turns"]),
         "compiled": _player("python", document, persona=persona),
@@ -48,10 +48,10 @@ def futures(document: bytes) -> dict[str, Callable[[int], int]]:
     `python` and `interpreter` play rule by rule in either core, `native` is the core in Rust as it is used on
     one thread, and `two` the same on two.
     """
-    core = core_named("python")
+    core = backend_named("python")
     reference = core.compile(core.parse(document))
     present = _present(reference)
-    core = core_named("native")
+    core = backend_named("native")
     same: Any = core.compile(core.parse(document)).load_state(present.to_json())
     ways: dict[str, Callable[[bytes], bytes]] = {
         "python": lambda options: reference.simulate_from(present, options),
@@ -87,7 +87,7 @@ def _present(program: BackendProgram) -> BackendState:
 
 
 def _player(name: str, document: bytes, **more: Any) -> Callable[[int], int]:
-    core = core_named(name)
+    core = backend_named(name)
     program = core.compile(core.parse(document))
 
     def play(runs: int) -> int:

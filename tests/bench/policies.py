@@ -27,7 +27,7 @@ from peripety.policy.mutation.operators import iter_mutations
 from peripety.policy.mutation.runner import MutationContext, iter_mutant_runs
 from peripety.policy.verification.coverage import EvaluatedSuite
 from peripety.policy.verification.verify import verify
-from support.true_policies import TruePolicy, plausible_suite
+from support.policy.policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

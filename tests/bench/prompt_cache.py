@@ -21,7 +21,7 @@ from peripety.gateway.types.message import ChatMessage, Text
 from peripety.gateway.types.request import CacheTTL, GenerateRequest
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, StopReason, Usage
 from peripety.llmsim.types import ApiError
-from support.cache_truth import CacheTruth, TrueTokens, read_as_sent, usage_of
+from support.gateway.cache_oracle import CacheTruth, TrueTokens, read_as_sent, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

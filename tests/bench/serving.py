@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from peripety.core import logging_setup
 from peripety.core.config import LogLevel, ProviderName
 from peripety.server.app import serve
-from support.apps import config_for
-from support.upstream import upstream
+from support.gateway.fake_server import upstream
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from support.upstream import Reply, Request
+    from support.gateway.fake_server import Reply, Request
 
 
 @asynccontextmanager

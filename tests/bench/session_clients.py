@@ -15,10 +15,11 @@ from bench.dialogue import GrpcSpeaker
 from bench.session_game import ACTION, PARAMETER, POV, mark
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2 as pb
-from support.api import new_id
+from support.servers.apps import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 _SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
 

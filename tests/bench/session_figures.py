@@ -18,7 +18,7 @@ from bench.session_sides import compiled
 from peripety.api.scenario.v1 import scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1 import session_pb2_grpc
-from support.api import new_id
+from support.servers.apps import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from bench.session_clients import Player
     from bench.session_sides import Side
+
 
 EARLY, LATE = 20, 500
 FORKS = 100

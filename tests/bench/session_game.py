@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from support.specs import action, at_most, event, spec
+from support.engine.specs import action, at_most, event, spec
 
 ACTION = "hold"
 PARAMETER = "mark"

@@ -17,8 +17,8 @@ from bench.session_clients import GrpcPlayer, SsePlayer
 from bench.session_game import POV, scenario
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
-from support.api import new_id
-from support.processes import ServerProcess
+from support.servers.apps import new_id
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

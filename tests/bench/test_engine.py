@@ -15,7 +15,7 @@ from bench.measure import best, keep
 from bench.players import FUTURES, futures, native, players
 from bench.reference import SIZES, SPECS, numeric_spec, sized_spec
 from peripety.engine import PERSONAS
-from support.cores import CORE_NAMES, core_named, program_on
+from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +33,10 @@ def test_dry_run(benchmark: BenchmarkFixture, name: str, player: str) -> None:
     benchmark.extra_info["turns"] = benchmark(play, 64)
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 @pytest.mark.benchmark(group="one live turn: act, step, hash")
 def test_live_turn(benchmark: BenchmarkFixture, name: str) -> None:
-    benchmark(_live_turns(program_on(core_named(name), numeric_spec())), 1)
+    benchmark(_live_turns(program_on(backend_named(name), numeric_spec())), 1)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -56,7 +56,7 @@ def test_players_by_persona(persona: Persona) -> None:
 
 
 def test_live_turns_side_by_side() -> None:
-    sides = {name: _live_turns(program_on(core_named(name), numeric_spec())) for name in CORE_NAMES}
+    sides = {name: _live_turns(program_on(backend_named(name), numeric_spec())) for name in BACKEND_NAMES}
     keep("live turn", scenario="numeric", **best(sides))
 
 

@@ -10,7 +10,7 @@ import pytest
 from bench.measure import best, keep
 from bench.patterns import mixed_prompts, mixed_rules
 from peripety.engine.patterns.matcher import PatternMatcher
-from support.cores import CORE_NAMES, core_named
+from support.engine.backends import BACKEND_NAMES, backend_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def test_the_first_of_many_rules(amount: int, length: int) -> None:
 @cache
 def _matchers(amount: int) -> dict[str, PatternMatcher]:
     rules = mixed_rules(amount)
-    return {name: PatternMatcher(rules, backend=core_named(name)) for name in CORE_NAMES}
+    return {name: PatternMatcher(rules, backend=backend_named(name)) for name in BACKEND_NAMES}
 
 
 def _matching(matcher: PatternMatcher, prompts: list[MatchSubject]) -> Callable[[int], int]:

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING
 
 from bench import first_test
 from peripety import engine
-from support.graded_tests.columns import floor_alone, original_loop, ours, single_shot
-from support.graded_tests.commands import COMMANDS
-from support.graded_tests.measuring import measured
-from support.graded_tests.models import MODELS
-from support.graded_tests.orders import MAX_TOKENS, order_of
-from support.graded_tests.policies import POLICIES
-from support.graded_tests.scenarios import SCENARIOS
+from support.testgen.graded_tests.columns import floor_alone, original_loop, ours, single_shot
+from support.testgen.graded_tests.commands import COMMANDS
+from support.testgen.graded_tests.measuring import measured
+from support.testgen.graded_tests.models import MODELS
+from support.testgen.graded_tests.orders import MAX_TOKENS, order_of
+from support.testgen.graded_tests.policies import POLICIES
+from support.testgen.graded_tests.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from support.graded_tests.measuring import Figures
-    from support.graded_tests.models import Grade
-    from support.graded_tests.tasks import Task
+    from support.testgen.graded_tests.measuring import Figures
+    from support.testgen.graded_tests.models import Grade
+    from support.testgen.graded_tests.tasks import Task
 
 
 _TASKS = {**SCENARIOS, **COMMANDS, **POLICIES}

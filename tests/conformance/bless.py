@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from peripety.engine._backend import load_backend
-from support.vectors import VECTORS, expectation
+from support.engine.vectors import VECTORS, expectation
 
 
 def main() -> None:

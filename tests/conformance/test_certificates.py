@@ -6,16 +6,16 @@ import pytest
 
 from conformance.certificates import GOLDEN, SPEC, example, golden
 from peripety import engine
-from support.cores import CORE_NAMES, core_named, program_on
+from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_a_core_gives_the_golden_certificate(name: str) -> None:
-    assert golden(program_on(core_named(name), SPEC.read_bytes())) == GOLDEN.read_bytes()
+    assert golden(program_on(backend_named(name), SPEC.read_bytes())) == GOLDEN.read_bytes()
 
 
 def test_the_worked_example_is_what_the_engine_says() -> None:
-    core_named("native")
+    backend_named("native")
     if engine.BACKEND != "native":
         pytest.skip("so many runs take the reference core minutes; that both agree is shown above")
     files = example()

@@ -17,7 +17,7 @@ import pytest
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
-from support.cores import CORE_NAMES, core_named
+from support.engine.backends import BACKEND_NAMES, backend_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,10 +74,10 @@ def operators(logic: Any) -> Iterator[str]:
         yield from operators(inner)
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 @pytest.mark.parametrize("case", cases())
 def test_a_core_agrees_with_the_suites(name: str, case: dict[str, Any]) -> None:
-    core = core_named(name)
+    core = backend_named(name)
     if "error" in case:
         with pytest.raises(EngineError):
             core.compile_rule(case["rule"], EngineError).evaluate(case.get("data"))

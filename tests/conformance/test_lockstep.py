@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.engine.paths import format_path
-from support.cores import core_named
-from support.random_specs import random_spec
-from support.specs import action, at_most, document, event, never
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import random_spec
+from support.engine.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ OTHER = ("arrays", "objects", "schedules", "failing", "derives", "mixed")
 
 def native(spec: bytes) -> Program:
     """A scenario compiled by the native core itself, beneath the interface that both cores have."""
-    core_named("native")
+    backend_named("native")
     core = import_module("peripety_simcore")
     program: Program = core.compile(core.parse(spec))
     return program
@@ -69,6 +69,7 @@ def check_agreement(program: Program, **asked: Any) -> None:
         assert program.dry_run_by(name, options(**asked)) == expected, name
 
 
+@pytest.mark.slow_after(2, reason="dry-runs many random scenarios on both cores")
 @pytest.mark.parametrize("shape", [*STEADY, *OTHER])
 def test_random_scenarios_come_to_the_same_in_lockstep(shape: str) -> None:
     random = Random(f"lockstep {shape}")

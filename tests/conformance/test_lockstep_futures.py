@@ -11,10 +11,10 @@ import pytest
 
 from peripety.engine import canonicalize
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
-from support.random_specs import random_calls, random_spec
-from support.specs import action, at_most, document, event, never
-from support.vectors import called
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import random_calls, random_spec
+from support.engine.specs import action, at_most, document, event, never
+from support.engine.vectors import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ OTHER = ("arrays", "objects", "schedules", "failing", "derives", "mixed", "growi
 
 
 def compiled(spec: Json) -> BackendProgram:
-    return core_named("native").compile(canonicalize(spec))
+    return backend_named("native").compile(canonicalize(spec))
 
 
 def native(state: Any) -> State:
@@ -67,6 +67,7 @@ def present(random: Random, spec: Json, program: BackendProgram, turns: int, *, 
     return state
 
 
+@pytest.mark.slow_after(3, reason="dry-runs many random scenarios on both cores")
 @pytest.mark.parametrize("shape", [*STEADY, *OTHER])
 def test_random_presents_come_to_the_same_in_lockstep(shape: str) -> None:
     random = Random(f"futures {shape}")

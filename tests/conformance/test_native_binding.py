@@ -14,9 +14,9 @@ import pytest
 
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.policies.types import ToolRequest
-from support.cores import core_named
-from support.policy_documents import policy_document, rule
-from support.specs import action, at_most, document, never
+from support.engine.backends import backend_named
+from support.engine.policies import policy_document, rule
+from support.engine.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ LONG_ENOUGH = 0.3
 
 
 def test_other_threads_go_on_during_a_dry_run() -> None:
-    core = core_named("native")
+    core = backend_named("native")
     program = core.compile(core.parse(COUNTDOWN))
     runs, seconds, wakes = 500, 0.0, 0
     while seconds < LONG_ENOUGH:
@@ -66,7 +66,7 @@ def interruption() -> Iterator[None]:
 
 
 def test_a_signal_ends_decisions_about_requests_as_they_are() -> None:
-    core = core_named("native")
+    core = backend_named("native")
     policy = core.compile_policy(core.parse(policy_document()))
     for work in (policy.decide_many_fast, policy.prepare):
         requests = repeat(ToolRequest("s", "t", {}), 20_000_000)
@@ -76,7 +76,7 @@ def test_a_signal_ends_decisions_about_requests_as_they_are() -> None:
 
 
 def test_a_signal_ends_decisions_about_requests_that_were_read() -> None:
-    core = core_named("native")
+    core = backend_named("native")
     expensive = {"in": ["z", {"map": [{"var": "arguments.a"}, {"cat": [{"var": ""}, "x"]}]}]}
     rules = [rule(f"r{number}", "deny", logic=expensive) for number in range(1000)]
     policy = core.compile_policy(core.parse(policy_document(rules=rules)))
@@ -88,7 +88,7 @@ def test_a_signal_ends_decisions_about_requests_that_were_read() -> None:
 
 
 def test_two_threads_can_play_one_state() -> None:
-    core = core_named("native")
+    core = backend_named("native")
     program = core.compile(core.parse(COUNTDOWN))
     state = program.new_state(1)
     workers = [
@@ -104,18 +104,18 @@ def test_two_threads_can_play_one_state() -> None:
 
 def test_a_refusal_is_the_error_of_both_cores() -> None:
     with pytest.raises(EngineError, match="expected a value") as refusal:
-        core_named("native").parse(b"?")
+        backend_named("native").parse(b"?")
     assert (refusal.value.code, refusal.value.path) == ("INVALID_JSON", "")
 
 
 def test_what_was_never_validated_is_refused_and_nothing_worse() -> None:
     with pytest.raises(EngineError) as refusal:
-        core_named("native").compile(b'{"state": []}')
+        backend_named("native").compile(b'{"state": []}')
     assert refusal.value.code == "SPEC_INVALID"
     with pytest.raises(EngineError) as refusal:
-        core_named("native").compile_policy(b'{"tools": []}')
+        backend_named("native").compile_policy(b'{"tools": []}')
     assert refusal.value.code == "SPEC_INVALID"
-    core = core_named("native")
+    core = backend_named("native")
     program = core.compile(core.parse(COUNTDOWN))
     with pytest.raises(EngineError) as refusal:
         program.load_state(b"{}")

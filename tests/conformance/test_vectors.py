@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.cores import CORE_NAMES, core_named
-from support.vectors import KINDS, VECTORS, expectation
+from support.engine.backends import BACKEND_NAMES, backend_named
+from support.engine.vectors import KINDS, VECTORS, expectation
 
 
 def cases() -> list[Any]:
@@ -22,10 +22,10 @@ def cases() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 @pytest.mark.parametrize(("kind", "case"), cases())
 def test_a_core_gives_what_the_vector_says(name: str, kind: str, case: dict[str, Any]) -> None:
-    assert expectation(core_named(name), kind, case) == case["expect"]
+    assert expectation(backend_named(name), kind, case) == case["expect"]
 
 
 def test_there_are_vectors_of_every_kind() -> None:

@@ -1,4 +1,6 @@
-"""The worked example of docs/scenarios.md is all of its specification, and what the engine says of it."""
+"""The worked example of docs/tutorials/first-scenario.md is all of its specification, and what the engine
+says of it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ import pytest
 
 from conformance.worked_example import DRAWING, PAGE, SPEC, drawn, example
 from peripety import engine
-from support.cores import CORE_NAMES, core_named, program_on
-from support.pages import document_shown
+from support.engine.backends import BACKEND_NAMES, backend_named, program_on
+from support.repo.repository import document_shown
 
 
 def test_the_parts_that_are_explained_are_all_there_is() -> None:
@@ -18,13 +20,13 @@ def test_the_parts_that_are_explained_are_all_there_is() -> None:
     assert document_shown(section) == json.loads(SPEC.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_a_core_gives_the_drawing(name: str) -> None:
-    assert drawn(program_on(core_named(name), SPEC.read_bytes())) == DRAWING.read_bytes()
+    assert drawn(program_on(backend_named(name), SPEC.read_bytes())) == DRAWING.read_bytes()
 
 
 def test_the_worked_example_is_what_the_engine_says() -> None:
-    core_named("native")
+    backend_named("native")
     if engine.BACKEND != "native":
         pytest.skip("so many runs take the reference core minutes")
     files = example()

@@ -1,4 +1,6 @@
-"""The worked example of docs/scenarios.md: `make worked-example` writes what is printed and drawn there."""
+"""The worked example of docs/tutorials/first-scenario.md: `make worked-example` writes what is printed and
+drawn there.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,7 @@ from peripety.scenario.rule_graph.activity import inspect_program
 from peripety.scenario.rule_graph.graph import DEFAULT_INSPECTION_RUNS, Inspection
 from peripety.scenario.rule_graph.svg import render_svg
 from peripety.scenario.types import DryRunOptions
-from support.pages import with_output
-from support.repository import ROOT
+from support.repo.repository import ROOT, with_output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 SPEC = ROOT / "examples" / "long_way.json"
-PAGE = ROOT / "docs" / "scenarios.md"
-DRAWING = ROOT / "docs" / "scenarios" / "rules.svg"
+PAGE = ROOT / "docs" / "tutorials" / "first-scenario.md"
+DRAWING = ROOT / "docs" / "tutorials" / "scenario" / "rules.svg"
 
 
 def example() -> dict[Path, bytes]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.api import Api
-from support.processes import ServerProcess
+from support.servers.apps import Api
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -12,14 +12,14 @@ from peripety.api.common.v1 import engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.errors import InvalidArgumentError, NotFoundError, PeripetyError, ResourceExhaustedError
-from support.api import Api, new_id, turn_request
-from support.playable import playable
-from support.specs import action, spec
+from support.engine.specs import action, playable, spec
+from support.servers.apps import Api, new_id, turn_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from support.processes import ServerProcess
+    from support.servers.processes import ServerProcess
+
 
 MIB = 1024 * 1024
 COMPILE = "/peripety.api.scenario.v1.ScenarioService/CompileScenario"

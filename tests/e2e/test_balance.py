@@ -6,11 +6,12 @@ import json
 import subprocess
 from typing import TYPE_CHECKING
 
-from support.processes import PERIPETY, environment
-from support.repository import ROOT
+from support.repo.repository import ROOT
+from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 SPEC = ROOT / "examples" / "scenario.json"
 

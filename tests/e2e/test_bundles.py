@@ -6,8 +6,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from support.cores import core_named
-from support.processes import PERIPETY, environment
+from support.engine.backends import backend_named
+from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def session_in(value: Any) -> str | None:
 
 
 def test_a_session_goes_from_process_to_process_as_a_file(tmp_path: Path) -> None:
-    core_named("native")
+    backend_named("native")
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()

@@ -6,15 +6,14 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
-from support.certificates import contest
-from support.processes import PERIPETY, environment
-from support.repository import ROOT
-from support.scenarios import document
-from support.specs import action, at_most
-from support.terminal import terminal
+from support.engine.specs import action, as_bytes, at_most
+from support.repo.repository import ROOT
+from support.scenario.batches import contest
+from support.servers.processes import PERIPETY, environment, terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 SPEC = ROOT / "examples" / "scenario.json"
 FEW = ("--persona", "greedy", "--max-runs", "64")
@@ -62,7 +61,7 @@ def test_whoever_waits_sees_how_far_it_is_and_can_end_it(tmp_path: Path) -> None
     far = [at_most("far", "state.a", -1_000), at_most("farther", "state.a", -2_000)]
     many = [action(f"a{number}", []) for number in range(500)]
     slow = tmp_path / "slow.json"
-    slow.write_bytes(document(contest(actions=many, loss_conditions=far, win_conditions=[], horizon=100)))
+    slow.write_bytes(as_bytes(contest(actions=many, loss_conditions=far, win_conditions=[], horizon=100)))
     options = ("--persona", "planner", "--max-runs", "64")
     with terminal([*PERIPETY, "certify", str(slow), *options], environment(tmp_path)) as person:
         person.wait_for("25%", seconds=60)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.processes import PERIPETY, environment
-from support.simulator import served
-from support.terminal import terminal
+from support.llmsim.simulator import served
+from support.servers.processes import PERIPETY, environment, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
+
 
 SCENARIO = """
 [[responses]]

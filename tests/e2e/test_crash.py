@@ -7,16 +7,20 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from support.api import Api, turn_request
-from support.fake_model import FakeModel, serving_fake_model
-from support.playable import playable
-from support.processes import ServerProcess
+import pytest
+
+from support.engine.specs import playable
+from support.gateway.fake_server import FakeModel, serving_fake_model
+from support.servers.apps import Api, turn_request
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
     from peripety.api.session.v1 import session_pb2
+
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 WORDS = ("one ", "two ", "three.")
 PIECES = ('{"narrative":"', *WORDS, '"}')

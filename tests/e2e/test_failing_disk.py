@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.fake_model import serving_fake_model
-from support.playable import playable
-from support.surviving import Arena, PacedModel
+from support.engine.specs import playable
+from support.gateway.fake_server import serving_fake_model
+from support.session.crash import Arena, PacedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from support.processes import ServerProcess
+    from support.servers.processes import ServerProcess
+
 
 FAULTS = int(os.environ.get("PERIPETY_DISK_FAULTS", "8"))
 CLIENTS = 8
@@ -31,7 +32,10 @@ STORAGE = {"STORAGE_UNAVAILABLE", "STORAGE_UNCERTAIN", "STORAGE_BUSY"}
 _MEGABYTE = 1 << 20
 _log = logging.getLogger(__name__)
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and file systems are set as on Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="limits and file systems are set as on Linux"),
+    pytest.mark.slow(reason="fills disks while a server writes"),
+]
 
 
 async def test_nothing_is_lost_when_writing_fails(tmp_path: Path) -> None:

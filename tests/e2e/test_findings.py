@@ -12,14 +12,14 @@ from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.errors import InvalidArgumentError
 from peripety.rpc.status import finding_from_proto
-from support.processes import PERIPETY, environment
-from support.specs import action, spec
+from support.engine.specs import action, spec
+from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.errors import Finding
-    from support.api import Api
+    from support.servers.apps import Api
 
 
 WRONG = json.dumps(

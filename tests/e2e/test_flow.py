@@ -11,9 +11,9 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from peripety import engine
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError
-from support.api import Api, new_id, turn_request
-from support.playable import playable
-from support.processes import ServerProcess
+from support.engine.specs import playable
+from support.servers.apps import Api, new_id, turn_request
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,8 @@ import pytest
 
 from peripety import engine
 from peripety.errors import get_remedy
-from support.playable import playable
-from support.processes import PERIPETY, environment
-from support.terminal import terminal
+from support.engine.specs import playable
+from support.servers.processes import PERIPETY, environment, terminal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.fake_model import serving_fake_model
-from support.playable import playable
-from support.surviving import Arena, PacedModel
+from support.engine.specs import playable
+from support.gateway.fake_server import serving_fake_model
+from support.session.crash import Arena, PacedModel
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 POINTS = int(os.environ.get("PERIPETY_KILL_POINTS", "500"))
 CLIENTS = 32

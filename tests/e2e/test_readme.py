@@ -7,13 +7,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from support.processes import environment
-from support.repository import ROOT
+from support.repo.repository import ROOT
+from support.servers.processes import environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.processes import ServerProcess
+    from support.servers.processes import ServerProcess
 
 
 def test_the_client_in_the_readme_hears_a_scenario_being_written(

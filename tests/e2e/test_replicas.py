@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import UnavailableError
-from support.api import Api, turn_request
-from support.playable import playable
-from support.postgresql import PASSWORD, PostgresqlProcess
-from support.processes import ServerProcess
+from support.engine.specs import playable
+from support.servers.apps import Api, turn_request
+from support.servers.databases import PASSWORD, PostgresqlProcess
+from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.session.v1 import session_pb2
+
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 
 async def _taken(api: Api, request: session_pb2.TakeTurnRequest) -> list[session_pb2.TurnEvent]:

@@ -14,25 +14,25 @@ import pytest
 
 from peripety.api.session.v1 import session_pb2
 from peripety.errors import ConflictError
-from support.api import turn_request
-from support.fake_model import serving_fake_model
-from support.playable import playable
-from support.postgresql import PostgresqlProcess
-from support.rivals import Contest, Replica, account_of
-from support.surviving import PacedModel
+from support.engine.specs import playable
+from support.gateway.fake_server import serving_fake_model
+from support.servers.apps import turn_request
+from support.servers.databases import PostgresqlProcess
+from support.session.crash import Contest, PacedModel, Replica, account_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.api import Api
+    from support.servers.apps import Api
+
 
 CLIENTS = 6
 TROUBLES = int(os.environ.get("PERIPETY_REPLICA_TROUBLES", "8"))
 PIECES = ('{"narrative":"', *("word " for _ in range(8)), '."}')
 _log = logging.getLogger(__name__)
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow(reason="kills processes at many points")]
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import json
 import subprocess
 from typing import TYPE_CHECKING
 
-from support.processes import PERIPETY, environment
+from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.processes import ServerProcess
+    from support.servers.processes import ServerProcess
 
 
 def peripety(home: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:

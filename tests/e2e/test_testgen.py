@@ -13,12 +13,11 @@ from peripety.errors import UnavailableError
 from peripety.llmsim.capture import AnsweredOutcome
 from peripety.llmsim.script.types import Pace
 from peripety.llmsim.server.runner import serve_in_thread
-from support.answering import Answering
-from support.api import new_id
-from support.postgresql import PostgresqlProcess
-from support.processes import ServerProcess
-from support.testgen_model import SUBJECT, Script, suite_of
-from support.testgen_runs import TestRuns, kinds
+from support.llmsim.simulator import Answering
+from support.servers.apps import new_id
+from support.servers.databases import PostgresqlProcess
+from support.servers.processes import ServerProcess
+from support.testgen.fake_run import SUBJECT, Script, TestRuns, kinds, suite_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

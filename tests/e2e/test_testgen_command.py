@@ -11,15 +11,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from support.policy_documents import policy_document, rule, tool
-from support.processes import PERIPETY, ServerProcess, environment
-from support.repository import ROOT
-from support.suites import run_pytest
-from support.terminal import terminal
+from support.engine.policies import policy_document, rule, tool
+from support.repo.repository import ROOT
+from support.servers.processes import PERIPETY, ServerProcess, environment, terminal
+from support.testgen.suites import run_pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 EXAMPLES = ROOT / "examples"
 RANGES = EXAMPLES / "testgen" / "ranges"

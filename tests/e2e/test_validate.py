@@ -14,9 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from peripety.scenario.spec_generator.generator import generate_spec
-from support.batches import EASY, GOOD, WRONG, named
-from support.processes import PERIPETY, environment
-from support.terminal import terminal
+from support.scenario.batches import EASY, GOOD, WRONG, named
+from support.servers.processes import PERIPETY, environment, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,16 +25,16 @@ from peripety.testgen.prompts.stream_parser import (
     parse_draft,
 )
 from peripety.testgen.types import DraftTest
-from support.calls import asking, call_of
-from support.dialogues import PROVIDERS, Asked, models_of
-from support.random_tests import as_json, random_test, written_tests
-from support.wires import reply
+from support.gateway.providers import HTTP_PROVIDERS, Asked, models_of
+from support.gateway.requests import asking, call_of
+from support.llmsim.simulator import reply
+from support.testgen.suites import as_json, random_test, written_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from peripety.gateway.types.response import GatewayEvent
-    from support.random_tests import WrittenTests
+    from support.testgen.suites import WrittenTests
 
 
 SPLITS_OF_CASE = 250
@@ -95,7 +95,7 @@ def _called(random: Random, values: Sequence[dict[str, Any]]) -> str | None:
 
 
 def _through_a_provider(random: Random, values: Sequence[dict[str, Any]]) -> str | None:
-    provider = random.choice(PROVIDERS)
+    provider = random.choice(HTTP_PROVIDERS)
     model = random.choice(models_of(provider))
     asked = Asked.of(provider, call_of(asking(tools=(_FORM.tool,)), model, provider.value))
     if random.random() < 0.5:

@@ -21,7 +21,7 @@ from peripety.engine.canonical_json import canonicalize
 from peripety.engine.strict_json import parse_canonical
 from peripety.engine.types import DryRunReport
 from peripety.errors import Severity
-from support.vectors import called
+from support.engine.vectors import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,7 +12,7 @@ import sys
 import time
 
 from peripety.llmsim import Simulator
-from support.conversing import SCENARIO, converse
+from support.llmsim.simulator import SCENARIO, converse
 
 STEPS_BETWEEN_LINES = 50_000
 

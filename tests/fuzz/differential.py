@@ -33,8 +33,7 @@ from fuzz.comparison import (
 from fuzz.shrink import shrunk
 from peripety.engine import PERSONAS
 from peripety.engine.backend_protocol import EngineError
-from support.random_logic import random_data, random_logic
-from support.random_specs import random_calls, random_spec
+from support.engine.seeded_specs import random_calls, random_data, random_logic, random_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

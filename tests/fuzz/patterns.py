@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fuzz.comparison import cores
 from fuzz.driver import Fuzzer
 from peripety.engine.patterns.matcher import PatternMatcher
-from support.random_patterns import random_rules, random_subject
+from support.engine.pattern_cases import random_rules, random_subject
 
 if TYPE_CHECKING:
     from peripety.engine.patterns.syntax import MatchSubject, Pattern

@@ -19,10 +19,14 @@ from peripety.engine._reference.policy_values import EntrySet
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.policies.requests import encode_requests
 from peripety.engine.policies.types import ToolRequest
-from support.random_logic import random_data, random_logic
-from support.random_policies import SHAPES, random_policy
-from support.random_requests import hostile_requests, random_requests
-from support.random_texts import random_text
+from support.engine.policy_generators import (
+    SHAPES,
+    hostile_requests,
+    random_policy,
+    random_requests,
+    random_text,
+)
+from support.engine.seeded_specs import random_data, random_logic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from support.cached_conversations import PROVIDERS, Tally, converse
+from support.gateway.cache_oracle import PROVIDERS, Tally, converse
 
 CONVERSATIONS_IN_BATCH = 250
 BATCHES_BETWEEN_LINES = 40

@@ -23,8 +23,7 @@ with atheris.instrument_imports(include=["peripety.engine._reference.backend"]):
     from peripety.engine.strict_json import parse_canonical
 
 from fuzz.comparison import DifferenceError, Play, Programs, compare, compare_dry_runs, is_valid
-from support.random_logic import random_data, random_logic
-from support.random_specs import SHAPES, random_calls, random_spec
+from support.engine.seeded_specs import SHAPES, random_calls, random_data, random_logic, random_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
-from support.random_specs import SHAPES, random_spec
-from support.vectors import VECTORS
+from support.engine.seeded_specs import SHAPES, random_spec
+from support.engine.vectors import VECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from fuzz.differential import Found, Work, compare_expressions, compare_scenario
 from fuzz.shrink import shrunk
 from peripety.engine._backend import load_backend
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
-from support.random_specs import SHAPES, random_spec
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import SHAPES, random_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def test_random_scenarios_reach_what_can_happen_in_them() -> None:
 
 
 def test_both_cores_do_the_same_in_random_scenarios() -> None:
-    core_named("native")
+    backend_named("native")
     work = Work()
     for number in range(12):
         work += compare_scenario(7, number)
@@ -63,7 +63,7 @@ def test_both_cores_do_the_same_in_random_scenarios() -> None:
 
 
 def test_both_cores_give_random_expressions_the_same_value_or_error() -> None:
-    core_named("native")
+    backend_named("native")
     assert compare_expressions(7, 0, 1500) == Work(expressions=1500)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fuzz import patterns
 from fuzz.patterns import compare_rules
 from peripety.engine.patterns.matcher import PatternMatcher
-from support.random_patterns import random_rules, random_subject
+from support.engine.pattern_cases import random_rules, random_subject
 
 if TYPE_CHECKING:
     from collections.abc import Container

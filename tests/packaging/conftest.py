@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.distributions import Distributions, Installation
-from support.repository import ROOT
+from support.repo.repository import ROOT, Distributions, Installation
 
 
 @pytest.fixture(scope="session")

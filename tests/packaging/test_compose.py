@@ -11,8 +11,7 @@ import yaml
 
 from peripety.core.config import Config, ProviderName
 from peripety.server.app import SERVICES
-from support.commands import command_exists
-from support.repository import ROOT
+from support.repo.repository import ROOT, command_exists
 
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (ROOT / "services" / "Dockerfile").read_text(encoding="utf-8")
@@ -51,6 +50,7 @@ def test_every_container_comes_from_the_one_dockerfile(service: str) -> None:
     assert (ROOT / build["context"] / build["dockerfile"]).samefile(ROOT / "services" / "Dockerfile")
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @services
 def test_the_command_exists(service: str) -> None:
     assert instructions("ENTRYPOINT") == ['["peripety"]']

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from peripety import engine
 from peripety.version import __version__
-from support.repository import ROOT, tracked_files
+from support.repo.repository import ROOT, tracked_files
 
 if TYPE_CHECKING:
-    from support.distributions import Distributions, Installation
+    from support.repo.repository import Distributions, Installation
 
 
 PACKAGE = ROOT / "services" / "peripety"

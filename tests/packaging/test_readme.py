@@ -8,8 +8,7 @@ import subprocess
 
 import pytest
 
-from support.commands import command_exists
-from support.repository import ROOT
+from support.repo.repository import ROOT, command_exists
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

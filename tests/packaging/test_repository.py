@@ -13,10 +13,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from support.repository import ROOT, text_of, tracked_files
+from support.repo.repository import ROOT, text_of, tracked_files
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 # Put together here, so that this file does not name a host itself.
 REGISTRIES = [

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING
 
@@ -15,16 +14,17 @@ import pytest
 from peripety import engine
 from peripety.author.author import author_from_text
 from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
-from support.certificates import certified
-from support.cores import core_named, program_on
-from support.descriptions import descriptions
-from support.repository import ROOT
+from support.engine.backends import backend_named, program_on
+from support.examples import example_count
+from support.repo.repository import ROOT
+from support.scenario.batches import certified
+from support.scenario.generation import descriptions
 
 if TYPE_CHECKING:
     from peripety.scenario.certificate.types import Certificate
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "24"))
+EXAMPLES = example_count(24)
 ENOUGH = CertificateOptions(max_runs=2_048)
 SAMPLES = ROOT.parent / "shared" / "data" / "prompts.md"
 
@@ -75,7 +75,7 @@ async def test_sample_descriptions_earn_certificates_at_once() -> None:
 def test_both_cores_find_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     for name in ("python", "native"):
-        core = core_named(name)
+        core = backend_named(name)
         monkeypatch.setattr(engine, "compile", lambda text, core=core: program_on(core, text.encode()))
         written.append(
             [json.dumps(author_from_text(text), ensure_ascii=False) for text in descriptions(6, seed=1)],

@@ -15,7 +15,7 @@ from peripety.scenario.balance.balancer import BalanceOrder, Balancer, BalanceRe
 from peripety.scenario.balance.parameters import scale_numbers, select_for_balance, select_for_repair
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import DryRunOptions, filter_errors
-from support.scenarios import WORKERS
+from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:
     from peripety.scenario.balance.balancer import BalanceFailed

@@ -12,7 +12,7 @@ from peripety.errors import Severity
 from peripety.scenario.batch import BatchOptions
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import DryRunOptions, ValidationLevel
-from support.batches import BYTES, EASY, GOOD, WRONG, spaced, verdicts
+from support.scenario.batches import BYTES, EASY, GOOD, WRONG, spaced, verdicts
 
 OPTIONS = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, horizon=8))
 DOCUMENTS = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
+from support.engine.backends import backend_named
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from peripety.engine.backend_protocol import Backend
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
+EXAMPLES = example_count(150, times=4)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 characters = st.characters(exclude_categories=["Cs"])
@@ -68,7 +68,7 @@ def verdict(core: Backend, document: bytes) -> bytes | tuple[str, str, str]:
 
 
 def assert_same_verdict(document: bytes) -> None:
-    assert verdict(core_named("native"), document) == verdict(core_named("python"), document)
+    assert verdict(backend_named("native"), document) == verdict(backend_named("python"), document)
 
 
 @thorough
@@ -105,5 +105,5 @@ def test_any_bytes_get_the_same_verdict(document: bytes) -> None:
 )
 def test_both_cores_draw_each_limit_at_the_same_place(limit: Callable[[int], bytes], extra: int) -> None:
     document = limit(extra)
-    assert isinstance(verdict(core_named("python"), document), bytes) == (extra == 0)
+    assert isinstance(verdict(backend_named("python"), document), bytes) == (extra == 0)
     assert_same_verdict(document)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.oracle import compiled_report, interpreted_report
-from support.steady import steady_specs
-from support.strategies import specs
+from support.engine.backends import compiled_report, interpreted_report
+from support.engine.spec_generators import specs, stable_specs
+from support.examples import example_count
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -28,7 +27,7 @@ options = st.fixed_dictionaries(
 
 
 @thorough
-@given(spec=steady_specs(), chosen=options)
+@given(spec=stable_specs(), chosen=options)
 def test_scenarios_of_steady_kinds(spec: dict[str, Any], chosen: dict[str, Any]) -> None:
     report, _ = compiled_report(spec, **chosen)
     assert report == interpreted_report(spec, **chosen)
@@ -46,7 +45,7 @@ def test_steady_scenarios_are_mostly_played_by_generated_source() -> None:
     left: list[int | None] = []
 
     @settings(max_examples=60, deadline=None, database=None, derandomize=True)
-    @given(spec=steady_specs(), chosen=options)
+    @given(spec=stable_specs(), chosen=options)
     def collect(spec: dict[str, Any], chosen: dict[str, Any]) -> None:
         left.append(compiled_report(spec, **chosen)[1])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
@@ -12,9 +11,8 @@ from hypothesis import strategies as st
 from peripety import engine
 from peripety.engine.backend_protocol import EngineError
 from peripety.errors import Severity
-from support.cores import core_named
-from support.steady import steady_specs
-from support.strategies import (
+from support.engine.backends import backend_named
+from support.engine.spec_generators import (
     conditions,
     damaged,
     expressions,
@@ -23,7 +21,9 @@ from support.strategies import (
     narrations,
     rolls,
     specs,
+    stable_specs,
 )
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -66,7 +66,7 @@ def valid_document(spec: dict[str, Any]) -> bytes | None:
     document = json.dumps(spec).encode("utf-8")
     if any(finding.severity is Severity.ERROR for finding in engine.validate(document)):
         return None
-    return core_named("python").parse(document)
+    return backend_named("python").parse(document)
 
 
 @thorough
@@ -79,7 +79,7 @@ def test_turns_are_equal_to_the_byte(
     document = valid_document(spec)
     if document is None:
         return
-    pairs = [core_named(name).compile(document) for name in ("python", "native")]
+    pairs = [backend_named(name).compile(document) for name in ("python", "native")]
     states = [program.new_state(seed) for program in pairs]
     for action, params in calls:
         assert_equal(pairs, states, action, params)
@@ -121,7 +121,7 @@ def test_what_the_narrator_changes_and_rolls_is_equal_to_the_byte(
     document = valid_document(spec)
     if document is None:
         return
-    programs = [core_named(name).compile(document) for name in ("python", "native")]
+    programs = [backend_named(name).compile(document) for name in ("python", "native")]
     states = [program.new_state(seed) for program in programs]
     for call in calls:
         states = assert_equal_call(programs, states, call)
@@ -160,7 +160,7 @@ def test_what_is_taken_for_a_snapshot_is_the_same(
     document = valid_document(spec)
     if document is None:
         return
-    programs = [core_named(name).compile(document) for name in ("python", "native")]
+    programs = [backend_named(name).compile(document) for name in ("python", "native")]
     state = programs[0].new_state(1)
     for call in calls:
         outcome(lambda call=call: _called(programs[0], state, call))  # type: ignore[misc]
@@ -174,7 +174,7 @@ def test_what_is_taken_for_a_snapshot_is_the_same(
 
 @thorough
 @given(
-    spec=st.one_of(specs(), steady_specs()),
+    spec=st.one_of(specs(), stable_specs()),
     first=st.integers(0, 1000),
     persona=st.sampled_from(["random", "idle"]),
 )
@@ -192,7 +192,7 @@ def test_dry_runs_are_equal_to_the_byte(spec: dict[str, Any], first: int, person
             "digest": True,
         },
     ).encode("utf-8")
-    programs = [core_named(name).compile(document) for name in ("python", "native")]
+    programs = [backend_named(name).compile(document) for name in ("python", "native")]
     assert _both(lambda i: programs[i].dry_run(options))
 
 
@@ -202,7 +202,7 @@ def test_dry_runs_are_equal_to_the_byte(spec: dict[str, Any], first: int, person
     state=st.fixed_dictionaries({"a": literals, "list": st.lists(literals)}),
 )
 def test_expressions_are_equal_to_the_byte(logic: Any, state: Any) -> None:
-    cores = [core_named(name) for name in ("python", "native")]
+    cores = [backend_named(name) for name in ("python", "native")]
     texts = engine.canonicalize(logic), engine.canonicalize({"state": state, "turn": 1})
     assert _both(lambda i: cores[i].evaluate(*texts))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections import Counter
 from dataclasses import dataclass
 from random import Random
@@ -21,12 +20,10 @@ from peripety import engine
 from peripety.errors import Severity
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import NumbersAdjusted, RegistrationFailed, ScenarioRegistered
-from support.chances import is_too_often
-from support.drift_truth import BLOCK, measured_drifts
-from support.planting import DEFECTS, plant
-from support.scenarios import compiling, opened_registry
-from support.spoiled_numbers import with_spoiled_numbers
-from support.verdict_truth import FreshRuns, is_true
+from support.engine.broken_specs import DEFECTS, plant, with_spoiled_numbers
+from support.engine.oracles import BLOCK, FreshRuns, is_too_often, is_true, measured_drifts
+from support.examples import example_count
+from support.scenario.batches import compiling, opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +32,11 @@ if TYPE_CHECKING:
     from peripety.scenario.registry import ScenarioRegistry
     from peripety.scenario.types import RegistrationEvent
 
+pytestmark = pytest.mark.slow(reason="plays hundreds of scenarios many thousand times")
+
 
 IS_NATIVE = engine.BACKEND == "native"
-SCENARIOS = int(os.environ.get("PERIPETY_EXAMPLES", "400" if IS_NATIVE else "30"))
+SCENARIOS = example_count(400 if IS_NATIVE else 30)
 """10,000 take some minutes."""
 
 RUNS = 4_000 if IS_NATIVE else 300

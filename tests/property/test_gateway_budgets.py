@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from random import Random
 from typing import TYPE_CHECKING
+
+import pytest
 
 from peripety.core.config import DailyBudget, ProviderLimits
 from peripety.errors import ResourceExhaustedError
@@ -19,15 +20,16 @@ from peripety.gateway.budgets.budget_session import (
 from peripety.gateway.budgets.types import BudgetAmount
 from peripety.gateway.calls.rate_limiter import CallUsage, estimate_usage
 from peripety.gateway.types.request import Budget
-from support.calls import asking, call_of
-from support.virtual_time import in_virtual_time
+from support.examples import example_count
+from support.gateway.requests import asking, call_of
+from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock
     from peripety.gateway.types.request import GenerateRequest
 
 
-SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+SCHEDULES = example_count(150)
 LONGEST = 60
 MOST_OF_A_CALL = BudgetAmount(1, 30 + LONGEST, 30 * 8_000_000 + LONGEST * 20_000_000)
 
@@ -130,6 +132,7 @@ class Schedule:
             await purse.settle(held, used)
 
 
+@pytest.mark.slow(reason="runs schedules of many requests")
 def test_budgets_are_never_overspent_and_used_up_before_anybody_is_refused() -> None:
     async def scene(clock: Clock, seed: int) -> Schedule:
         schedule = Schedule(clock, seed)

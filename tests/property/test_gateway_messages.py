@@ -51,7 +51,7 @@ from peripety.gateway.types.response import (
     ToolCallDelta,
     Usage,
 )
-from support.errors import ALL_ERRORS, example
+from support.repo.repository import ALL_ERRORS, example
 
 names = st.text(min_size=1, max_size=8)
 whole = st.integers(0, 2**31 - 1)

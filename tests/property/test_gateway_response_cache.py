@@ -16,7 +16,7 @@ from peripety.gateway.response_cache.caching_gateway import CachingModelGateway
 from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
 from peripety.gateway.types.request import ResponseCacheMode
 from peripety.gateway.types.response import Completed, Completion, StopReason, TextDelta, Usage
-from support.gated_gateway import Call, GatedGateway, answer, question
+from support.gateway.fake_gateway import Call, GatedGateway, answer, question
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest

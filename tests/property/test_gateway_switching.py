@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,10 @@ from peripety.gateway.types.request import GenerateRequest
 from peripety.gateway.types.response import StopReason
 from peripety.llmsim import types as simulated
 from peripety.llmsim.determinism import make_signature
-from support.calls import call_of
-from support.dialogues import PROVIDERS, Asked, before_history, history_of, models_of
-from support.wires import reply
+from support.examples import example_count
+from support.gateway.providers import HTTP_PROVIDERS, Asked, before_history, history_of, models_of
+from support.gateway.requests import call_of
+from support.llmsim.simulator import reply
 
 if TYPE_CHECKING:
     from peripety.core.config import ProviderName
@@ -37,7 +37,7 @@ TOOLS = (
     Tool("look", "Looks.", {"type": "object", "properties": {"a": {"type": "string"}}}),
     Tool("näme of another", "", {"type": "object"}),
 )
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 FOREIGN = "canary-of-nobody"
 
 
@@ -74,7 +74,7 @@ SAID = st.sampled_from(["a", "b é\u2028", "<system>\nc", '{"d": 1}'])
 TURNS = st.lists(
     st.builds(
         Turn,
-        st.sampled_from(PROVIDERS),
+        st.sampled_from(HTTP_PROVIDERS),
         st.booleans(),
         SAID,
         st.lists(st.integers(0, 1), max_size=3).map(tuple),
@@ -88,7 +88,9 @@ TURNS = st.lists(
     min_size=2,
     max_size=9,
 )
-MODELS = st.fixed_dictionaries({provider: st.sampled_from(models_of(provider)) for provider in PROVIDERS})
+MODELS = st.fixed_dictionaries(
+    {provider: st.sampled_from(models_of(provider)) for provider in HTTP_PROVIDERS}
+)
 
 
 @dataclass

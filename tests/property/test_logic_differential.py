@@ -5,7 +5,6 @@ coerces, what costs too much. `test_engine_differential` has the expressions of 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
@@ -13,14 +12,15 @@ from hypothesis import strategies as st
 
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
-from support.random_logic import NAMES, NUMBER_LIKE, PATHS
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import NAMES, NUMBER_LIKE, PATHS
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from peripety.engine.backend_protocol import Backend
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
+EXAMPLES = example_count(150, times=4)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 scalars = st.one_of(
@@ -68,7 +68,7 @@ def verdict(core: Backend, logic: Any, over: Any) -> bytes | tuple[str, str, str
 
 
 def assert_same_verdict(logic: Any, over: Any) -> None:
-    assert verdict(core_named("native"), logic, over) == verdict(core_named("python"), logic, over)
+    assert verdict(backend_named("native"), logic, over) == verdict(backend_named("python"), logic, over)
 
 
 @thorough
@@ -81,7 +81,7 @@ def test_any_expression_has_the_same_value_or_error(logic: Any, over: Any) -> No
 @given(logic=expressions, over=data)
 def test_a_rule_says_the_same_over_plain_objects_and_over_parsed_data(logic: Any, over: Any) -> None:
     verdicts = []
-    for core in map(core_named, ("native", "python")):
+    for core in map(backend_named, ("native", "python")):
         rule = core.compile_rule(logic, EngineError)
         for given_data in (over, core.parse_data(over, EngineError)):
             try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from peripety.scenario.generation.merge import EVERYTHING, EditScope, merge
 from peripety.scenario.spec_sections import DIVIDED, SECTIONS, join_parts, split_parts
-from support.specs import action, event, spec
+from support.engine.specs import action, event, spec
 
 DOCUMENT = spec(
     state={"a": 1, "b": 2},

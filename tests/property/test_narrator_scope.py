@@ -1,12 +1,12 @@
 """No change of the narrator outside its scope is ever applied, whatever is proposed.
 
-What is in scope is said here a second time, from the text of docs/semantics.md and apart from the engine.
+What is in scope is said here a second time, from the text of docs/reference/semantics.md and apart from the
+engine.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from peripety import engine
 from peripety.errors import Severity
-from support.cores import CORE_NAMES, core_named, program_on
-from support.strategies import changes, literal_specs
+from support.engine.backends import BACKEND_NAMES, backend_named, program_on
+from support.engine.spec_generators import changes, literal_specs
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -113,10 +114,10 @@ def compiled(name: str, scenario: Json) -> Program | None:
     document = json.dumps(scenario).encode("utf-8")
     if any(finding.severity is Severity.ERROR for finding in engine.validate(document)):
         return None
-    return program_on(core_named(name), document)
+    return program_on(backend_named(name), document)
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 @thorough
 @given(proposal=proposals())
 def test_what_is_applied_was_in_scope_and_the_rest_changes_nothing(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -11,11 +10,12 @@ from hypothesis import strategies as st
 
 from fuzz.comparison import Programs, compare_dry_runs, is_valid
 from peripety.engine import PERSONAS
-from support.cores import core_named
-from support.random_specs import SHAPES, random_spec
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import SHAPES, random_spec
+from support.examples import example_count
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
-EXAMPLES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // len(PERSONAS))
+EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is played on by the planner, which takes the reference long.
 CROWDED = frozenset({"wide", "many"})
 HORIZONS = {"idle": 20, "random": 20, "greedy": 8, "saboteur": 8, "cautious": 4, "planner": 3}
@@ -46,7 +46,7 @@ def test_both_cores_play_a_persona_alike(
     first: int,
     scale: float,
 ) -> None:
-    core_named("native")
+    backend_named("native")
     spec = random_spec(seed, shape=shape)
     if not is_valid(spec):
         return

@@ -14,10 +14,12 @@ from peripety.core.concurrency import WorkerPool
 from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.types import CertificateOptions
 from peripety.scenario.spec_generator.generator import generate_spec
-from support.planting import DEFECTS, plant
+from support.engine.broken_specs import DEFECTS, plant
 
 if TYPE_CHECKING:
     from peripety.errors import Finding
+
+pytestmark = pytest.mark.slow(reason="analyses scenarios with thousands of planted defects")
 
 
 SEED = 20

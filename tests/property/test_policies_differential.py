@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
 from struct import pack
 from typing import Any
 
@@ -16,11 +15,12 @@ from peripety.engine._reference.policy_values import EntrySet
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.policies.requests import encode_requests
 from peripety.engine.policies.types import ToolRequest
-from support.cores import core_named
-from support.policy_documents import policy_spec, rule
-from support.random_texts import PIECES
+from support.engine.backends import backend_named
+from support.engine.policies import policy_spec, rule
+from support.engine.policy_generators import PIECES
+from support.examples import example_count
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "100"))
+EXAMPLES = example_count(100)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 KINDS = ("path", "domain", "email", "identifier")
@@ -37,7 +37,7 @@ class Word(enum.StrEnum):
 @thorough
 @given(seed=st.integers(0, 2**32))
 def test_random_policies_decide_the_same(seed: int) -> None:
-    core_named("native")
+    backend_named("native")
     assert compare_policy(seed, 0) is None
 
 
@@ -52,7 +52,7 @@ def test_texts_are_read_and_compared_the_same(kind: str, among: list[str], value
     asked = encode_requests([ToolRequest("s", "t", {"a": value}) for value in values])
     results = []
     for name in ("python", "native"):
-        policy = core_named(name).compile_policy(document)
+        policy = backend_named(name).compile_policy(document)
         read = policy.parse_requests(asked)
         told = [policy.explain_errors(read, number) for number in range(len(values))]
         results.append((policy.decide_many(read), policy.match_rules(read, None), told))
@@ -100,7 +100,7 @@ def test_requests_as_they_are_mean_what_their_json_means(arguments: dict[str, An
     logic = {"in": ["a", {"cat": [{"var": "arguments.a"}, {"var": "arguments.b"}, {"var": "roles"}]}]}
     matcher = {"argument_roles": ["target"], "kind": "identifier", "among": ["a"]}
     rules = [rule("r", "deny", arguments=[matcher]), rule("q", "deny", logic=logic)]
-    policy = core_named("native").compile_policy(engine.canonicalize(policy_spec(rules=rules)))
+    policy = backend_named("native").compile_policy(engine.canonicalize(policy_spec(rules=rules)))
     request = ToolRequest("s", "t", arguments, roles)
     read = policy.prepare([request])
     if read is not None:
@@ -119,7 +119,9 @@ def test_requests_as_they_are_mean_what_their_json_means(arguments: dict[str, An
 
 
 def test_ordinary_requests_are_read_as_they_are_and_unusual_ones_are_left() -> None:
-    policy = core_named("native").compile_policy(engine.canonicalize(policy_spec(rules=[rule("r", "deny")])))
+    policy = backend_named("native").compile_policy(
+        engine.canonicalize(policy_spec(rules=[rule("r", "deny")]))
+    )
     ordinary = ToolRequest("s", "t", {"a": ["x", 1, 0.5, None, True, {"b": {}}]}, ("r",))
     assert policy.prepare([ordinary] * 3) is not None
     assert policy.decide_one(ordinary) == 0

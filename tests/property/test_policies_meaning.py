@@ -1,9 +1,10 @@
-"""What holds of every policy and request, on both cores: the words of docs/policies.md as properties."""
+"""What holds of every policy and request, on both cores: the words of docs/reference/policies-semantics.md as
+properties.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import PurePosixPath
 from posixpath import normpath
 from random import Random
@@ -18,15 +19,16 @@ from peripety.engine.documents import canonicalize_document
 from peripety.engine.policies.policy import Policy
 from peripety.engine.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, ToolRequest
 from peripety.errors import Severity
-from support.cores import CORE_NAMES, core_named
-from support.policy_documents import policy_spec, rule, tool
+from support.engine.backends import BACKEND_NAMES, backend_named
+from support.engine.policies import policy_spec, rule, tool
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 Json = Any
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "30"))
+EXAMPLES = example_count(30)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 KINDS = ("path", "domain", "email", "identifier")
@@ -128,11 +130,11 @@ specs = st.builds(
 
 def compiled(name: str, spec: Json) -> Policy:
     document = canonicalize_document(json.dumps(spec))
-    return Policy(document, core_named(name).compile_policy(document))
+    return Policy(document, backend_named(name).compile_policy(document))
 
 
 def on_both_cores(test: Callable[..., None]) -> Any:
-    return pytest.mark.parametrize("name", CORE_NAMES)(test)
+    return pytest.mark.parametrize("name", BACKEND_NAMES)(test)
 
 
 @on_both_cores

@@ -21,7 +21,7 @@ from peripety.policy.analysis.equivalence import (
 )
 from peripety.policy.analysis.lint import find_requests, find_rule_issues
 from peripety.policy.types import RuleIssueKind
-from support.listed_policies import all_requests, listed_policy, listed_rule
+from support.engine.policies import all_requests, listed_policy, listed_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

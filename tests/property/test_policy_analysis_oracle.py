@@ -23,7 +23,7 @@ _SEEDS = range(12)
 
 
 def _variants(policy: Policy, random: Random) -> Iterator[tuple[Mapping[str, Any], ...]]:
-    from support.policy_oracle import oracle_rule  # noqa: PLC0415 - it needs the solver
+    from support.engine.policy_oracle import oracle_rule  # noqa: PLC0415 - it needs the solver
 
     rules = policy.rules
     for number, rule in enumerate(rules):
@@ -36,9 +36,10 @@ def _variants(policy: Policy, random: Random) -> Iterator[tuple[Mapping[str, Any
             yield *before, {**rule, "when": rule["when"] | other["when"]}, *after
 
 
+@pytest.mark.slow_after(3, reason="asks a solver for each random policy")
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_variants_compare_as_the_solver_says(seed: int) -> None:
-    from support.policy_oracle import Oracle, oracle_policy  # noqa: PLC0415 - it needs the solver
+    from support.engine.policy_oracle import Oracle, oracle_policy  # noqa: PLC0415 - it needs the solver
 
     random = Random(seed)
     policy, oracle = oracle_policy(random), Oracle()
@@ -49,9 +50,10 @@ def test_variants_compare_as_the_solver_says(seed: int) -> None:
         assert isinstance(verdict, Differs if differs else Equivalent)
 
 
+@pytest.mark.slow_after(3, reason="asks a solver for each random policy")
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_issues_are_those_that_the_solver_finds(seed: int) -> None:
-    from support.policy_oracle import Oracle, oracle_policy  # noqa: PLC0415 - it needs the solver
+    from support.engine.policy_oracle import Oracle, oracle_policy  # noqa: PLC0415 - it needs the solver
 
     policy, oracle = oracle_policy(Random(seed)), Oracle()
     rules, expected = policy.rules, []

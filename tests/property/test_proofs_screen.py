@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,16 @@ from hypothesis import strategies as st
 from bench.reference import numeric_spec
 from peripety.engine.static_analysis.claims import prove
 from peripety.scenario.spec_generator.generator import generate_spec as sound_spec
-from support.cores import core_named
-from support.random_specs import SHAPES, random_spec
-from support.strategies import specs
+from support.engine.backends import backend_named
+from support.engine.seeded_specs import SHAPES, random_spec
+from support.engine.spec_generators import specs
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from peripety.engine import Proof
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "60"))
+EXAMPLES = example_count(60)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -31,7 +31,7 @@ thorough = settings(
 
 def answers(document: bytes, horizon: int) -> tuple[bool, tuple[Proof, ...]]:
     """What the native core says, and what the reference finds."""
-    native = core_named("native")
+    native = backend_named("native")
     canonical = native.parse(document)
     program = native.compile(canonical)
     return program.has_nothing_to_prove(horizon), prove(canonical, program, 7, horizon)

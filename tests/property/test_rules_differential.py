@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.engine.backend_protocol import EngineError
-from support.cores import core_named
+from support.engine.backends import backend_named
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
+EXAMPLES = example_count(150, times=2)
 
 scalars = st.one_of(
     st.none(),
@@ -52,7 +52,7 @@ def outcome(call: Callable[[], Any]) -> tuple[str, ...]:
 @given(logic=objects, over=objects)
 def test_any_objects_have_the_same_value_or_error(logic: Any, over: Any) -> None:
     def evaluated(name: str) -> list[tuple[str, ...]]:
-        core = core_named(name)
+        core = backend_named(name)
         whole = core.compile_rule({"var": ""}, EngineError)
         return [
             outcome(lambda: whole.evaluate(over)),

@@ -13,9 +13,9 @@ from peripety import engine
 from peripety.errors import Severity
 from peripety.scenario.dry_run.rate_interval import INDIFFERENCE_ZONE
 from peripety.scenario.types import DryRunOptions, NumbersAdjusted, RegistrationFailed, ScenarioRegistered
-from support.scenarios import compiled_alone, document
-from support.specs import action, at_most, event, spec
-from support.strategies import specs
+from support.engine.spec_generators import specs
+from support.engine.specs import action, as_bytes, at_most, event, spec
+from support.scenario.batches import compiled_alone
 
 KNOWN = {"TOO_EASY", "TOO_HARD", "POSITIVE_DRIFT", "UNREACHABLE_WIN", "IMPOSSIBLE_LOSS", "CERTAIN_LOSS"}
 RUNS = 3_000 if engine.BACKEND == "native" else 300
@@ -70,7 +70,7 @@ def assert_held(data: bytes) -> None:
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(contests())
 def test_what_is_accepted_keeps_its_budget_and_what_is_refused_has_a_reason(value: dict[str, Any]) -> None:
-    last = compiled_alone(document(value))[-1]
+    last = compiled_alone(as_bytes(value))[-1]
     if isinstance(last, ScenarioRegistered):
         assert_held(last.record.scenario.document)
     else:
@@ -82,7 +82,7 @@ def test_what_is_accepted_keeps_its_budget_and_what_is_refused_has_a_reason(valu
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(contests())
 def test_a_repair_moves_few_numbers_a_little_and_nothing_else(value: dict[str, Any]) -> None:
-    events = compiled_alone(document(value))
+    events = compiled_alone(as_bytes(value))
     moved = [happened for happened in events if isinstance(happened, NumbersAdjusted)]
     last = events[-1]
     if not moved or not isinstance(last, ScenarioRegistered):
@@ -100,7 +100,7 @@ def test_a_repair_moves_few_numbers_a_little_and_nothing_else(value: dict[str, A
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(specs())
 def test_rules_that_fail_are_refused_and_never_raise(value: dict[str, Any]) -> None:
-    data = document(value)
+    data = as_bytes(value)
     last = compiled_alone(data, FEW)[-1]
     if isinstance(last, ScenarioRegistered):
         assert_held(last.record.scenario.document)
@@ -114,7 +114,7 @@ def test_rules_that_fail_are_refused_and_never_raise(value: dict[str, Any]) -> N
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(contests())
 def test_compiling_is_repeatable(value: dict[str, Any]) -> None:
-    first, second = [compiled_alone(document(value), FEW)[-1] for _ in range(2)]
+    first, second = [compiled_alone(as_bytes(value), FEW)[-1] for _ in range(2)]
     if isinstance(first, ScenarioRegistered) and isinstance(second, ScenarioRegistered):
         assert first.record.scenario.document == second.record.scenario.document
         assert first.record.dry_run == second.record.dry_run

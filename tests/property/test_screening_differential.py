@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from random import Random
 from typing import Any
 
@@ -13,21 +12,21 @@ from hypothesis import given, settings
 
 from peripety import engine
 from peripety.engine.schemas import SCENARIO_SPEC, schema_document
-from support.cores import core_named
-from support.random_specs import SHAPES, random_spec
-from support.schema_breaks import breaks, constraints
-from support.specs import full_spec
-from support.spoiled_specs import spoiled, spoiled_bytes
-from support.strategies import specs
+from support.engine.backends import backend_named
+from support.engine.broken_specs import breaks, constraints, spoiled, spoiled_bytes
+from support.engine.seeded_specs import SHAPES, random_spec
+from support.engine.spec_generators import specs
+from support.engine.specs import full_spec
+from support.examples import example_count
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 _BATCH = 64
 
 
 def vouched(documents: list[bytes]) -> list[bool]:
     """For which documents the native core vouches, with their form and hash, and a program."""
-    reference = core_named("python")
-    screened = core_named("native").validate_many(documents, 2)
+    reference = backend_named("python")
+    screened = backend_named("native").validate_many(documents, 2)
     for document, spotless in zip(documents, screened, strict=True):
         if spotless is not None:
             assert spotless.document == reference.parse(document)

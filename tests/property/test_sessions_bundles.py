@@ -18,18 +18,19 @@ from hypothesis import strategies as st
 from peripety import engine
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.session.types import DieRollRequest, PlayerAction
-from support.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
-from support.cores import core_named, program_on
-from support.strategies import narrations, rolls, scopes, specs
+from support.engine.backends import backend_named, program_on
+from support.engine.spec_generators import narrations, rolls, scopes, specs
+from support.examples import example_count
+from support.session.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.bundles import Game
-    from support.specs import Json
+    from support.engine.specs import Json
+    from support.session.bundles import Game
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 SESSIONS = int(os.environ.get("PERIPETY_SESSIONS", "24"))
 TURNS = 50
 MUTATIONS = int(os.environ.get("PERIPETY_MUTATIONS", "400"))
@@ -59,7 +60,7 @@ def _calls(action: Json) -> st.SearchStrategy[PlayerAction]:
 
 @pytest.mark.parametrize(("one", "other"), [("python", "native"), ("native", "python")])
 def test_what_one_core_records_is_right_on_the_other(one: str, other: str) -> None:
-    recording, verifying = core_named(one), core_named(other)
+    recording, verifying = backend_named(one), backend_named(other)
 
     @thorough
     @given(st.data(), specs(), scopes)
@@ -78,7 +79,7 @@ def test_what_one_core_records_is_right_on_the_other(one: str, other: str) -> No
 
 @pytest.mark.timeout(120 + SESSIONS)
 def test_long_random_sessions_are_right_on_the_other_core() -> None:
-    cores = (core_named("native"), core_named("python"))
+    cores = (backend_named("native"), backend_named("python"))
     seen: Counter[str] = Counter()
     for number, (recording, verifying) in zip(range(SESSIONS), cycle((cores, cores[::-1])), strict=False):
         chance = random.Random(SEED * 1_000_003 + number)

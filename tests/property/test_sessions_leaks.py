@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import re
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -22,19 +21,29 @@ from peripety.session.branch_types import ForkRequest
 from peripety.session.pb.responses import encode_watch_event, turn_event_to_proto
 from peripety.session.types import PlayerAction
 from peripety.session.watch.topic import WatchRequest
-from support.canaries import ENTITIES, LABELS, OWNERS, VIEWERS, assert_clean, canary, secret_state, writes
-from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
-from support.specs import action, document
-from support.strategies import specs
+from support.engine.spec_generators import specs
+from support.engine.specs import action, document
+from support.examples import example_count
+from support.session.leak_probes import (
+    ENTITIES,
+    LABELS,
+    OWNERS,
+    VIEWERS,
+    assert_clean,
+    canary,
+    secret_state,
+    writes,
+)
+from support.session.sessions import ScriptedGateway, new_id, outcome, servicer, table
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
     from peripety.session.service import SessionServicer
-    from support.sessions import Table
-    from support.specs import Json
+    from support.engine.specs import Json
+    from support.session.sessions import Table
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -31,15 +31,16 @@ from peripety.session.speculation import SpeculativeTurn, begin_turn
 from peripety.session.turn_engine import TurnTransaction
 from peripety.session.types import CommittedTurn, NarratorMemory, PlayerAction
 from peripety.session.visibility import Projector, TurnEventView
-from support.canaries import OWNERS, PLAYERS, VIEWERS, WAYS, assert_clean, canary, secretive_spec
-from support.random_specs import random_params
-from support.scenes import session_of, turn_of
-from support.sessions import ScriptedGateway, outcome
+from support.engine.seeded_specs import random_params
+from support.session.leak_probes import OWNERS, PLAYERS, VIEWERS, WAYS, assert_clean, canary, secretive_spec
+from support.session.sessions import ScriptedGateway, outcome, session_of, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from peripety.session.events import Event
+
+pytestmark = pytest.mark.slow(reason="checks thousands of messages for secrets")
 
 
 CHECKS = int(os.environ.get("PERIPETY_LEAK_CHECKS", "12000"))

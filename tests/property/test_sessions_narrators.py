@@ -38,21 +38,21 @@ from peripety.session.narration.narrator import Narrator
 from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.speculation import TurnRestarted
 from peripety.session.types import PlayerAction, Resolution
-from support.cores import core_named, program_on
-from support.hostile import HostileGateway
-from support.random_specs import random_calls, random_spec
-from support.scenes import scene_of, session_of
-from support.sessions import SILENCE, ScriptedGateway, only, table
-from support.specs import document
+from support.engine.backends import backend_named, program_on
+from support.engine.seeded_specs import random_calls, random_spec
+from support.engine.specs import document
+from support.examples import example_count
+from support.session.leak_probes import HostileGateway
+from support.session.sessions import SILENCE, ScriptedGateway, only, scene_of, session_of, table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.session.narration.turn_context import NarrationContext
-    from support.sessions import Answer
+    from support.session.sessions import Answer
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
+EXAMPLES = example_count(150, times=2)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 INNER = "inner-matter"
@@ -144,7 +144,7 @@ def test_every_turn_is_told(script: list[Answer]) -> None:
 
 ANSWERS = int(os.environ.get("PERIPETY_NARRATORS", "500"))
 TURNS_OF_A_RUN = 6
-PURE = core_named("python")
+PURE = backend_named("python")
 WORDS = "I try it."
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,10 @@ from hypothesis import strategies as st
 
 from peripety.errors import ConflictError, UnavailableError
 from peripety.session.events import Accepted, Committed
-from support.faulty_database import CrashError, Faults, process
-from support.sessions import assert_whole, new_id, table
-from support.specs import document
+from support.engine.specs import document
+from support.examples import example_count
+from support.servers.databases import CrashError, Faults, process
+from support.session.sessions import assert_whole, new_id, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from peripety.session.session_manager import SessionManager
     from peripety.session.types import TurnRequest
     from peripety.session.visibility import TurnEventView
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 REQUESTS = 4
 PROCESSES = 2
 

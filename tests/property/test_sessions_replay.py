@@ -20,18 +20,19 @@ from peripety.session.branch_types import ForkRequest, RewindRequest
 from peripety.session.events import Committed
 from peripety.session.turn_engine import replay_turn
 from peripety.session.types import CommittedTurn, PlayerAction, Session, TurnRequest
-from support.bundles import verified
-from support.cores import CORE_NAMES, core_named, program_on
-from support.hostile import HostileGateway
-from support.random_specs import random_calls, random_spec
-from support.sessions import new_id, only, table
-from support.strategies import specs
+from support.engine.backends import BACKEND_NAMES, backend_named, program_on
+from support.engine.seeded_specs import random_calls, random_spec
+from support.engine.spec_generators import specs
+from support.examples import example_count
+from support.session.bundles import verified
+from support.session.leak_probes import HostileGateway
+from support.session.sessions import new_id, only, table
 
 if TYPE_CHECKING:
-    from support.specs import Json
+    from support.engine.specs import Json
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -63,9 +64,9 @@ def calls(spec: Json) -> st.SearchStrategy[PlayerAction]:
     )
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_a_log_gives_its_hashes_back(name: str) -> None:
-    core = core_named(name)
+    core = backend_named(name)
 
     @thorough
     @given(st.data(), specs())
@@ -91,7 +92,7 @@ GAMES = int(os.environ.get("PERIPETY_GAMES", "8"))
 
 
 def test_whatever_narrators_forks_and_rewinds_do_a_session_is_right_on_both_cores() -> None:
-    cores = [core_named(name) for name in CORE_NAMES]
+    cores = [backend_named(name) for name in BACKEND_NAMES]
     seen: Counter[str] = Counter()
     for seed in range(GAMES):
         for bundle in asyncio.run(bundles_of_a_game(Random(seed))):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.llmsim.types import Api, CacheSection
-from support.prompts import Client, block, prompt
+from support.examples import example_count
+from support.gateway.requests import Client, block, prompt
 
 if TYPE_CHECKING:
     from peripety.llmsim.provider_rules.cache_entries import SimCacheVisit
     from peripety.llmsim.types import SimBlock, SimPrompt
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 
 MODELS = {
     "claude-opus-5-5": Api.ANTHROPIC,

@@ -8,7 +8,7 @@ from pathlib import Path  # noqa: TC003
 import pytest
 
 from peripety.llmsim.simulator import Simulator
-from support.conversing import SCENARIO, WORDS, Conversation, ask, converse
+from support.llmsim.simulator import SCENARIO, WORDS, Conversation, ask, converse
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,9 @@ from peripety.testgen.events import (
     GenerationProgressed,
     GenerationStop,
 )
-from support.looping import (
+from support.examples import example_count
+from support.servers.virtual_time import in_virtual_time
+from support.testgen.fake_run import (
     Author,
     Book,
     Cut,
@@ -32,13 +33,12 @@ from support.looping import (
     ran,
     written,
 )
-from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.testgen.types import TestGenOrder
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 
 _OFF = 10**9
 

@@ -14,7 +14,7 @@ from peripety.errors import (
     Severity,
     SpecError,
 )
-from support.errors import ALL_ERRORS, example
+from support.repo.repository import ALL_ERRORS, example
 
 
 @pytest.mark.parametrize("kind", ErrorKind)

@@ -12,7 +12,7 @@ import pytest
 from peripety.core import call_context, logging_setup
 from peripety.core.config import Config, LogFormat, LogLevel
 from peripety.errors import InvalidArgumentError, PeripetyError
-from support.apps import config_for, service, serving, unary
+from support.servers.apps import config_for, service, serving, unary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

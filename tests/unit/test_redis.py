@@ -10,7 +10,7 @@ import pytest
 
 from peripety.core.redis_server import RedisServer
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from support.redis_server import PASSWORD, RedisProcess
+from support.servers.databases import PASSWORD, RedisProcess
 
 
 class Clock:

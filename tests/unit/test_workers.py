@@ -13,7 +13,8 @@ from peripety.core.concurrency import WorkCancelledError, WorkerPool, raise_if_c
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import UnavailableError
 from peripety.scenario.types import ScenarioRegistered
-from support.scenarios import chance, compiling, document, opened_registry
+from support.engine.specs import as_bytes, chance
+from support.scenario.batches import compiling, opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,7 @@ async def test_a_document_is_validated_once(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("peripety.engine.documents.validate_against_schema", counting)
     async with opened_registry(f"sqlite:///{tmp_path / 'test.db'}") as registry:
-        events = await compiling(registry, document(chance(0.5)))
+        events = await compiling(registry, as_bytes(chance(0.5)))
     assert isinstance(events[-1], ScenarioRegistered)
     assert len(checked) == 1
 

@@ -11,12 +11,13 @@ from google import genai
 from google.genai import errors, types
 from pydantic import BaseModel
 
-from support.simulator import served
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
+
 
 MODEL = "gemini-3.5-flash"
 LONG = "word " * 4_000

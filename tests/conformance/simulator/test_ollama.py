@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import ollama
 import pytest
 
-from support.simulator import Served, served
+from support.llmsim.simulator import Served, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 SCENARIO = """
 [[responses]]

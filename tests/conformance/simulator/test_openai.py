@@ -8,11 +8,12 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from support.sdk_retries import RULES, noted_pauses
-from support.simulator import Served, served
+from support.gateway.fake_server import RULES, noted_pauses
+from support.llmsim.simulator import Served, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 SCENARIO = (
     """

@@ -24,17 +24,17 @@ from peripety.errors import (
 )
 from peripety.gateway.setup import register_service
 from peripety.server.app import serve_registered
-from support.agents import Agents, kinds, manifest, new_id, phase, run_request, schema, tool
-from support.apps import config_for
-from support.simulator import served
-from support.upstream import DONE, Reply, Request, answering, delta, finish, upstream
+from support.gateway.agents import Agents, kinds, manifest, new_id, phase, run_request, schema, tool
+from support.gateway.fake_server import DONE, Reply, Request, answering, delta, finish, upstream
+from support.llmsim.simulator import served
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from peripety.server.app import ServerApp
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 SCENARIO = """

@@ -31,9 +31,9 @@ from peripety.gateway.types.response import (
     ToolCallDelta,
 )
 from peripety.llmsim.script.files import ScriptBuilder
-from support.calls import call_of
-from support.providers import PROVIDERS, config_of, gateway_of
-from support.simulator import served
+from support.gateway.providers import PROVIDERS, config_of, gateway_of
+from support.gateway.requests import call_of
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from peripety.gateway.types.response import Usage

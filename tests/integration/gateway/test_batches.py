@@ -20,17 +20,16 @@ from peripety.llmsim.script.files import ScriptBuilder
 from peripety.rpc.channel import open_channel
 from peripety.rpc.status import item_error_from_proto
 from peripety.server.app import serve_registered
-from support.apps import config_for
-from support.providers import PROVIDERS
-from support.service import channel_to
-from support.simulator import served as served_script
-from support.upstream import DONE, Reply, Request, delta, finish, upstream, usage
+from support.gateway.fake_server import DONE, Reply, Request, delta, finish, upstream, usage
+from support.gateway.providers import PROVIDERS, channel_to
+from support.llmsim.simulator import served as served_script
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from support.upstream import Upstream
+    from support.gateway.fake_server import Upstream
 
 
 SCHEMA = pb.ResponseSchema(

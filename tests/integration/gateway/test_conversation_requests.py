@@ -16,7 +16,7 @@ from peripety.errors import AlreadyExistsError, InvalidArgumentError
 from peripety.gateway.setup import register_service
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
-from support.apps import config_for
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -22,9 +22,8 @@ from peripety.errors import (
     ResourceExhaustedError,
 )
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import PROVIDERS, config_of
-from support.service import channel_to
-from support.simulator import Served, served
+from support.gateway.providers import PROVIDERS, channel_to, config_of
+from support.llmsim.simulator import Served, served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

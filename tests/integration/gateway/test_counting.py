@@ -12,15 +12,14 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.client.client import Client
 from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError, NotFoundError
-from support.providers import PROVIDERS, Spoken
-from support.service import channel_to
-from support.simulator import served
+from support.gateway.providers import PROVIDERS, Spoken, channel_to
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 SCENARIO = '[[responses]]\npattern = { type = "any" }\nresponse = "fine"\n'

@@ -24,9 +24,9 @@ from peripety.gateway.types.message import ChatMessage, Reasoning, Text, Tool, T
 from peripety.gateway.types.request import GenerateRequest
 from peripety.gateway.types.response import ReasoningDelta, TextDelta, ToolCallDelta
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import PROVIDERS, config_of
-from support.simulator import served
-from support.upstream import upstream
+from support.gateway.fake_server import upstream
+from support.gateway.providers import PROVIDERS, config_of
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.provider import Endpoint, ProviderCall, ProviderEvent
     from peripety.gateway.providers.wire import WireProtocol
     from peripety.gateway.types.message import Part
-    from support.providers import Spoken
-    from support.simulator import Served
-    from support.upstream import Reply, Request
+    from support.gateway.fake_server import Reply, Request
+    from support.gateway.providers import Spoken
+    from support.llmsim.simulator import Served
 
 
 ANSWER: dict[str, Any] = {

@@ -35,14 +35,14 @@ from peripety.llmsim.script.types import (
 )
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
-from support.apps import config_for
-from support.simulator import served
+from support.llmsim.simulator import served
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 QUESTION = GenerateRequest(None, (ChatMessage.user("u"),))

@@ -13,9 +13,9 @@ from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import GenerateRequest
 from peripety.llmsim.provider_rules import models
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import KEY, PROVIDERS, config_of, gateway_of
-from support.simulator import served
-from support.upstream import Reply, Request, upstream
+from support.gateway.fake_server import Reply, Request, upstream
+from support.gateway.providers import KEY, PROVIDERS, config_of, gateway_of
+from support.llmsim.simulator import served
 
 SPOKEN = {spoken.name: spoken for spoken in PROVIDERS}
 GEMINI, OLLAMA = SPOKEN[ProviderName.GEMINI], SPOKEN[ProviderName.OLLAMA]

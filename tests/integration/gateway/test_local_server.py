@@ -25,10 +25,9 @@ from peripety.policy.authoring.prompts import authoring_system_text, prompt_mate
 from peripety.policy.authoring.scenario_authors import ScenarioGeneratorSession
 from peripety.policy.types import AnnotatedTool, CompileOrder, Expectation, ScenarioFeedback, TestScenario
 from peripety.server.app import serve
-from support.api import Api, turn_request
-from support.apps import config_for
-from support.local_server import local_server
-from support.playable import playable
+from support.engine.specs import playable
+from support.gateway.providers import local_server
+from support.servers.apps import Api, config_for, turn_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -32,9 +32,9 @@ from peripety.gateway.types.response import (
 )
 from peripety.llmsim.faults.kinds import KINDS
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import KEY, PROVIDERS, gateway_of
-from support.repository import ROOT
-from support.simulator import served
+from support.gateway.providers import KEY, PROVIDERS, gateway_of
+from support.llmsim.simulator import served
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from peripety.gateway.local_gateway import LocalModelGateway
     from peripety.gateway.types.response import Completion, GatewayEvent
     from peripety.llmsim.script.types import Script
-    from support.providers import Spoken
-    from support.simulator import Served
+    from support.gateway.providers import Spoken
+    from support.llmsim.simulator import Served
 
 
 TEXT = "one two three four € five six"
@@ -119,7 +119,7 @@ def test_every_provider_and_every_failure_has_its_place_in_the_matrix() -> None:
 
 
 def test_the_guide_says_what_becomes_of_every_failure() -> None:
-    guide = (ROOT / "docs" / "gateway.md").read_text("utf-8")
+    guide = (ROOT / "docs" / "reference" / "gateway.md").read_text("utf-8")
     rows = re.findall(r"^\| (`.*?`) \| (.*) \|$", guide.split("<!-- failures -->")[1], re.MULTILINE)
     told = {kind: outcome for kinds, outcome in rows for kind in re.findall(r"`(\w+)`", kinds)}
     assert told.keys() == set(KINDS)
@@ -306,6 +306,7 @@ def arguments(completion: Completion) -> list[Any]:
 # ---- the matrix
 
 
+@pytest.mark.slow_after(12, reason="one case for each provider and failure")
 @pytest.mark.parametrize("kind", ["none", *KINDS])
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_every_call_ends_in_time_with_the_right_answer_or_the_right_error(

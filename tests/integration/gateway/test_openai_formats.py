@@ -17,16 +17,16 @@ from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSc
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, Completion, SchemaMethod, StopReason
 from peripety.llmsim.capture import AnsweredOutcome
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import KEY, PROVIDERS, config_of, gateway_of
-from support.simulator import served
-from support.upstream import Reply, Request, event, upstream
+from support.gateway.fake_server import Reply, Request, event, upstream
+from support.gateway.providers import KEY, PROVIDERS, config_of, gateway_of
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from peripety.gateway.local_gateway import LocalModelGateway
-    from support.providers import Spoken
+    from support.gateway.providers import Spoken
 
 
 METHODS = {

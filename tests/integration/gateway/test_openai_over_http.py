@@ -21,8 +21,8 @@ from peripety.gateway.providers.provider import AnswerFinished, Endpoint
 from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import GenerateRequest
 from peripety.gateway.types.response import TextDelta
-from support.calls import call_of
-from support.upstream import DONE, Reply, Request, answering, delta, event, finish, upstream, usage
+from support.gateway.fake_server import DONE, Reply, Request, answering, delta, event, finish, upstream, usage
+from support.gateway.requests import call_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

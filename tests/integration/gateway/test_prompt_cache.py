@@ -18,7 +18,7 @@ from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import CacheConfig, GenerateRequest
 from peripety.gateway.types.response import CacheBlock, Completion
 from peripety.llmsim.script.files import ScriptBuilder
-from support.simulator import served
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -23,9 +23,9 @@ from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode, ResponseSchema
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
-from support.apps import config_for
-from support.redis_server import RedisProcess
-from support.simulator import served
+from support.llmsim.simulator import served
+from support.servers.apps import config_for
+from support.servers.databases import RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from support.postgresql import PostgresqlProcess
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
+    from support.servers.databases import PostgresqlProcess
 
 
 OFF = pb.RESPONSE_CACHE_MODE_OFF

@@ -32,8 +32,8 @@ from peripety.gateway.types.request import Budget, GenerateRequest, ResponseSche
 from peripety.gateway.types.response import Completed, Repairing, StopReason, TextDelta, Usage
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
-from support.apps import config_for
-from support.upstream import DONE, Reply, Request, answering, delta, finish, upstream, usage
+from support.gateway.fake_server import DONE, Reply, Request, answering, delta, finish, upstream, usage
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from support.upstream import Upstream
+    from support.gateway.fake_server import Upstream
 
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

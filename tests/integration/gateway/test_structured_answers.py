@@ -22,8 +22,8 @@ from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
-from support.apps import config_for
-from support.simulator import served
+from support.llmsim.simulator import served
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

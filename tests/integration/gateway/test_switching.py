@@ -13,12 +13,12 @@ from peripety.gateway.types.message import ChatMessage, ChatRole, Tool, ToolResu
 from peripety.gateway.types.request import GenerateRequest
 from peripety.gateway.types.response import StopReason
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import PROVIDERS, config_of
-from support.simulator import served
+from support.gateway.providers import PROVIDERS, config_of
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from peripety.gateway.types.response import Completion
-    from support.providers import Spoken
+    from support.gateway.providers import Spoken
 
 
 TOOL = Tool("gauge", "Reads a gauge.", {"type": "object"})

@@ -24,15 +24,14 @@ from peripety.gateway.types.message import (
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import Completed, Completion, StopReason, ToolCallDelta
 from peripety.llmsim.script.files import ScriptBuilder
-from support.providers import PROVIDERS, Spoken
-from support.service import channel_to
-from support.simulator import served
+from support.gateway.providers import PROVIDERS, Spoken, channel_to
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 PARAMETERS = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}

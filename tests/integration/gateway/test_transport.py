@@ -13,7 +13,7 @@ from peripety.core import call_context
 from peripety.core.concurrency import closing
 from peripety.errors import DeadlineError, FailedPreconditionError, PeripetyError, UnavailableError
 from peripety.gateway.providers.http_transport import HttpTransport, StreamTimeouts
-from support.upstream import Reply, Request, upstream
+from support.gateway.fake_server import Reply, Request, upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping

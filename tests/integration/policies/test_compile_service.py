@@ -28,10 +28,8 @@ from peripety.policy.types import (
     ScenarioOrigin,
     TestScenario,
 )
-from support.api import new_id
-from support.compiled_policies import compiled_policy, opened_store
-from support.fake_compiler import FakeCompiler
-from support.policy_service import serving_policies
+from support.policy.policies import FakeCompiler, compiled_policy, opened_store, serving_policies
+from support.servers.apps import new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

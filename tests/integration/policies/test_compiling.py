@@ -15,9 +15,18 @@ from peripety.llmsim.script.types import ScriptResponse
 from peripety.llmsim.types import SimStopReason
 from peripety.policy.events import ScenariosWritten
 from peripety.policy.types import PolicyCompiled
-from support.policy_models import rule, scenario, told
-from support.policy_runs import FINE, ORDER, POLICY, RIGHT, SATISFIED, blames
-from support.scripted_compiling import workshop
+from support.policy.models import (
+    FINE,
+    ORDER,
+    POLICY,
+    RIGHT,
+    SATISFIED,
+    blames,
+    generated_scenario,
+    rule,
+    told,
+    workshop,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
     from peripety.llmsim.types import SimRequest
     from peripety.policy.events import CompileEvent
     from peripety.policy.types import GenerationTurn
-    from support.scripted_compiling import Workshop
+    from support.policy.models import Workshop
 
 
 RULES, SCENARIOS, JUDGE, MENDER = (
@@ -37,7 +46,7 @@ RULES, SCENARIOS, JUDGE, MENDER = (
 LONG = replace(ORDER, constitution="\n".join([POLICY] * 500), mutation=False)
 """Long enough for a provider to keep it."""
 
-UNSENDABLE = scenario("unsendable", "deny", other=1)
+UNSENDABLE = generated_scenario("unsendable", "deny", other=1)
 TOO_MUCH = {
     "rules": [
         rule("open", "allow", arguments=[{"argument_roles": ["place"], "kind": "path", "among": ["/"]}]),
@@ -46,7 +55,7 @@ TOO_MUCH = {
 RULE = {"rules": [*RIGHT]}
 SUITE = {"scenarios": [*map(told, FINE)]}
 IN_VAIN = {"scenarios": [*map(told, (*FINE, UNSENDABLE))]}
-INSTEAD = {"scenarios": [told(scenario("instead", "deny", at="/instead"))]}
+INSTEAD = {"scenarios": [told(generated_scenario("instead", "deny", at="/instead"))]}
 PATCH = {"reasoning": "so it is", "operations": [{"op": "update", "rule_id": "open", "rule": RIGHT[0]}]}
 
 BAD = {

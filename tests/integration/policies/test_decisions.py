@@ -11,9 +11,8 @@ from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve
-from support.api import new_id
-from support.apps import config_for
-from support.compiled_policies import as_json, compiled_policy, decided, named, opened_store, policy_document
+from support.policy.policies import as_json, compiled_policy, decided, named, opened_store, policy_document
+from support.servers.apps import config_for, new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

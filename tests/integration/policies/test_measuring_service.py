@@ -10,9 +10,14 @@ from peripety import engine
 from peripety.api.common.v1 import quality_pb2 as quality
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.errors import InvalidArgumentError, NotFoundError, PeripetyError
-from support.compiled_policies import as_json, compiled_policy, opened_store, policy_document
-from support.fake_compiler import FakeCompiler
-from support.policy_service import serving_policies
+from support.policy.policies import (
+    FakeCompiler,
+    as_json,
+    compiled_policy,
+    opened_store,
+    policy_document,
+    serving_policies,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -11,8 +11,7 @@ from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.errors import PeripetyError
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve
-from support.api import new_id
-from support.apps import config_for
+from support.servers.apps import config_for, new_id
 
 if TYPE_CHECKING:
     from pathlib import Path

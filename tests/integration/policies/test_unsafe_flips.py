@@ -11,18 +11,20 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from peripety import engine
 from peripety.errors import Severity
 from peripety.policy.analysis.differences import find_differences
 from peripety.policy.types import Expectation, Judgement, PolicyCompiled
-from support.policy_scripts import ScriptedModel
-from support.scripted_compiling import workshop
-from support.true_policies import TruePolicy, plausible_suite
+from support.policy.models import ScriptedModel, workshop
+from support.policy.policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from peripety.policy.events import PolicyCompileFailed
+pytestmark = pytest.mark.slow(reason="compiles a policy for each planted mistake")
 
 
 FLIPS = int(os.environ.get("PERIPETY_FLIPS", "12"))

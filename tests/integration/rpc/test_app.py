@@ -31,7 +31,7 @@ from peripety.errors import (
 )
 from peripety.server.app import SERVICES, serve, serve_registered
 from peripety.version import __version__
-from support.apps import SERVICE, Caller, config_for, plain_channel, service, serving, stream, unary
+from support.servers.apps import SERVICE, Caller, config_for, plain_channel, service, serving, stream, unary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -315,7 +315,7 @@ class _Process:
 
     def __init__(self, tmp_path: Path, hold_seconds: float) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "support.server", str(tmp_path), str(hold_seconds)],
+            [sys.executable, "-m", "support.servers.apps", str(tmp_path), str(hold_seconds)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -325,6 +325,7 @@ class _Process:
         self.address = self.process.stdout.readline().strip()
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_drains_the_process_which_then_exits_well(
     tmp_path: Path,
@@ -359,6 +360,7 @@ async def test_a_second_signal_stops_the_process_now(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 async def test_serving_one_service_does_not_load_the_others(tmp_path: Path) -> None:
     program = (
         "import asyncio, sys; from pathlib import Path; from support.apps import config_for\n"

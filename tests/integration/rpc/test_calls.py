@@ -15,7 +15,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 from peripety.core import call_context
 from peripety.errors import DeadlineError
-from support.apps import Caller, both, config_for, plain_channel, service, serving, stream, unary
+from support.servers.apps import Caller, both, config_for, plain_channel, service, serving, stream, unary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

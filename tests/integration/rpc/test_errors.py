@@ -23,7 +23,8 @@ from peripety.errors import (
 from peripety.rpc.channel import open_channel
 from peripety.rpc.status import DETAILS_KEY, ERRORS, MAX_DETAILS_BYTES, from_rpc_error
 from peripety.server.interceptor import METADATA_BYTES
-from support.apps import (
+from support.repo.repository import ALL_ERRORS, example
+from support.servers.apps import (
     Caller,
     both,
     config_for,
@@ -35,7 +36,6 @@ from support.apps import (
     unary,
     upload,
 )
-from support.errors import ALL_ERRORS, example
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

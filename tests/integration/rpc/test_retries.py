@@ -9,7 +9,7 @@ import pytest
 from peripety.errors import UnavailableError
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
-from support.apps import SERVICE, Caller, config_for, service, unary
+from support.servers.apps import SERVICE, Caller, config_for, service, unary
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from peripety.core import call_context
 from peripety.errors import FailedPreconditionError
 from peripety.server.app import serve_registered
-from support.apps import Caller, config_for, service, serving, unary
+from support.servers.apps import Caller, config_for, service, serving, unary
 
 if TYPE_CHECKING:
     from pathlib import Path

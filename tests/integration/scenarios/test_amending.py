@@ -17,9 +17,8 @@ from peripety.errors import (
     UnavailableError,
 )
 from peripety.server.app import serve
-from support.api import Api, new_id
-from support.apps import config_for
-from support.scenarios import document, siege
+from support.engine.specs import as_bytes, siege
+from support.servers.apps import Api, config_for, new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,7 +35,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 
 
 async def stored(api: Api) -> pb.CompiledScenario:
-    return (await api.compile(document(siege())))[-1].compiled
+    return (await api.compile(as_bytes(siege())))[-1].compiled
 
 
 def change(scenario: pb.CompiledScenario, instruction: str, **fields: Any) -> pb.AmendScenarioRequest:

@@ -12,15 +12,14 @@ from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.engine.patterns.syntax import Pattern
 from peripety.llmsim.script.types import Script, ScriptRule
-from support.api import new_id
-from support.generating import LEVEL, ORIGINAL_PROVIDERS, authoring
-from support.graded_generators import as_answer, good_specs
+from support.scenario.generation import LEVEL, ORIGINAL_PROVIDERS, as_answer, authoring, good_specs
+from support.servers.apps import new_id
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.generating import Author
-    from support.providers import Spoken
+    from support.gateway.providers import Spoken
+    from support.scenario.generation import Author
 
 
 GOOD = good_specs()[0]

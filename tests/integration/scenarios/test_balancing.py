@@ -14,8 +14,8 @@ from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.errors import AlreadyExistsError, InvalidArgumentError
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve
-from support.apps import config_for
-from support.scenarios import chance, document, siege
+from support.engine.specs import as_bytes, chance, siege
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ async def stub(tmp_path: Path) -> AsyncIterator[ScenarioServiceAsyncStub]:
 
 def request(least: float = 0.6, most: float = 0.7, **fields: Any) -> pb.BalanceScenarioRequest:
     target = pb.TargetBand(min_fail_rate=least, max_fail_rate=most)
-    given: dict[str, Any] = {"request_id": str(uuid4()), "spec": document(siege()), "target": target}
+    given: dict[str, Any] = {"request_id": str(uuid4()), "spec": as_bytes(siege()), "target": target}
     return pb.BalanceScenarioRequest(**given | {"dry_run": pb.DryRunOptions(max_runs=2_000)} | fields)
 
 
@@ -61,7 +61,7 @@ async def test_nothing_is_stored(stub: ScenarioServiceAsyncStub) -> None:
 
 
 async def test_what_is_out_of_reach_is_a_result(stub: ScenarioServiceAsyncStub) -> None:
-    last = (await all_of(stub.BalanceScenario(request(0.9, 0.95, spec=document(chance(0.2))))))[-1]
+    last = (await all_of(stub.BalanceScenario(request(0.9, 0.95, spec=as_bytes(chance(0.2))))))[-1]
     assert [finding.code for finding in last.rejected.findings.findings] == ["BALANCE_OUT_OF_REACH"]
     assert last.rejected.closest.fail_rate > 0.2
 

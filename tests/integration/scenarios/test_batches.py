@@ -13,8 +13,8 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.client import connect, validate_scenarios
 from peripety.errors import DeadlineError, InvalidArgumentError
 from peripety.server.app import serve
-from support.apps import config_for
-from support.batches import (
+from support.engine.specs import as_bytes, spec
+from support.scenario.batches import (
     BYTES,
     CERTIFIED,
     DICE,
@@ -26,8 +26,7 @@ from support.batches import (
     spaced,
     verdicts,
 )
-from support.scenarios import document
-from support.specs import spec
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -142,10 +141,11 @@ async def test_a_document_that_takes_long_delays_no_other(
     assert order[-1] == "long"
 
 
+@pytest.mark.slow(reason="fills every buffer of a connection")
 async def test_a_client_that_does_not_read_is_not_read_from(client: Client) -> None:
     everything = 20_000
     sent = 0
-    full_of_faults = document(spec(actions=[{"oops": number} for number in range(60)]))
+    full_of_faults = as_bytes(spec(actions=[{"oops": number} for number in range(60)]))
 
     def documents() -> Iterator[tuple[str, bytes]]:
         nonlocal sent

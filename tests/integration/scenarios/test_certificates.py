@@ -15,8 +15,8 @@ from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFo
 from peripety.rpc.channel import open_channel
 from peripety.scenario.remote import RemoteScenarioSource
 from peripety.server.app import serve
-from support.apps import config_for
-from support.scenarios import chance, document
+from support.engine.specs import as_bytes, chance
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 FEW = pb.CertificateOptions(personas=[engine.PERSONA_IDLE, engine.PERSONA_GREEDY], max_runs=64)
-FAIR = document(chance(0.45))
+FAIR = as_bytes(chance(0.45))
 
 
 @pytest.fixture

@@ -19,14 +19,16 @@ from peripety.scenario.batch.on_dask import validate_parts
 from peripety.scenario.batch.partitions import JobOutput, split_inputs
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import DryRunOptions, ValidationLevel
-from support.processes import environment
-from support.specs import document
+from support.engine.specs import document
+from support.servers.processes import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from peripety.scenario.batch.partitions import InputSplit
+
+pytestmark = pytest.mark.slow(reason="starts a cluster")
 
 
 DOCUMENTS = 48

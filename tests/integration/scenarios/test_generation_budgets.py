@@ -19,16 +19,16 @@ from peripety.core.config import ProviderName
 from peripety.llmsim.script.files import ScriptBuilder
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve
-from support.apps import config_for
-from support.scenarios import chance
-from support.simulator import served
+from support.engine.specs import chance
+from support.llmsim.simulator import served
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 WRONG = json.dumps({**chance(0.5), "actions": [{"id": "wait", "power": 1}]})

@@ -16,15 +16,27 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.core.config import ProviderName
 from peripety.engine.patterns.syntax import Pattern
 from peripety.llmsim.script.types import Script, ScriptResponse, ScriptRule
-from support.generating import LEVEL, ORIGINAL_PROVIDERS, authoring
-from support.graded_generators import GRADES, difference, good_specs, in_turn, patient, saying, stubborn
-from support.providers import PROVIDERS
+from support.gateway.providers import PROVIDERS
+from support.scenario.generation import (
+    GRADES,
+    LEVEL,
+    ORIGINAL_PROVIDERS,
+    authoring,
+    difference,
+    good_specs,
+    in_turn,
+    patient,
+    saying,
+    stubborn,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.generating import Heard
-    from support.providers import Spoken
+    from support.gateway.providers import Spoken
+    from support.scenario.generation import Heard
+
+pytestmark = pytest.mark.slow(reason="writes scenarios with dozens of flawed models")
 
 
 GOOD = good_specs()[0]

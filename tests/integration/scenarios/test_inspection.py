@@ -13,8 +13,8 @@ from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve
-from support.apps import config_for
-from support.scenarios import chance, document
+from support.engine.specs import as_bytes, chance
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
 
 
-SPEC = document(chance(0.45))
+SPEC = as_bytes(chance(0.45))
 
 
 @pytest.fixture

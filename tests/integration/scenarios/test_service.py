@@ -24,8 +24,8 @@ from peripety.errors import (
 from peripety.rpc.channel import open_channel
 from peripety.scenario.remote import RemoteScenarioSource
 from peripety.server.app import serve
-from support.apps import config_for
-from support.scenarios import chance, document, siege
+from support.engine.specs import as_bytes, chance, siege
+from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,7 +68,7 @@ def compilation(**fields: Any) -> pb.CompileScenarioRequest:
 
 
 async def compiled(stub: ScenarioServiceAsyncStub, value: dict[str, Any]) -> pb.CompiledScenario:
-    last = (await all_of(stub.CompileScenario(compilation(spec=document(value)))))[-1]
+    last = (await all_of(stub.CompileScenario(compilation(spec=as_bytes(value)))))[-1]
     assert last.WhichOneof("event") == "compiled", last
     scenario: pb.CompiledScenario = last.compiled
     return scenario
@@ -90,7 +90,7 @@ async def test_a_description_becomes_a_specification_that_compiles(stub: Scenari
 async def test_a_repair_is_told_with_each_number_and_the_runs_that_called_for_it(
     stub: ScenarioServiceAsyncStub,
 ) -> None:
-    request = compilation(spec=document(siege(min_fail_rate=0.6)))
+    request = compilation(spec=as_bytes(siege(min_fail_rate=0.6)))
     events = await all_of(stub.CompileScenario(request))
     (repaired,) = [event.repaired for event in events if event.HasField("repaired")]
     scenario = events[-1].compiled
@@ -104,7 +104,7 @@ async def test_a_repair_is_told_with_each_number_and_the_runs_that_called_for_it
 
 async def test_findings_travel_in_the_body(stub: ScenarioServiceAsyncStub) -> None:
     wrong = {**chance(0.5), "actions": [{"oops": index} for index in range(60)]}
-    (*_, last) = await all_of(stub.CompileScenario(compilation(spec=document(wrong))))
+    (*_, last) = await all_of(stub.CompileScenario(compilation(spec=as_bytes(wrong))))
     findings = last.rejected.findings
     assert len(findings.findings) == 50
     assert findings.total >= 50
@@ -113,7 +113,7 @@ async def test_findings_travel_in_the_body(stub: ScenarioServiceAsyncStub) -> No
 
 
 async def test_a_declined_repair_leaves_the_runs_to_look_at(stub: ScenarioServiceAsyncStub) -> None:
-    request = compilation(spec=document(siege(min_fail_rate=0.6)), auto_repair=False)
+    request = compilation(spec=as_bytes(siege(min_fail_rate=0.6)), auto_repair=False)
     (*_, last) = await all_of(stub.CompileScenario(request))
     assert [finding.code for finding in last.rejected.findings.findings] == ["TOO_EASY"]
     assert last.rejected.dry_run.runs > 0
@@ -121,7 +121,7 @@ async def test_a_declined_repair_leaves_the_runs_to_look_at(stub: ScenarioServic
 
 async def test_options_of_the_dry_run_are_obeyed(stub: ScenarioServiceAsyncStub) -> None:
     options = pb.DryRunOptions(persona=engine.PERSONA_IDLE, seed=5, max_runs=100, horizon=2)
-    request = compilation(spec=document(chance(0.5, min_fail_rate=0.5)), dry_run=options, auto_repair=False)
+    request = compilation(spec=as_bytes(chance(0.5, min_fail_rate=0.5)), dry_run=options, auto_repair=False)
     (*_, last) = await all_of(stub.CompileScenario(request))
     report = last.compiled.dry_run if last.HasField("compiled") else last.rejected.dry_run
     assert (report.persona, report.seed, report.horizon) == (engine.PERSONA_IDLE, 5, 2)
@@ -186,7 +186,7 @@ async def test_what_this_server_lacks_is_refused_and_not_ignored(stub: ScenarioS
 
 
 async def test_a_request_that_is_sent_again_repeats_its_answer(stub: ScenarioServiceAsyncStub) -> None:
-    request = compilation(spec=document(siege(min_fail_rate=0.6)))
+    request = compilation(spec=as_bytes(siege(min_fail_rate=0.6)))
     first = await all_of(stub.CompileScenario(request))
     assert await all_of(stub.CompileScenario(request)) == first
     request.after_sequence = first[-2].sequence
@@ -206,10 +206,10 @@ async def test_the_answer_survives_the_process(tmp_path: Path) -> None:
 
 
 async def test_an_id_names_one_request(stub: ScenarioServiceAsyncStub) -> None:
-    first = compilation(spec=document(chance(0.5)))
+    first = compilation(spec=as_bytes(chance(0.5)))
     await all_of(stub.CompileScenario(first))
     others = [
-        stub.CompileScenario(compilation(request_id=first.request_id, spec=document(chance(0.6)))),
+        stub.CompileScenario(compilation(request_id=first.request_id, spec=as_bytes(chance(0.6)))),
         stub.GenerateScenario(generation(request_id=first.request_id)),
     ]
     for responses in others:
@@ -223,7 +223,7 @@ async def test_work_without_a_record_cannot_be_gone_on_with(stub: ScenarioServic
 
 
 async def test_a_caller_who_leaves_leaves_no_record(stub: ScenarioServiceAsyncStub) -> None:
-    request = compilation(spec=document(siege(min_fail_rate=0.6)))
+    request = compilation(spec=as_bytes(siege(min_fail_rate=0.6)))
     async for _ in stub.CompileScenario(request):
         break
     events = await all_of(stub.CompileScenario(request))
@@ -235,7 +235,7 @@ async def test_a_stored_scenario_is_read_listed_versioned_and_deleted(
     stub: ScenarioServiceAsyncStub,
 ) -> None:
     one, two = await compiled(stub, chance(0.5)), await compiled(stub, chance(0.6))
-    version = compilation(spec=document(chance(0.7)), version_of=one.scenario_id)
+    version = compilation(spec=as_bytes(chance(0.7)), version_of=one.scenario_id)
     newest = (await all_of(stub.CompileScenario(version)))[-1].compiled
 
     read = await stub.GetScenario(pb.GetScenarioRequest(scenario_id=one.scenario_id))
@@ -268,7 +268,7 @@ async def test_a_stored_scenario_is_compiled_again_by_its_id(stub: ScenarioServi
 
 
 async def test_many_specifications_are_judged_one_by_one(stub: ScenarioServiceAsyncStub) -> None:
-    good, easy = document(chance(0.5)), document(chance(0.2, min_fail_rate=0.9))
+    good, easy = as_bytes(chance(0.5)), as_bytes(chance(0.2, min_fail_rate=0.9))
 
     async def messages() -> AsyncIterator[pb.ValidateScenariosRequest]:
         options = pb.ValidationOptions(level=pb.VALIDATION_LEVEL_DRY_RUN)
@@ -314,7 +314,7 @@ async def test_the_level_says_how_much_is_checked(
         options = pb.ValidationOptions(level=level)
         yield pb.ValidateScenariosRequest(
             options=options,
-            items=[pb.SpecItem(item_id="one", spec=document(lost))],
+            items=[pb.SpecItem(item_id="one", spec=as_bytes(lost))],
         )
 
     ((verdict,),) = [response.verdicts for response in await all_of(stub.ValidateScenarios(messages()))]
@@ -362,7 +362,7 @@ async def test_without_a_gateway_anywhere_the_service_says_what_to_set(tmp_path:
 async def test_small_calls_are_answered_while_a_scenario_is_played(stub: ScenarioServiceAsyncStub) -> None:
     options = pb.DryRunOptions(max_runs=20_000)
     compiling = asyncio.ensure_future(
-        all_of(stub.CompileScenario(compilation(spec=document(chance(0.25)), dry_run=options))),
+        all_of(stub.CompileScenario(compilation(spec=as_bytes(chance(0.25)), dry_run=options))),
     )
     answered = 0
     while not compiling.done() and answered < 20:

@@ -11,7 +11,7 @@ import pytest
 from peripety.scenario.batch.on_spark import validate_frame
 from peripety.scenario.batch.partitions import validate_partition
 from peripety.scenario.spec_generator.generator import generate_spec
-from support.specs import document
+from support.engine.specs import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

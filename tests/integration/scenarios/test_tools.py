@@ -11,10 +11,8 @@ import pytest
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from peripety.server.app import serve
-from support.api import Api
-from support.apps import config_for
-from support.scenarios import chance, document
-from support.specs import action
+from support.engine.specs import action, as_bytes, chance
+from support.servers.apps import Api, config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 AMOUNT = {"amount": {"type": "integer", "minimum": 1, "maximum": 3}}
 FIRST = action("a.b", params=AMOUNT) | {"name": "First"}
-SCENARIO = document(chance(0.5) | {"actions": [FIRST, action("rest")]})
+SCENARIO = as_bytes(chance(0.5) | {"actions": [FIRST, action("rest")]})
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ async def test_a_provider_gets_names_that_it_takes(api: Api, provider: str) -> N
 
 
 async def test_names_of_parameters_that_a_provider_forbids_are_told_before_it_is_asked(api: Api) -> None:
-    scenario = document(chance(0.5) | {"actions": [action("rest", params={"größe": {"type": "boolean"}})]})
+    scenario = as_bytes(chance(0.5) | {"actions": [action("rest", params={"größe": {"type": "boolean"}})]})
     stored_id = (await api.compile(scenario))[-1].compiled.scenario_id
     asked = partial(pb.GetScenarioToolsRequest, scenario_id=stored_id)
     assert len((await api.scenarios.GetScenarioTools(asked(provider="openai"))).tools) == 3

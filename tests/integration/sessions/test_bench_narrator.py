@@ -12,9 +12,8 @@ from peripety.cli.app import app
 from peripety.gateway.message_normalization import to_wire_name
 from peripety.llmsim.script.files import script_from_document
 from peripety.session.narrator_metrics import make_canary
-from support.playable import playable
-from support.simulator import served
-from support.specs import action
+from support.engine.specs import action, playable
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,6 +150,7 @@ def test_one_who_tells_a_secret(graded: Any, place: str) -> None:
     assert faults(figures) == {"withheld_secrets", "server_resolved"}
 
 
+@pytest.mark.slow(reason="plays many turns")
 def test_one_who_makes_numbers_up(graded: Any) -> None:
     exit_code, figures = graded(always({"json": CLEAN | {"narrative": "The gauge shows 31337 by now."}}))
     assert exit_code == 0

@@ -23,9 +23,8 @@ from peripety.rpc.channel import open_channel
 from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.setup import register_service as bind_sessions
-from support.apps import config_for
-from support.branching import FATEFUL
-from support.sessions import OneScenario, ScriptedGateway, new_id
+from support.servers.apps import config_for
+from support.session.sessions import FATEFUL, OneScenario, ScriptedGateway, new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
     from peripety.core.config import Config
     from peripety.rpc.container import ServiceContainer
-    from support.postgresql import PostgresqlProcess
+    from support.servers.databases import PostgresqlProcess
 
 
 async def bind_others(wiring: ServiceContainer) -> None:

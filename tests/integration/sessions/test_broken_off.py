@@ -16,17 +16,17 @@ from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.errors import NotFoundError
 from peripety.server.app import serve
-from support.api import Api, turn_request
-from support.apps import config_for
-from support.fake_model import serving_fake_model
-from support.playable import playable
-from support.rivals import account_of
-from support.surviving import PacedModel
+from support.engine.specs import playable
+from support.gateway.fake_server import serving_fake_model
+from support.servers.apps import Api, config_for, turn_request
+from support.session.crash import PacedModel, account_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from support.fake_model import FakeModel
+    from support.gateway.fake_server import FakeModel
+
+pytestmark = pytest.mark.slow(reason="breaks off many turns")
 
 
 BREAKS = int(os.environ.get("PERIPETY_BREAKS", "100"))

@@ -16,10 +16,10 @@ from peripety.rpc.channel import open_channel
 from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.setup import register_service as bind_sessions
-from support.apps import config_for
-from support.bundles import verdict_on
-from support.sessions import OneScenario, new_id
-from support.specs import action, document
+from support.engine.specs import action, document
+from support.servers.apps import config_for
+from support.session.bundles import verdict_on
+from support.session.sessions import OneScenario, new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -18,11 +18,11 @@ from peripety.rpc.channel import open_channel
 from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.setup import register_service as bind_sessions
-from support.apps import config_for
-from support.providers import PROVIDERS, config_of
-from support.sessions import OneScenario, new_id
-from support.simulator import served
-from support.specs import action, document
+from support.engine.specs import action, document
+from support.gateway.providers import PROVIDERS, config_of
+from support.llmsim.simulator import served
+from support.servers.apps import config_for
+from support.session.sessions import OneScenario, new_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
     from peripety.core.config import Config
     from peripety.rpc.container import ServiceContainer
-    from support.providers import Spoken
+    from support.gateway.providers import Spoken
 
 
 RAISE = [{"op": "inc", "path": "state.a", "value": 1}]

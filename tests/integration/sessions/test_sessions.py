@@ -28,9 +28,9 @@ from peripety.rpc.channel import open_channel
 from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.setup import register_service as bind_sessions
-from support.apps import config_for, plain_channel
-from support.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, outcome
-from support.specs import action, at_most, document, event, never
+from support.engine.specs import action, at_most, document, event, never
+from support.servers.apps import config_for, plain_channel
+from support.session.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.llmsim.server.connection import MAX_BODY
-from support.plain_http import prompt, send
-from support.simulator import served
+from support.gateway.fake_server import prompt, send
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 SCENARIO = """
@@ -109,7 +109,7 @@ def test_a_scenario_without_a_file_cannot_be_read_again(server: Served) -> None:
         ("POST", "/_simulator/clock", {"advance": 1, "set": 2}, 400, "advance"),
         ("POST", "/_simulator/clock", b"{", 400, "JSON"),
         ("POST", "/_simulator/clock", b"[]", 400, "object"),
-        ("POST", "/_simulator/clock", b" " * (MAX_BODY + 1), 400, "longer"),
+        ("POST", "/_simulator/clock", b" " * (MAX_BODY + 1), 400, "exceeds the limit"),
         ("POST", "/_simulator/fail", {"type": "nothing"}, 400, "nothing"),
         ("POST", "/_simulator/fail", {"type": "rate_limit", "after": 1}, 400, "after"),
     ],

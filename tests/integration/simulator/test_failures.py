@@ -13,13 +13,13 @@ import pytest
 from peripety.engine.patterns.syntax import Pattern, TextKind, TextPattern
 from peripety.llmsim.faults.kinds import KINDS
 from peripety.llmsim.script.types import Fault, Script, ScriptResponse, ScriptRule
-from support.plain_http import prompt
-from support.simulator import served
+from support.gateway.fake_server import prompt
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 TEXT = "one two three four €"

@@ -18,13 +18,13 @@ from peripety.errors import UnavailableError
 from peripety.llmsim.capture import FailedOutcome
 from peripety.llmsim.server.runner import serve_in_thread
 from peripety.llmsim.types import Api
-from support.plain_http import prompt, send
-from support.simulator import served
+from support.gateway.fake_server import prompt, send
+from support.llmsim.simulator import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.simulator import Served
+    from support.llmsim.simulator import Served
 
 
 SCENARIO = """

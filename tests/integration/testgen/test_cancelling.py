@@ -12,8 +12,8 @@ from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdd
 from peripety.testgen.runs import GenerationRuns
 from peripety.testgen.store import GenerationRunStore
 from peripety.testgen.subject_source import SubjectResolver
-from support.api import new_id
-from support.looping import Inline, Paused, always, order, some
+from support.servers.apps import new_id
+from support.testgen.fake_run import Inline, Paused, always, order, some
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.core.idempotency.store import RequestKey
 from peripety.core.runs.types import LostLeaseError
@@ -15,10 +17,8 @@ from peripety.testgen.pb.responses import event_to_proto
 from peripety.testgen.runs import GenerationRuns
 from peripety.testgen.store import GenerationRunStore
 from peripety.testgen.subject_source import SubjectResolver
-from support.api import new_id
-from support.looping import Inline, always, written
-from support.testgen_model import SUBJECT, VALUES, suite_of
-from support.testgen_runs import kinds
+from support.servers.apps import new_id
+from support.testgen.fake_run import SUBJECT, VALUES, Inline, always, kinds, suite_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from peripety.core.runs.types import Lease, RecordedEvent, RunUpdate
     from peripety.testgen.events import GenerationEvent
-    from support.looping import Author, Question
+    from support.testgen.fake_run import Author, Question
+
+pytestmark = pytest.mark.slow(reason="ends a process at every write of a run")
 
 
 MOST_TOKENS = 400_000

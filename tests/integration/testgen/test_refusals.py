@@ -14,16 +14,16 @@ from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from support.apps import config_for
-from support.looping import always, written
-from support.policy_documents import policy_document, rule
-from support.testgen_runs import kinds, serving_runs
+from support.engine.policies import policy_document, rule
+from support.servers.apps import config_for
+from support.testgen.fake_run import always, kinds, serving_runs, written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from support.testgen_runs import TestRuns
+    from support.testgen.fake_run import TestRuns
+
 
 POLICY = pb.Subject(policy=policy.PolicySource(document=policy_document(rules=[rule()])))
 MISSING = "1b671a64-40d5-491e-99b0-da01ff1f3341"
@@ -131,6 +131,7 @@ def played(**fields: Any) -> pb.GeneratedTest:
 EMPTY_PARAM = engine.ActionCall(action_id="a", params={"p": engine.ParamValue()})
 
 
+@pytest.mark.slow_after(3, reason="each case starts a service")
 @pytest.mark.parametrize(
     ("fields", "place"),
     [
@@ -220,6 +221,7 @@ async def test_stored_documents_of_other_processes_need_an_address(tmp_path: Pat
             await client.generate(subject=pb.Subject(policy=policy.PolicySource(policy_id="a")))
 
 
+@pytest.mark.slow(reason="runs commands with many environments")
 async def test_what_the_variables_of_a_command_hold_is_told_to_nobody(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

@@ -16,13 +16,14 @@ from peripety.client.client import connect
 from peripety.errors import NotFoundError, PeripetyError
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve
-from support.api import Api, new_id
-from support.apps import config_for
-from support.playable import playable
-from support.testgen_runs import TestRuns, kinds
+from support.engine.specs import playable
+from support.servers.apps import Api, config_for, new_id
+from support.testgen.fake_run import TestRuns, kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow(reason="starts a process for each service")
 
 
 NOBODY = {"model": "nobody/nothing"}

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from google.protobuf.descriptor import Descriptor, FileDescriptor, MethodDescriptor, ServiceDescriptor
+
 
 PROTOS = ROOT / "protos"
 SERVICES = {

@@ -10,8 +10,8 @@ import pytest
 
 from peripety.api.common.v1.error_reason_pb2 import ErrorReason
 from peripety.errors import current_code, load_catalog
-from support.error_reasons import raised_reasons
-from support.repository import ROOT
+from support.repo.error_reasons import raised_reasons
+from support.repo.repository import ROOT
 
 PREFIX = "ERROR_REASON_"
 PAGE = ROOT / "docs/reference/error-reasons.md"

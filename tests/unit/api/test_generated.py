@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 PROTOS = ROOT / "protos"
 BUF = Path(sysconfig.get_path("scripts")) / "buf"

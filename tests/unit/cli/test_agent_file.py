@@ -10,10 +10,11 @@ import pytest
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
 from peripety.cli.agent_file import read_agent
 from peripety.errors import InvalidArgumentError
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 WHOLE = """
 name = "n"

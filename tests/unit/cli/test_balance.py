@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from peripety import engine
 from peripety.cli.app import app
-from support.scenarios import chance, document, siege
+from support.engine.specs import as_bytes, chance, siege
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def run(value: dict[str, Any], target: str, *options: str) -> Result:
     arguments = ["balance", "-", "--target", target, "--max-runs", "2000", *options]
-    return CliRunner().invoke(app, arguments, input=document(value))
+    return CliRunner().invoke(app, arguments, input=as_bytes(value))
 
 
 def test_what_moved_is_told_in_a_table_that_names_the_rules() -> None:

@@ -12,8 +12,8 @@ from peripety import engine
 from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.session.types import PlayerAction
-from support.branching import FATEFUL
-from support.bundles import Plan, bundle_of, play
+from support.session.bundles import Plan, bundle_of, play
+from support.session.sessions import FATEFUL
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from peripety import engine
 from peripety.cli.app import app
 from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.session.types import PlayerAction
-from support.bundles import Plan, bundle_of, play
-from support.specs import document
+from support.engine.specs import document
+from support.session.bundles import Plan, bundle_of, play
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 from peripety.cli.app import app
 from peripety.errors import SpecError
-from support.certificates import contest
-from support.scenarios import document
+from support.engine.specs import as_bytes
+from support.scenario.batches import contest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,14 +28,14 @@ def run(*arguments: str) -> Result:
 @pytest.fixture
 def fair(tmp_path: Path) -> str:
     path = tmp_path / "fair.json"
-    path.write_bytes(document(contest()))
+    path.write_bytes(as_bytes(contest()))
     return str(path)
 
 
 @pytest.fixture
 def unfair(tmp_path: Path) -> str:
     path = tmp_path / "unfair.json"
-    path.write_bytes(document(contest(negativity_budget={"min_fail_rate": 0.99})))
+    path.write_bytes(as_bytes(contest(negativity_budget={"min_fail_rate": 0.99})))
     return str(path)
 
 

@@ -18,8 +18,8 @@ from peripety.cli.app import app
 from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
 from peripety.server.app import SERVICES
 from peripety.version import __version__
-from support.commands import every_option
-from support.specs import document, spec
+from support.engine.specs import document, spec
+from support.repo.repository import every_option
 
 if TYPE_CHECKING:
     from pathlib import Path

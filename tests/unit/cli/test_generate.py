@@ -15,7 +15,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1 import scenario_pb2_grpc
 from peripety.cli.app import app
 from peripety.errors import SpecError, get_remedy
-from support.embedding import embedding
+from support.servers.apps import embedding
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from peripety.cli.app import app
 from peripety.errors import SpecError
-from support.specs import action, at_most, document, event, never
+from support.engine.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from peripety.cli.app import app
 from peripety.cli.input_documents import read_rows
 from peripety.errors import InvalidArgumentError
-from support.batches import BYTES, GOOD
+from support.scenario.batches import BYTES, GOOD
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli.app import app
 from peripety.errors import get_remedy
-from support.embedding import embedding
+from support.servers.apps import embedding
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from peripety.cli.app import app
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

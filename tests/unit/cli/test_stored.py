@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from peripety.cli.app import app
 from peripety.errors import NotFoundError, SpecError
-from support.scenarios import chance, document, siege
+from support.engine.specs import as_bytes, chance, siege
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ def run(*arguments: str, given: bytes | None = None) -> Result:
 
 
 def compiled(spec: dict[str, Any], *options: str) -> dict[str, Any]:
-    result = run("compile", "-", "--json", *options, given=document(spec))
+    result = run("compile", "-", "--json", *options, given=as_bytes(spec))
     assert result.exit_code == 0, result.output
     told: dict[str, Any] = json.loads(result.stdout)
     return told
@@ -34,7 +34,7 @@ def _database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_specification_is_compiled_from_a_file_and_stored(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
-    path.write_bytes(document(chance(0.5)))
+    path.write_bytes(as_bytes(chance(0.5)))
     result = run("compile", str(path))
     assert result.exit_code == 0, result.output
     *_, last = result.stdout.splitlines()
@@ -44,13 +44,13 @@ def test_a_specification_is_compiled_from_a_file_and_stored(tmp_path: Path) -> N
 
 
 def test_numbers_that_had_to_move_are_told() -> None:
-    result = run("compile", "-", given=document(siege(min_fail_rate=0.6)))
+    result = run("compile", "-", given=as_bytes(siege(min_fail_rate=0.6)))
     assert "missed its budget: " in result.stdout
     assert "event 'blow': weight 0.2 → " in result.stdout
 
 
 def test_what_is_refused_says_why_and_is_not_stored() -> None:
-    refused = run("compile", "-", "--json", given=document(chance(0.5) | {"horizon": 0}))
+    refused = run("compile", "-", "--json", given=as_bytes(chance(0.5) | {"horizon": 0}))
     assert isinstance(refused.exception, SpecError)
     assert refused.stdout == ""
     assert run("scenarios", "list").stdout == ""

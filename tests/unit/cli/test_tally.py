@@ -7,7 +7,7 @@ import pytest
 from peripety.cli.scenario_validate import BatchTally, batch_progress
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError
 from peripety.scenario.batch import BatchOptions, DocumentVerdict
-from support.batches import EASY, GOOD, WRONG, verdicts
+from support.scenario.batches import EASY, GOOD, WRONG, verdicts
 
 SLOW = DocumentVerdict(error=ResourceExhaustedError("too slow", code="DRY_RUN_TOO_SLOW"))
 GONE = DocumentVerdict(error=InvalidArgumentError("gone", code="UNREADABLE"))

@@ -21,8 +21,8 @@ from peripety.api.testgen.v1.testgen_pb2_grpc import (
 from peripety.cli.app import app
 from peripety.cli.render.testgen import TestProgressView
 from peripety.errors import InvalidArgumentError, PeripetyError
-from support.policy_documents import policy_document
-from support.specs import document
+from support.engine.policies import policy_document
+from support.engine.specs import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -331,7 +331,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_gone_on_with(
 ) -> None:
     script.waits = True
     with monkeypatch.context() as patched:
-        patched.setattr(TestProgressView, "tell", lambda _story, _event: signal.raise_signal(signal.SIGINT))
+        patched.setattr(TestProgressView, "show", lambda _story, _event: signal.raise_signal(signal.SIGINT))
         done = run(server, "generate", "d")
     assert done.exit_code == 130
     assert f"continue with: peripety testgen resume run_1 --server {server}" in done.stderr

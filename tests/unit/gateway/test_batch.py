@@ -16,7 +16,7 @@ from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
 from peripety.gateway.types.message import Tool
 from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode
 from peripety.gateway.types.response import Completion, StopReason, Usage
-from support.gated_gateway import COST, GatedGateway, answer, question
+from support.gateway.fake_gateway import COST, GatedGateway, answer, question
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

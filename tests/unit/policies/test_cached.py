@@ -15,8 +15,7 @@ from peripety.policy.compile_cache import ArtifactStore, CachedResult, CachingCo
 from peripety.policy.events import CompileProgress, PolicyCompileFailed
 from peripety.policy.store import PolicyStore
 from peripety.policy.types import AnnotatedTool, CompileOrder
-from support.compiled_policies import compiled_policy
-from support.fake_compiler import FakeCompiler
+from support.policy.policies import FakeCompiler, compiled_policy
 
 if TYPE_CHECKING:
     from peripety.core.storage.database import Database

@@ -10,8 +10,7 @@ import pytest
 
 from peripety import engine
 from peripety.engine.policies.types import UNKNOWN_TOOL
-from support.random_policies import SHAPES, random_policy
-from support.random_requests import hostile_requests, random_requests
+from support.engine.policy_generators import SHAPES, hostile_requests, random_policy, random_requests
 
 
 @pytest.mark.parametrize("shape", SHAPES)

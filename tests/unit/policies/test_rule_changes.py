@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peripety.policy.rule_paths import diff_rules
 from peripety.policy.types import RulePatchKind
-from support.policy_documents import rule
+from support.engine.policies import rule
 
 
 def test_rules_that_are_gone_come_first_and_each_change_says_where_and_why() -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.policy.store import PolicyStore
-from support.compiled_policies import compiled_policy, opened_store
+from support.policy.policies import compiled_policy, opened_store
 
 if TYPE_CHECKING:
     from peripety.core.storage.database import Database
     from peripety.policy.types import CompiledPolicy
+
+pytestmark = pytest.mark.postgresql
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from peripety.scenario.types import (
     RegistrationFailed,
     ScenarioRegistered,
 )
-from support.scenarios import WORKERS, chance, compiling, document, opened_registry, siege
-from support.specs import at_most, spec
+from support.engine.specs import as_bytes, at_most, chance, siege, spec
+from support.scenario.batches import WORKERS, compiling, opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def registry(tmp_path: Path) -> AsyncIterator[ScenarioRegistry]:
 
 
 async def test_a_good_scenario_is_stored(registry: ScenarioRegistry) -> None:
-    *before, last = await compiling(registry, document(chance(0.5)))
+    *before, last = await compiling(registry, as_bytes(chance(0.5)))
     assert isinstance(last, ScenarioRegistered)
     assert await registry.get(last.record.scenario.scenario_id) == last.record
     assert last.record.edits == ()
@@ -60,9 +60,9 @@ async def test_a_good_scenario_is_stored(registry: ScenarioRegistry) -> None:
         (b'{"a":1,"a":2}', "DUPLICATE_KEY"),
         (b"[" * 10_000 + b"]" * 10_000, "TOO_DEEP"),
         (b"[NaN]", "INVALID_JSON"),
-        (document({**spec(), "extra": 1}), "UNKNOWN_KEY"),
-        (document(spec(loss_conditions=[{"id": "one", "when": {}}])), "TOO_SHORT"),
-        (document(spec(negativity_budget={"min_fail_rate": 0})), "OUT_OF_RANGE"),
+        (as_bytes({**spec(), "extra": 1}), "UNKNOWN_KEY"),
+        (as_bytes(spec(loss_conditions=[{"id": "one", "when": {}}])), "TOO_SHORT"),
+        (as_bytes(spec(negativity_budget={"min_fail_rate": 0})), "OUT_OF_RANGE"),
     ],
 )
 async def test_whatever_is_wrong_is_told_in_findings(
@@ -100,14 +100,14 @@ async def test_options_out_of_range_are_a_wrong_request(
     field: str,
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        await compiling(registry, document(chance(0.5)), options)
+        await compiling(registry, as_bytes(chance(0.5)), options)
     assert [violation.field for violation in caught.value.violations] == [field]
 
 
 async def test_a_missed_budget_is_repaired_once_confirmed_on_fresh_runs_and_stored(
     registry: ScenarioRegistry,
 ) -> None:
-    events = await compiling(registry, document(siege(min_fail_rate=0.6)))
+    events = await compiling(registry, as_bytes(siege(min_fail_rate=0.6)))
     (moved,) = [event for event in events if isinstance(event, NumbersAdjusted)]
     last = events[-1]
     assert isinstance(last, ScenarioRegistered)
@@ -119,7 +119,7 @@ async def test_a_missed_budget_is_repaired_once_confirmed_on_fresh_runs_and_stor
 
 
 async def test_a_repair_can_be_declined(registry: ScenarioRegistry) -> None:
-    events = await compiling(registry, document(siege(min_fail_rate=0.6)), auto_repair=False)
+    events = await compiling(registry, as_bytes(siege(min_fail_rate=0.6)), auto_repair=False)
     last = events[-1]
     assert isinstance(last, RegistrationFailed)
     assert [finding.code for finding in last.findings] == ["TOO_EASY"]
@@ -128,7 +128,7 @@ async def test_a_repair_can_be_declined(registry: ScenarioRegistry) -> None:
 
 
 async def test_a_repair_that_cannot_reach_says_how_far_it_came(registry: ScenarioRegistry) -> None:
-    last = (await compiling(registry, document(siege(min_fail_rate=1.0))))[-1]
+    last = (await compiling(registry, as_bytes(siege(min_fail_rate=1.0))))[-1]
     assert isinstance(last, RegistrationFailed)
     assert [finding.code for finding in last.findings] == ["TOO_EASY", "REPAIR_OUT_OF_REACH"]
     assert "%" in last.findings[1].message
@@ -142,7 +142,7 @@ async def test_without_numbers_to_move_the_refusal_says_so(registry: ScenarioReg
         loss_conditions=[at_most("gone", "state.a", 0), at_most("beyond", "state.a", -9)],
         negativity_budget={"min_fail_rate": 0.5},
     )
-    last = (await compiling(registry, document(still), DryRunOptions(persona="idle")))[-1]
+    last = (await compiling(registry, as_bytes(still), DryRunOptions(persona="idle")))[-1]
     assert isinstance(last, RegistrationFailed)
     assert "no event weight" in last.findings[-1].message
 
@@ -151,7 +151,7 @@ async def test_what_is_proved_to_be_out_of_reach_is_refused_before_any_dice(
     registry: ScenarioRegistry,
 ) -> None:
     hopeless = {**siege(), "win_conditions": [{"id": "goal", "when": {">": [{"var": "state.b"}, 99]}}]}
-    events = await compiling(registry, document(hopeless))
+    events = await compiling(registry, as_bytes(hopeless))
     assert isinstance(events[-1], RegistrationFailed)
     assert [finding.code for finding in events[-1].findings] == ["UNREACHABLE_WIN"]
     assert not any(isinstance(e, Progress) and e.stage is ProgressStage.DRY_RUNNING for e in events)
@@ -159,7 +159,7 @@ async def test_what_is_proved_to_be_out_of_reach_is_refused_before_any_dice(
 
 async def test_a_repair_that_does_not_hold_is_not_stored(registry: ScenarioRegistry) -> None:
     narrow = siege(min_fail_rate=0.595, max_fail_rate=0.596)
-    last = (await compiling(registry, document(narrow)))[-1]
+    last = (await compiling(registry, as_bytes(narrow)))[-1]
     assert isinstance(last, RegistrationFailed)
     assert last.findings[-1].code in {"REPAIR_NOT_CONFIRMED", "REPAIR_OUT_OF_REACH"}
     assert (await registry.list_scenarios()).items == ()
@@ -167,14 +167,14 @@ async def test_a_repair_that_does_not_hold_is_not_stored(registry: ScenarioRegis
 
 async def test_progress_never_goes_back(registry: ScenarioRegistry) -> None:
     for value in (chance(0.5), siege(min_fail_rate=0.6), siege(min_fail_rate=1.0)):
-        events = await compiling(registry, document(value))
+        events = await compiling(registry, as_bytes(value))
         fractions = [event.fraction for event in events if isinstance(event, Progress)]
         assert fractions == sorted(fractions)
         assert 0 <= fractions[0] <= fractions[-1] <= 1
 
 
 async def test_the_same_document_gives_the_same_scenario(registry: ScenarioRegistry) -> None:
-    first, second = [(await compiling(registry, document(siege(min_fail_rate=0.6))))[-1] for _ in range(2)]
+    first, second = [(await compiling(registry, as_bytes(siege(min_fail_rate=0.6))))[-1] for _ in range(2)]
     assert isinstance(first, ScenarioRegistered)
     assert isinstance(second, ScenarioRegistered)
     assert first.record.scenario.document == second.record.scenario.document
@@ -188,7 +188,7 @@ async def recompiling(registry: ScenarioRegistry, scenario_id: str, options: Dry
 
 
 async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioRegistry) -> None:
-    first = (await compiling(registry, document(chance(0.5))))[-1]
+    first = (await compiling(registry, as_bytes(chance(0.5))))[-1]
     assert isinstance(first, ScenarioRegistered)
     scenario_id = first.record.scenario.scenario_id
     events = await recompiling(registry, scenario_id, DryRunOptions(persona="idle"))
@@ -199,7 +199,7 @@ async def test_a_stored_scenario_is_compiled_again_as_itself(registry: ScenarioR
 
 
 async def stored(registry: ScenarioRegistry, weight: float, **more: Any) -> Scenario:
-    done = (await compiling(registry, document(chance(weight)), **more))[-1]
+    done = (await compiling(registry, as_bytes(chance(weight)), **more))[-1]
     assert isinstance(done, ScenarioRegistered)
     return done.record.scenario
 
@@ -218,7 +218,7 @@ async def test_compiling_again_does_not_put_a_version_before_one_that_came_meanw
 
 async def test_a_scenario_that_is_deleted_meanwhile_gets_no_new_version(registry: ScenarioRegistry) -> None:
     scenario_id = (await stored(registry, 0.5)).scenario_id
-    newer = document(chance(0.6))
+    newer = as_bytes(chance(0.6))
     joining = ScenarioRegistrar(registry, ProgramCache(), WORKERS).register(
         newer,
         DryRunOptions(),
@@ -233,10 +233,10 @@ async def test_a_scenario_that_is_deleted_meanwhile_gets_no_new_version(registry
 
 
 async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> None:
-    first = (await compiling(registry, document(chance(0.5))))[-1]
+    first = (await compiling(registry, as_bytes(chance(0.5))))[-1]
     assert isinstance(first, ScenarioRegistered)
     scenario_id = first.record.scenario.scenario_id
-    second = (await compiling(registry, document(chance(0.6)), version_of=scenario_id))[-1]
+    second = (await compiling(registry, as_bytes(chance(0.6)), version_of=scenario_id))[-1]
     assert isinstance(second, ScenarioRegistered)
     assert second.record.scenario.scenario_id == scenario_id
     assert len((await registry.list_versions(scenario_id)).items) == 2
@@ -244,13 +244,13 @@ async def test_a_new_version_joins_its_scenario(registry: ScenarioRegistry) -> N
 
 async def test_versions_of_nothing_are_refused_before_any_work(registry: ScenarioRegistry) -> None:
     with pytest.raises(NotFoundError):
-        await compiling(registry, document(chance(0.5)), version_of="scn_0")
+        await compiling(registry, as_bytes(chance(0.5)), version_of="scn_0")
     with pytest.raises(NotFoundError):
         await recompiling(registry, "scn_0", DryRunOptions())
 
 
 async def test_numbers_that_canonical_form_writes_out_are_no_hindrance(registry: ScenarioRegistry) -> None:
-    first: Any = (await compiling(registry, document(chance(0.5) | {"state": {"a": 1, "vast": 1e20}})))[-1]
+    first: Any = (await compiling(registry, as_bytes(chance(0.5) | {"state": {"a": 1, "vast": 1e20}})))[-1]
     assert b"100000000000000000000" in first.record.scenario.document
     events = await recompiling(registry, first.record.scenario.scenario_id, DryRunOptions())
     assert events[-1] == first
@@ -259,7 +259,7 @@ async def test_numbers_that_canonical_form_writes_out_are_no_hindrance(registry:
 async def test_what_was_stored_is_not_compiled_once_more(registry: ScenarioRegistry) -> None:
     programs = ProgramCache()
     compiler = ScenarioRegistrar(registry, programs, WORKERS)
-    done = [event async for event in compiler.register(document(siege(min_fail_rate=0.6)), DryRunOptions())]
+    done = [event async for event in compiler.register(as_bytes(siege(min_fail_rate=0.6)), DryRunOptions())]
     assert isinstance(done[-1], ScenarioRegistered)
     stored = done[-1].record.scenario
     kept = programs.get(stored.spec_hash)

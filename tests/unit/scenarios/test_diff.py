@@ -9,7 +9,7 @@ import pytest
 
 from peripety.scenario.rule_text import diff_specs
 from peripety.scenario.types import RuleEdit, RuleEditKind
-from support.specs import action, event, spec
+from support.engine.specs import action, event, spec
 
 ADDED, REMOVED, CHANGED = RuleEditKind.ADDED, RuleEditKind.REMOVED, RuleEditKind.CHANGED
 

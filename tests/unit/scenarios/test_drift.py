@@ -14,8 +14,7 @@ from peripety.scenario.dry_run.drift import (
     measure_drift,
     watched_paths,
 )
-from support.scenarios import program
-from support.specs import at_most, never, spec
+from support.engine.specs import at_most, never, program, spec
 
 Json = dict[str, Any]
 

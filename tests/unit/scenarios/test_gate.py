@@ -16,8 +16,8 @@ from peripety.scenario.dry_run.difficulty_gate import (
     evaluate_to_verdict,
 )
 from peripety.scenario.types import DryRunOptions
-from support.scenarios import WORKERS, chance, program
-from support.specs import at_most, event, spec
+from support.engine.specs import at_most, chance, event, program, spec
+from support.scenario.batches import WORKERS
 
 RANDOM = DryRunOptions()
 

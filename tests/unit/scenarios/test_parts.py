@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from peripety.scenario.spec_sections import join_parts, part_name_at, split_parts
-from support.specs import action, spec
+from support.engine.specs import action, spec
 
 MANY = spec(
     state={"a": 1, "b": {"c": 2}},

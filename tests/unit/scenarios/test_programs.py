@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from peripety.scenario.registry import ProgramCache
-from support.scenarios import chance, program
+from support.engine.specs import chance, program
 
 FIRST, SECOND, THIRD = (program({**chance(0.5), "seed": seed}) for seed in range(3))
 

@@ -13,7 +13,7 @@ from peripety import engine
 from peripety.errors import InvalidArgumentError
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.spec_generator.state_vars import MAX_INDEX
-from support.cores import CORE_NAMES, core_named
+from support.engine.backends import BACKEND_NAMES, backend_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +31,12 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("core", CORE_NAMES)
+@pytest.mark.parametrize("core", BACKEND_NAMES)
 def test_a_seed_and_an_index_give_the_same_bytes_on_both_cores(
     core: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine, "ACTIVE_BACKEND", core_named(core))
+    monkeypatch.setattr(engine, "ACTIVE_BACKEND", backend_named(core))
     assert {key: hashlib.sha256(generate_spec(*key)).hexdigest()[:16] for key in GOLDEN} == GOLDEN
 
 
@@ -177,7 +177,7 @@ def _least(param: dict[str, Any]) -> Any:
 
 
 def test_nearly_all_are_played_in_lockstep() -> None:
-    core_named("native")
+    backend_named("native")
     import peripety_simcore  # noqa: PLC0415 - may be missing
 
     played = [peripety_simcore.compile(document).plays_in_lockstep() for document in MANY]

@@ -12,14 +12,16 @@ import pytest
 from peripety.errors import ConflictError, Finding, InvalidArgumentError, NotFoundError, Severity
 from peripety.scenario.certificate.types import certificate_hash, encode
 from peripety.scenario.types import NumberEdit
-from support.certificates import FEWEST, certified
-from support.scenarios import chance, opened_registry, program
+from support.engine.specs import chance, program
+from support.scenario.batches import FEWEST, certified, opened_registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.scenario.registry import ScenarioRegistry
     from peripety.scenario.types import ScenarioRecord
+
+pytestmark = pytest.mark.postgresql
 
 
 ONE_MORE = replace(FEWEST, max_runs=65)

@@ -14,7 +14,8 @@ from peripety.errors import ResourceExhaustedError
 from peripety.scenario.dry_run import simulation
 from peripety.scenario.dry_run.simulation import SimulationRunner
 from peripety.scenario.types import DryRunOptions
-from support.scenarios import WORKERS, chance, program
+from support.engine.specs import chance, program
+from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:
     from peripety.engine import DryRunReport

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from peripety.scenario.rule_text import diff_specs
-from support.specs import action, at_most, event, spec
+from support.engine.specs import action, at_most, event, spec
 
 
 def told(section: str, before: Any, after: Any) -> list[str]:

@@ -14,8 +14,7 @@ from peripety.errors import FailedPreconditionError, Severity
 from peripety.gateway.message_normalization import ToolNames
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.tools import require_supported, scenario_tools
-from support.scenarios import document, program
-from support.specs import action, at_most, never, spec
+from support.engine.specs import action, as_bytes, at_most, never, program, spec
 
 ON_THE_WIRE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
@@ -86,7 +85,7 @@ def test_what_not_everybody_sees_is_not_told(changed: dict[str, Any], told: str)
         visibility=[{"path": "state.b.y", "to": ["p"]}],
     )
     assert [
-        found.code for found in engine.validate(document(scenario)) if found.severity is Severity.ERROR
+        found.code for found in engine.validate(as_bytes(scenario)) if found.severity is Severity.ERROR
     ] == []
     assert scenario_tools(scenario)[0].tool.description == told
 

@@ -7,7 +7,7 @@ import json
 from peripety import engine
 from peripety.session.narrator_metrics import insert_canaries
 from peripety.session.visibility import Projector
-from support.specs import spec
+from support.engine.specs import spec
 
 ENTITIES = [{"id": name, "name": name, "kind": "one", "playable": name == "a"} for name in ("a", "b", "c")]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.faulty_database import Faults, attempted, process
-from support.sessions import assert_whole, kinds, table
-from support.specs import document
+from support.engine.specs import document
+from support.servers.databases import Faults, attempted, process
+from support.session.sessions import assert_whole, kinds, table
 
 if TYPE_CHECKING:
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 async def attempt(game: Table, faults: Faults, request: Any) -> None:

@@ -11,7 +11,7 @@ from peripety.session.events import ActionResolved, Event, RuleFailed, WorldReso
 from peripety.session.speculation import begin_turn
 from peripety.session.turn_engine import TurnResult, TurnTransaction, replay_turn, with_seed
 from peripety.session.types import DieRollRequest, PlayerAction
-from support.specs import action, at_most, document, event, never
+from support.engine.specs import action, at_most, document, event, never
 
 RAISE = {"op": "inc", "path": "state.a", "value": 1}
 

@@ -6,7 +6,7 @@ from peripety.session.memory import MAX_BYTES, MAX_BYTES_PER_OWNER, add_memories
 from peripety.session.types import NarratorMemory
 
 if TYPE_CHECKING:
-    from support.specs import Json
+    from support.engine.specs import Json
 
 
 CAST = {f"e{number}" for number in range(40)}

@@ -10,15 +10,15 @@ from peripety.scenario.registry import ProgramCache
 from peripety.session.forecast import OutcomeForecaster
 from peripety.session.session_view import RulesetCache
 from peripety.session.types import ForecastRequest, PlayerAction
-from support.sessions import table
-from support.specs import action, at_most, document, event, never
+from support.engine.specs import action, at_most, document, event, never
+from support.session.sessions import table
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from peripety.session.forecast import OutcomeForecast
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 FALL = {"op": "dec", "path": "state.b", "value": 4}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from peripety.session.branch_types import RewindRequest
 from peripety.session.session_view import RecentTurnCache
 from peripety.session.store.session_store import SessionStore
-from support.sessions import OneScenario, ScriptedGateway, new_id, outcome, sessions_over, table
-from support.specs import document
+from support.engine.specs import document
+from support.session.sessions import OneScenario, ScriptedGateway, new_id, outcome, sessions_over, table
 
 if TYPE_CHECKING:
     import pytest
@@ -26,7 +26,7 @@ async def test_turns_that_were_just_played_are_not_read_again(
         reads.append(session_id)
         return await read(store, session_id, after, limit)
 
-    monkeypatch.setattr(SessionStore, "turns", turns)
+    monkeypatch.setattr(SessionStore, "list_turns", turns)
     async with table(database_url, document()) as game:
         for turn in range(1, 12):
             await game.play(turn, "act")

@@ -11,13 +11,13 @@ from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.errors import InvalidArgumentError
 from peripety.session.types import NarratorOptions
-from support.sessions import ScriptedGateway, new_id, outcome, servicer, table
-from support.specs import action, document, event
+from support.engine.specs import action, document, event
+from support.session.sessions import ScriptedGateway, new_id, outcome, servicer, table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 PARAMS = {

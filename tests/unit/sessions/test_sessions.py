@@ -15,7 +15,8 @@ from peripety.session.narration.narrator import Narrator
 from peripety.session.session_manager import SessionManager
 from peripety.session.store.session_store import SessionStore
 from peripety.session.types import NewSession
-from support.sessions import (
+from support.engine.specs import action, document
+from support.session.sessions import (
     ROOM,
     OneScenario,
     ScriptedGateway,
@@ -26,7 +27,6 @@ from support.sessions import (
     sessions_over,
     table,
 )
-from support.specs import action, document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,7 @@ from peripety.session.events import ActionResolved, Rolled, WorldResolved
 from peripety.session.speculation import SpeculativeTurn, TurnRestarted, begin_turn
 from peripety.session.turn_engine import TurnTransaction
 from peripety.session.types import DieRollRequest, PlayerAction
-from support.specs import action, at_most, document, event, never
+from support.engine.specs import action, at_most, document, event, never
 
 STEP = {"op": "inc", "path": "state.a", "value": 1}
 MINE = {"op": "inc", "path": "state.a", "value": 1}

@@ -19,7 +19,8 @@ from peripety.errors import (
 from peripety.session.events import Accepted, Committed, Degraded, RuleFailed
 from peripety.session.store.session_store import SessionStore
 from peripety.session.types import NewSession, PlayerAction, Resolution
-from support.sessions import (
+from support.engine.specs import action, at_most, document, never
+from support.session.sessions import (
     SILENCE,
     OneScenario,
     ScriptedGateway,
@@ -30,11 +31,10 @@ from support.sessions import (
     sessions_over,
     table,
 )
-from support.specs import action, at_most, document, never
 
 if TYPE_CHECKING:
     from peripety.session.visibility import TurnEventView
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 WHOLE_TURN = ["Accepted", "ActionResolved", "WorldResolved", "NarrativeChunk", "Committed"]

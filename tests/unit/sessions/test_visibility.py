@@ -22,7 +22,7 @@ from peripety.session.events import (
 )
 from peripety.session.types import Resolution
 from peripety.session.visibility import Projector, ViewerProjection
-from support.specs import Json, spec
+from support.engine.specs import Json, spec
 
 ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
 

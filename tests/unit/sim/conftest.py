@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cores import CORE_NAMES, core_named
+from support.engine.backends import BACKEND_NAMES, backend_named
 
 if TYPE_CHECKING:
     from peripety.engine.backend_protocol import Backend
 
 
-@pytest.fixture(params=CORE_NAMES)
+@pytest.fixture(params=BACKEND_NAMES)
 def core(request: pytest.FixtureRequest) -> Backend:
     """Each core in turn."""
-    return core_named(request.param)
+    return backend_named(request.param)

@@ -9,7 +9,7 @@ from peripety import engine
 from peripety.engine._backend import load_backend
 from peripety.engine.backend_protocol import EngineError
 from peripety.version import __version__
-from support.cores import CORE_NAMES, core_named
+from support.engine.backends import BACKEND_NAMES, backend_named
 
 NATIVE = ("peripety.engine._native", "peripety_simcore", "peripety_simcore._native")
 
@@ -53,8 +53,8 @@ def test_the_running_core_and_its_version_are_named() -> None:
     assert __version__ == engine.BACKEND_VERSION
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_a_document_that_is_no_scenario_is_refused_by_each_core(name: str) -> None:
     with pytest.raises(EngineError) as caught:
-        core_named(name).compile(b"{}")
+        backend_named(name).compile(b"{}")
     assert caught.value.code == "SPEC_INVALID"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from peripety import engine
 from peripety.engine.canonical_json import format_number
 from peripety.errors import InvalidArgumentError
-from support.specs import document
+from support.engine.specs import document
 
 
 @pytest.mark.parametrize(

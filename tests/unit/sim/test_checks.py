@@ -7,7 +7,7 @@ import pytest
 
 from peripety import engine
 from peripety.errors import Severity, SpecError
-from support.specs import action, document, event, never, spec
+from support.engine.specs import action, document, event, never, spec
 
 
 def findings(**parts: Any) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from peripety import engine
 from peripety.engine import ABSENT
 from peripety.engine.json_values import find_differences, format_part
 from peripety.errors import SpecError
-from support.specs import document
+from support.engine.specs import document
 
 
 @pytest.mark.parametrize("value", [{"a": 1e17, "é": [None, True, 0.5, "x"]}, {"": {}}, [], "text", 2**53 - 1])

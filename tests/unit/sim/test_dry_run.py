@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError
-from support.cores import program_on
-from support.specs import action, at_most, document, event, never
+from support.engine.backends import program_on
+from support.engine.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
     from peripety.engine import Program

@@ -7,8 +7,8 @@ import pytest
 
 from peripety import engine
 from peripety.errors import ResourceExhaustedError
-from support.cores import program_on
-from support.specs import action, document
+from support.engine.backends import program_on
+from support.engine.specs import action, document
 
 if TYPE_CHECKING:
     from peripety.engine import ActResult, Program, State

@@ -6,8 +6,8 @@ import pytest
 
 from peripety.engine import PERSONAS
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from support.cores import program_on
-from support.specs import action, at_most, document, event, never
+from support.engine.backends import program_on
+from support.engine.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
     from peripety.engine import Persona, Program, State

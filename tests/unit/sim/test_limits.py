@@ -11,8 +11,8 @@ import pytest
 from peripety import engine
 from peripety.engine.backend_protocol import EngineError
 from peripety.errors import InvalidArgumentError, ResourceExhaustedError
-from support.cores import program_on
-from support.specs import action, document, event
+from support.engine.backends import program_on
+from support.engine.specs import action, document, event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

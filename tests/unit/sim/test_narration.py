@@ -8,8 +8,8 @@ import pytest
 from peripety import engine
 from peripety.engine import ABSENT, Change, NarratorPermission, list_narrator_permissions
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
-from support.cores import program_on
-from support.specs import Json, action, document, event, never
+from support.engine.backends import program_on
+from support.engine.specs import Json, action, document, event, never
 
 if TYPE_CHECKING:
     from peripety.engine import ActResult, Program

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.errors import InvalidArgumentError, Severity
-from support.cores import program_on
-from support.specs import action, at_most, document, event
+from support.engine.backends import program_on
+from support.engine.specs import action, at_most, document, event
 
 if TYPE_CHECKING:
     from peripety.engine import Program, Proof

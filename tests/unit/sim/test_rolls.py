@@ -7,8 +7,8 @@ import pytest
 
 from peripety.engine import draw
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
-from support.cores import program_on
-from support.specs import document, never
+from support.engine.backends import program_on
+from support.engine.specs import document, never
 
 if TYPE_CHECKING:
     from peripety.engine import Program

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from peripety.engine.schema_validation import MAX_FINDINGS, format_pointer, validate_against_schema
 from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC, schema_document
 from peripety.engine.schemas.__main__ import main as generate
-from support.specs import action, event, spec
+from support.engine.specs import action, event, spec
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import pytest
 
 from peripety import engine
 from peripety.errors import InvalidArgumentError
-from support.specs import action, document
+from support.engine.specs import action, document
 
 _VALID = document()
 _INVALID = document(actions=[action("a"), action("a")])

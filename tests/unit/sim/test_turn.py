@@ -9,8 +9,8 @@ import pytest
 
 from peripety import engine
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
-from support.cores import program_on
-from support.specs import action, at_most, document, event, never
+from support.engine.backends import program_on
+from support.engine.specs import action, at_most, document, event, never
 
 if TYPE_CHECKING:
     from peripety.engine import Program, State, StepResult

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from peripety.engine import ABSENT, Change, View, Visibility, parse_path
-from support.specs import Json, spec
+from support.engine.specs import Json, spec
 
 ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q", "playable": True}, {"id": "r"}]
 TREE: Json = {

@@ -11,7 +11,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from peripety.core.storage.database import METADATA, Database
 from peripety.errors import UnavailableError
-from support.writer import add_next_pair, add_pair, halves, pairs, writing
+from support.servers.processes import add_next_pair, add_pair, halves, pairs, writing
+
+pytestmark = pytest.mark.postgresql
 
 things = Table(
     "things",

@@ -19,14 +19,16 @@ from peripety.core.storage import migrations
 from peripety.core.storage.database import Database
 from peripety.core.storage.migrations import add_column
 from peripety.errors import ConflictError, UnavailableError
-from support.faulty_disk import FaultyDisk
-from support.writer import add_half, add_pair, found, pairs
+from support.servers.databases import FaultyDisk
+from support.servers.processes import add_half, add_pair, found, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
     from pathlib import Path
 
-    from support.faulty_disk import Kind
+    from support.servers.databases import Kind
+
+pytestmark = pytest.mark.slow(reason="injects a fault into each write of the disk")
 
 
 _LARGE = b"x" * 40_000

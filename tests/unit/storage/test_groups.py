@@ -14,11 +14,13 @@ from peripety.core.storage.database import Database
 from peripety.core.storage.group_commit import MAX_BLOCKS
 from peripety.core.storage.sqlite_driver import DriverConnection
 from peripety.errors import ConflictError, UnavailableError
-from support.writer import add_half, add_pair, halves, pairs
+from support.servers.processes import add_half, add_pair, halves, pairs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+pytestmark = pytest.mark.postgresql
 
 
 @pytest.fixture

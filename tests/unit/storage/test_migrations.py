@@ -12,7 +12,7 @@ from sqlalchemy import Column, Connection, Integer, Text, inspect, select, text
 from peripety.core.storage.database import METADATA, Database
 from peripety.core.storage.migrations import STEPS, add_column
 from peripety.errors import FailedPreconditionError
-from support.writer import add_pair, halves, pairs
+from support.servers.processes import add_pair, halves, pairs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     Step = Callable[[Connection], None]
+
+pytestmark = pytest.mark.postgresql
 
 
 _version = METADATA.tables["peripety_schema"]

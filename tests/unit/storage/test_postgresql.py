@@ -15,11 +15,13 @@ from sqlalchemy import insert, text
 from peripety.core.storage import postgresql as module
 from peripety.core.storage.database import Database
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, PeripetyError, UnavailableError
-from support.postgresql import PASSWORD, PostgresqlProcess
-from support.writer import add_next_pair, add_pair, halves, pairs, writing
+from support.servers.databases import PASSWORD, PostgresqlProcess
+from support.servers.processes import add_next_pair, add_pair, halves, pairs, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.postgresql
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from peripety.core.storage.database import Database
 from peripety.errors import UnavailableError
-from support.writer import add_pair, halves
+from support.servers.processes import add_pair, halves
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.graded_tests.commands import PROGRAMS
-from support.graded_tests.policies import WHOLE
-from support.graded_tests.scenarios import DOCUMENTS
-from support.repository import ROOT
+from support.repo.repository import ROOT
+from support.testgen.graded_tests.commands import PROGRAMS
+from support.testgen.graded_tests.policies import WHOLE
+from support.testgen.graded_tests.scenarios import DOCUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,8 @@ _PIECE_SECONDS = 0.25
 # The number of lockstep runs that may take as long as one.
 _LOCKSTEP_RUNS = 64
 _GROWTH = 8
-# The number of turns that the planner simulates for each candidate, in each of its turns (docs/semantics.md).
+# The number of turns that the planner simulates for each candidate, in each of its turns
+# (docs/reference/semantics.md).
 _LOOKAHEAD_TURNS = 4 * 8
 
 

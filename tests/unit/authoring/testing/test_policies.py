@@ -11,7 +11,7 @@ from peripety import engine
 from peripety.author.test_author.rounds import write_tests
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.types import TaskContext, TestCase, TestStatus, categories_of
-from support.policy_documents import policy_document, rule, tool
+from support.engine.policies import policy_document, rule, tool
 
 CATEGORIES = [category.name for category in categories_of(TaskContext.POLICY)]
 SCHEMA = {

@@ -25,7 +25,7 @@ from peripety.gateway.conversations.manager import ConversationManager
 from peripety.gateway.conversations.store import ConversationStore
 from peripety.gateway.types.message import ChatMessage, ChatRole, Tool, ToolCall, ToolResult
 from peripety.gateway.types.response import Completion, StopReason, TextDelta, Usage
-from support.gated_gateway import GatedGateway, answer
+from support.gateway.fake_gateway import GatedGateway, answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -49,7 +49,7 @@ from peripety.gateway.types.response import (
     Usage,
     UsageTotal,
 )
-from support.gated_gateway import answer
+from support.gateway.fake_gateway import answer
 
 CALL = ToolCall("c", "gauge", "{}")
 RESULT = PhaseResult("a", "said", answer("done"), UsageTotal(1, Usage(2, 3), None), 4, 5, 6)

@@ -23,9 +23,9 @@ from peripety.gateway.budgets.types import BudgetAmount, BudgetScope
 from peripety.gateway.calls.executor import CallExecutor
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import collect_completion
-from support.calls import asking, call_of
-from support.scripted_provider import ANSWER, WORDS, Part, Scripted, used
-from support.virtual_time import in_virtual_time
+from support.gateway.fake_gateway import ANSWER, WORDS, ScriptedPart, ScriptedProvider, used
+from support.gateway.requests import asking, call_of
+from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock
@@ -45,9 +45,9 @@ MOST_FOR_PROMPT = PROMPT * 8 * 10**6
 class Setting:
     """A caller with budgets, in front of one provider."""
 
-    def __init__(self, clock: Clock, *scripts: tuple[Part, ...], **config: Any) -> None:
+    def __init__(self, clock: Clock, *scripts: tuple[ScriptedPart, ...], **config: Any) -> None:
         self.clock = clock
-        self.provider = Scripted(*(scripts or (ANSWER,)))
+        self.provider = ScriptedProvider(*(scripts or (ANSWER,)))
         self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     async def ask(
@@ -228,7 +228,7 @@ def test_a_day_has_one_budget_and_the_next_day_another() -> None:
     ],
     ids=["reported", "refused", "cut before the first token", "cut", "ended by an error", "not reported"],
 )
-def test_a_call_counts_for_what_it_used_or_may_have_used(script: tuple[Part, ...], left: int) -> None:
+def test_a_call_counts_for_what_it_used_or_may_have_used(script: tuple[ScriptedPart, ...], left: int) -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(
             clock,

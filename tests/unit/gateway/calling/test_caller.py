@@ -30,9 +30,9 @@ from peripety.gateway.types.response import (
     Usage,
     collect_completion,
 )
-from support.calls import call_of
-from support.scripted_provider import ANSWER, SAID, WORDS, Part, Scripted
-from support.virtual_time import in_virtual_time
+from support.gateway.fake_gateway import ANSWER, SAID, WORDS, ScriptedPart, ScriptedProvider
+from support.gateway.requests import call_of
+from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock
@@ -52,9 +52,9 @@ WRONG_KEY = FailedPreconditionError("x", code="PROVIDER_REFUSED_KEY")
 class Setting:
     """A caller, a provider, and what becomes of calls."""
 
-    def __init__(self, clock: Clock, *scripts: tuple[Part, ...], **config: Any) -> None:
+    def __init__(self, clock: Clock, *scripts: tuple[ScriptedPart, ...], **config: Any) -> None:
         self.clock = clock
-        self.provider = Scripted(*scripts)
+        self.provider = ScriptedProvider(*scripts)
         self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     async def ask(self, request: GenerateRequest = QUESTION) -> Completion:
@@ -273,7 +273,9 @@ def test_a_repeated_call_counts_towards_the_limits_each_time() -> None:
     ("script", "seconds"),
     [(ANSWER, 0), ((WRONG,), 0), ((*WORDS, AnswerFinished(SAID, StopReason.END, Usage(), "m")), 60)],
 )
-def test_tokens_are_settled_by_what_is_known_of_their_use(script: tuple[Part, ...], seconds: int) -> None:
+def test_tokens_are_settled_by_what_is_known_of_their_use(
+    script: tuple[ScriptedPart, ...], seconds: int
+) -> None:
     async def scene(clock: Clock) -> None:
         setting = Setting(
             clock,

@@ -21,9 +21,9 @@ from peripety.errors import (
 from peripety.gateway.calls.executor import CallExecutor, FallbackChain
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Completed, FallingBack, GatewayEvent, TextDelta
-from support.calls import asking, call_of
-from support.scripted_provider import ANSWER, WORDS, Part, Scripted
-from support.virtual_time import in_virtual_time
+from support.gateway.fake_gateway import ANSWER, WORDS, ScriptedPart, ScriptedProvider
+from support.gateway.requests import asking, call_of
+from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock
@@ -58,8 +58,8 @@ NOWHERE = [
 class Setting:
     """Providers a, b, ... of which each plays a script; one that is not there is not set up."""
 
-    def __init__(self, clock: Clock, scripts: dict[str, tuple[Part, ...]], **config: Any) -> None:
-        self.providers = {name: Scripted(script, name=name) for name, script in scripts.items()}
+    def __init__(self, clock: Clock, scripts: dict[str, tuple[ScriptedPart, ...]], **config: Any) -> None:
+        self.providers = {name: ScriptedProvider(script, name=name) for name, script in scripts.items()}
         self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     def select(self, request: GenerateRequest, model: str | None) -> tuple[Provider, ProviderCall]:

@@ -20,8 +20,8 @@ from peripety.gateway.calls.rate_limiter import (
 )
 from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
-from support.calls import call_of
-from support.virtual_time import NOON, in_virtual_time
+from support.gateway.requests import call_of
+from support.servers.virtual_time import NOON, in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock

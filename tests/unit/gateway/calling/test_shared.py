@@ -25,7 +25,7 @@ from peripety.gateway.budgets.types import (
 from peripety.gateway.calls.rate_limiter import CallUsage, LimitReservation, RateLimiter
 from peripety.gateway.calls.redis_limits import LeaseManager, RedisBudgetLedger, RedisUsageCounters
 from peripety.gateway.types.request import Budget
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peripety.gateway.structured_output.incremental_json import GrowingValue
-from support.growing import begins
+from support.gateway.corruptions import begins
 
 ANYTHING: dict[str, Any] = {}
 SCHEMA = {

@@ -15,7 +15,7 @@ from peripety.gateway.models.catalog import ModelCatalog
 from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import GenerateRequest
 from peripety.gateway.types.response import Completed, Completion, FallingBack, StopReason, TextDelta, Usage
-from support.virtual_time import in_virtual_time
+from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

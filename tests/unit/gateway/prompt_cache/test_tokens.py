@@ -9,7 +9,7 @@ from peripety.gateway.token_estimate import LengthTokenEstimator
 from peripety.gateway.types.message import Text, Tool, ToolCall, ToolResult
 from peripety.gateway.types.request import ResponseSchema
 from peripety.gateway.types.response import CacheBlock
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 CALL = call_of(asking(), "claude-opus-5-5", "anthropic")
 OTHER = call_of(asking(), "claude-sonnet-5", "anthropic")

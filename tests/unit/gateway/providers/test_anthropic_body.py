@@ -29,7 +29,7 @@ from peripety.gateway.types.message import (
 )
 from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, SchemaMethod
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.provider import ProviderCall

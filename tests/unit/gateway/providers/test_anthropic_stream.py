@@ -24,7 +24,7 @@ from peripety.gateway.types.response import (
     ToolCallDelta,
     Usage,
 )
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

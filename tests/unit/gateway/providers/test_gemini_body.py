@@ -25,7 +25,7 @@ from peripety.gateway.types.message import (
 )
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 MODEL = "gemini-3.5-flash"
 TOOL = Tool("look", "Looks.", {"type": "object"})

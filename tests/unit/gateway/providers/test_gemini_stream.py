@@ -31,7 +31,7 @@ from peripety.gateway.types.response import (
     ToolCallDelta,
     Usage,
 )
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 KEY = "AIza-canary-123"
 MODEL = "gemini-3.5-flash"

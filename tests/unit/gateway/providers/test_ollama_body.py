@@ -24,7 +24,7 @@ from peripety.gateway.types.message import (
 )
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 TOOL = Tool("look", "Looks.", {"type": "object"})
 ANSWER = ResponseSchema("answer", {"type": "object", "properties": {"a": {"type": "integer"}}})

@@ -23,7 +23,7 @@ from peripety.gateway.types.message import (
     ToolCall,
 )
 from peripety.gateway.types.response import ReasoningDelta, StopReason, TextDelta, ToolCallDelta, Usage
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 FAILURES = ErrorMapper(Endpoint("ollama", "http://a"), "m", OllamaWire.vocabulary)
 

@@ -19,7 +19,7 @@ from peripety.gateway.structured_output.validator import schema_hint
 from peripety.gateway.types.message import ChatMessage, Text, Tool, ToolChoiceMode
 from peripety.gateway.types.request import CacheConfig, GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.provider import ProviderCall

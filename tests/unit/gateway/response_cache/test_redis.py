@@ -8,8 +8,8 @@ import pytest
 
 from peripety.core.redis_server import RedisServer
 from peripety.gateway.response_cache.tiers import MemoryTier, RedisTier, ResponseCache, StoredAnswer
-from support.gated_gateway import answer
-from support.redis_server import RedisProcess
+from support.gateway.fake_gateway import answer
+from support.servers.databases import RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

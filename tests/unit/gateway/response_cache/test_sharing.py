@@ -25,7 +25,7 @@ from peripety.gateway.types.response import (
     TextDelta,
     Usage,
 )
-from support.gated_gateway import COST, GatedGateway, answer, question
+from support.gateway.fake_gateway import COST, GatedGateway, answer, question
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

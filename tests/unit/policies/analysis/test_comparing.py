@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from peripety.policy.analysis.equivalence import Differs, Equivalent, Undecided, compare_variants
-from support.policies_to_analyse import matching, policy_of, tool
-from support.policy_documents import rule
+from support.engine.policies import matching, policy_of, rule, tool_with_roles
 
 Json = dict[str, Any]
 
@@ -120,7 +119,7 @@ def test_two_arguments_of_few_values_are_known() -> None:
     both = {"cat": [{"var": "arguments.mode"}, {"var": "arguments.force"}]}
     properties = {"mode": {"enum": ["plain", "quick"]}, "force": {"type": "boolean"}}
     schema = {"type": "object", "properties": properties, "required": ["mode"]}
-    tools = (tool(input_schema=schema, argument_roles={}),)
+    tools = (tool_with_roles(input_schema=schema, argument_roles={}),)
 
     def which(text: str) -> Json:
         return rule("r", "allow", logic={"===": [both, text]})
@@ -135,7 +134,7 @@ def test_two_arguments_of_few_values_are_known() -> None:
 
 
 def test_tools_that_are_named_alone_are_looked_at_alone() -> None:
-    tools = (tool(), tool("b", read_only=True), tool("c"))
+    tools = (tool_with_roles(), tool_with_roles("b", read_only=True), tool_with_roles("c"))
     verdict = _verdict([rule("r", "allow", tools=["b"])], [rule("r", "allow", read_only=True)], tools=tools)
     assert verdict == Equivalent()
     verdict = _verdict([rule("r", "allow", tools=["b"])], [rule("r", "allow", tools=["b", "c"])], tools=tools)

@@ -5,8 +5,7 @@ import pytest
 from peripety.engine.policies.types import Decision
 from peripety.policy.analysis.differences import find_differences
 from peripety.policy.types import RulePatchKind
-from support.policies_to_analyse import matching, policy_of, tool
-from support.policy_documents import rule
+from support.engine.policies import matching, policy_of, rule, tool_with_roles
 
 _IN_A = rule("in-a", "allow", arguments=[matching("/a")])
 _IN_B = rule("in-b", "escalate", arguments=[matching("/b")])
@@ -58,7 +57,7 @@ def test_arguments_that_the_tool_refuses_count_but_others_are_preferred() -> Non
 
 
 def test_a_tool_that_is_not_there_any_more_is_denied() -> None:
-    tools = tool(), tool("b")
+    tools = tool_with_roles(), tool_with_roles("b")
     everything = rule("r", "allow", servers=["alpha"])
     (change,) = find_differences(
         policy_of(everything, tools=tools),
@@ -70,8 +69,8 @@ def test_a_tool_that_is_not_there_any_more_is_denied() -> None:
 
 def test_other_annotations_make_other_policies() -> None:
     tools = (
-        tool(),
-        tool(argument_roles={"/note": "place", "/paths": "places"}),
+        tool_with_roles(),
+        tool_with_roles(argument_roles={"/note": "place", "/paths": "places"}),
     )
     before, after = (policy_of(_IN_A, tools=(one,)) for one in tools)
     assert not find_differences(before, after).equivalent

@@ -17,8 +17,7 @@ from peripety.policy.analysis.equivalence import (
 )
 from peripety.policy.analysis.lint import find_requests, find_rule_issues
 from peripety.policy.types import RuleIssueKind
-from support.policies_to_analyse import matching, policy_of, tool
-from support.policy_documents import rule
+from support.engine.policies import matching, policy_of, rule, tool_with_roles
 
 Json = dict[str, Any]
 
@@ -98,7 +97,7 @@ def test_rules_that_are_too_intricate_are_undecided() -> None:
         for n in range(20)
         for one, other in [({"!!": [{"var": f"arguments.a{n}"}]}, {"!!": [{"var": f"arguments.a{n + 20}"}]})]
     ]
-    one = tool(input_schema=schema, argument_roles={})
+    one = tool_with_roles(input_schema=schema, argument_roles={})
     policy = policy_of(rule("same", "allow", logic={"and": same}), tools=(one,))
     assert isinstance(next(compare_variants(policy, [[]])), Differs | Undecided)
     other = policy_of(rule("same", "allow", logic={"and": pairs}), tools=(one,))
@@ -108,7 +107,9 @@ def test_rules_that_are_too_intricate_are_undecided() -> None:
 
 def test_a_schema_that_accepts_nothing_leaves_nothing_to_decide() -> None:
     schema = {"type": "object", "properties": {"path": {"enum": []}}, "required": ["path"]}
-    policy = policy_of(rule("r", "allow", arguments=[matching("/a")]), tools=(tool(input_schema=schema),))
+    policy = policy_of(
+        rule("r", "allow", arguments=[matching("/a")]), tools=(tool_with_roles(input_schema=schema),)
+    )
     assert [one.kind for one in find_rule_issues(policy)] == [RuleIssueKind.DEAD]
     assert next(compare_variants(policy, [[]])) == Equivalent()
 
@@ -129,7 +130,7 @@ def test_choices_and_references_of_a_schema_are_followed() -> None:
         rule("dead", "deny", logic={"===": [{"var": "arguments.mode"}, "other"]}),
         rule("small", "deny", logic={"<": [0, {"var": "arguments.amount"}, 5]}),
         rule("in", "allow", arguments=[matching("/a/b")], logic={"==": [{"var": "arguments.mode"}, "quick"]}),
-        tools=(tool(input_schema=schema),),
+        tools=(tool_with_roles(input_schema=schema),),
     )
     assert [one.rule_id for one in find_rule_issues(policy) if one.kind is RuleIssueKind.DEAD] == [
         "dead",
@@ -143,7 +144,7 @@ def test_arguments_within_arguments_go_together() -> None:
     schema = {"type": "object", "properties": {"options": {}}}
     policy = policy_of(
         rule("text", "allow", arguments=[matching("/a")], logic={"!!": [{"var": "arguments.options.path"}]}),
-        tools=(tool(input_schema=schema, argument_roles=roles),),
+        tools=(tool_with_roles(input_schema=schema, argument_roles=roles),),
     )
     # An object cannot be read, and nothing else has a part.
     assert [one.kind for one in find_rule_issues(policy)] == [RuleIssueKind.DEAD]

@@ -6,8 +6,7 @@ import pytest
 
 from peripety.policy.analysis.lint import find_rule_issues
 from peripety.policy.types import RuleIssueKind
-from support.policies_to_analyse import matching, policy_of, tool
-from support.policy_documents import rule
+from support.engine.policies import matching, policy_of, rule, tool_with_roles
 
 
 def _issues(*rules: Any, **options: Any) -> list[tuple[RuleIssueKind, str, tuple[str, ...]]]:
@@ -102,6 +101,6 @@ def test_a_rule_that_cannot_be_looked_into_has_no_issue() -> None:
 
 
 def test_tools_are_looked_at_once_for_all_that_are_alike() -> None:
-    tools = tuple(tool(f"a{number}") for number in range(500))
+    tools = tuple(tool_with_roles(f"a{number}") for number in range(500))
     rules = (rule("a", "allow", arguments=[matching("/a")]), rule("b", "deny", arguments=[matching("/a/b")]))
     assert (RuleIssueKind.REDUNDANT, "b", ()) in _issues(*rules, tools=tools)

@@ -9,8 +9,7 @@ import pytest
 
 from peripety.policy.analysis.breakpoints import numbers_between
 from peripety.policy.analysis.equivalence import Differs, compare_variants
-from support.policies_to_analyse import policy_of
-from support.policy_documents import rule, tool
+from support.engine.policies import policy_of, rule, tool
 
 _SIZE = {"var": "arguments.size"}
 _LARGEST = 2.0**53 - 1

@@ -5,8 +5,7 @@ from typing import Any
 from peripety.engine import compile_policy
 from peripety.policy.analysis.equivalence import Reached, ReachTarget, Undecided, Unreachable
 from peripety.policy.analysis.lint import find_requests
-from support.policies_to_analyse import matching, policy_of
-from support.policy_documents import policy_document, rule, tool
+from support.engine.policies import matching, policy_document, policy_of, rule, tool
 
 _RULES = (
     rule("first", "deny", arguments=[matching("/a")]),

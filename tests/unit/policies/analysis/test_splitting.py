@@ -9,8 +9,7 @@ import pytest
 from peripety.policy.analysis.equivalence import Differs, Equivalent, Undecided, compare_variants
 from peripety.policy.analysis.lint import find_rule_issues
 from peripety.policy.types import RuleIssueKind
-from support.policies_to_analyse import policy_of
-from support.policy_documents import rule, tool
+from support.engine.policies import policy_of, rule, tool
 
 Json = dict[str, Any]
 

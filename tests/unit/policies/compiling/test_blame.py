@@ -9,7 +9,7 @@ import pytest
 from peripety.engine.policies.types import Decision, DecisionResult
 from peripety.policy.authoring.judge import JudgeAttribution, resolve_attributions
 from peripety.policy.types import Expectation, FaultAttribution, ScenarioOrigin, ScenarioResult
-from support.policy_models import scenario
+from support.policy.models import generated_scenario
 
 
 def failure(
@@ -19,7 +19,7 @@ def failure(
     name: str = "one",
 ) -> ScenarioResult:
     decided = DecisionResult(Decision(actual), "r", by_invariant=False, reasons=("why",))
-    return ScenarioResult(scenario(name, expected, source=source), decided)
+    return ScenarioResult(generated_scenario(name, expected, source=source), decided)
 
 
 def says(blame: FaultAttribution | str, corrected: str | None = None, name: str = "one") -> JudgeAttribution:

@@ -11,15 +11,14 @@ from peripety.engine.policies.types import ToolRequest
 from peripety.errors import InvalidArgumentError
 from peripety.policy.types import CompileLimits, ScenarioOrigin
 from peripety.policy.validation import MAX_CONSTITUTION_BYTES, check_order
-from support.policy_models import below, rule, scenario, tool
-from support.policy_runs import ORDER
+from support.policy.models import ORDER, below, generated_scenario, rule, tool
 
 HANDWRITTEN = ScenarioOrigin.HANDWRITTEN
 KEPT = rule("structural-kept", "deny", arguments=below("/kept"))
 
 
 def own(name: str, expected: str, **arguments: Any) -> Any:
-    return scenario(name, expected, source=HANDWRITTEN, **arguments)
+    return generated_scenario(name, expected, source=HANDWRITTEN, **arguments)
 
 
 def refused(**changed: Any) -> InvalidArgumentError:

@@ -33,8 +33,23 @@ from peripety.policy.types import (
     ScenarioCorrection,
     ScenarioOrigin,
 )
-from support.policy_models import Cut, FakeModel, about, below, rule, scenario, told, tool
-from support.policy_runs import FINE, ORDER, RIGHT, SATISFIED, Script, blames, ran
+from support.policy.models import (
+    FINE,
+    ORDER,
+    RIGHT,
+    SATISFIED,
+    Cut,
+    FakeModel,
+    Script,
+    about,
+    below,
+    blames,
+    generated_scenario,
+    ran,
+    rule,
+    told,
+    tool,
+)
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
@@ -42,11 +57,11 @@ if TYPE_CHECKING:
 
 
 WIDE = (rule("open", "allow", arguments=below("/")),)
-WRONG = scenario("wrong", "allow", at="/other/y")
+WRONG = generated_scenario("wrong", "allow", at="/other/y")
 UPDATE = [{"op": "update", "rule_id": "open", "rule": RIGHT[0]}]
 KEPT = {**rule("structural-kept", "deny", arguments=below("/open/kept")), "id": "structural-kept"}
-IMPOSSIBLE = scenario("impossible", "allow", at="/open/kept/x")
-UNSENDABLE = scenario("unsendable", "deny", other=1)
+IMPOSSIBLE = generated_scenario("impossible", "allow", at="/open/kept/x")
+UNSENDABLE = generated_scenario("unsendable", "deny", other=1)
 
 BY_SOURCE = (ScenarioOrigin.HANDWRITTEN, ScenarioOrigin.GENERATED, ScenarioOrigin.DIRECTED)
 
@@ -81,7 +96,7 @@ async def test_a_sentence_that_no_rule_follows_in_the_end_is_named() -> None:
 async def test_the_system_text_of_a_conversation_is_the_same_in_every_turn() -> None:
     script = Script(
         rules=(WIDE,),
-        scenarios=((*FINE, UNSENDABLE), (scenario("other", "deny", at="/b"),)),
+        scenarios=((*FINE, UNSENDABLE), (generated_scenario("other", "deny", at="/b"),)),
         judgements=(blames("outside", "rule"), SATISFIED),
         patches=(UPDATE,),
     )
@@ -106,7 +121,7 @@ async def test_the_material_is_told_with_the_invariants_up_front() -> None:
 
 
 async def test_scenarios_against_an_invariant_or_a_schema_are_discarded_and_replaced() -> None:
-    replacement = scenario("possible", "deny", at="/open/kept/x")
+    replacement = generated_scenario("possible", "deny", at="/open/kept/x")
     script = Script(scenarios=((*FINE, IMPOSSIBLE, UNSENDABLE), (replacement,)))
     done = await ran(script, invariants=(KEPT,))
     thrown = done.decided(DiscardedScenario)
@@ -138,7 +153,7 @@ async def test_what_is_discarded_takes_no_other_scenario_of_its_name_along() -> 
 
 
 async def test_of_scenarios_that_contradict_each_other_the_first_stands_and_a_person_is_told() -> None:
-    flipped = scenario("flipped", "allow", at="/other")
+    flipped = generated_scenario("flipped", "allow", at="/other")
     script = Script(scenarios=((*FINE, flipped, UNSENDABLE), (replace(flipped, description="again"),)))
     done = await ran(script)
     assert done.codes == ["SCENARIOS_CONTRADICT", "SCENARIOS_CONTRADICT"]
@@ -147,7 +162,10 @@ async def test_of_scenarios_that_contradict_each_other_the_first_stands_and_a_pe
 
 
 async def test_of_probes_that_contradict_each_other_the_first_stands() -> None:
-    doubt, flipped = scenario("doubt", "deny", at="/y"), scenario("flipped", "allow", at="/y")
+    doubt, flipped = (
+        generated_scenario("doubt", "deny", at="/y"),
+        generated_scenario("flipped", "allow", at="/y"),
+    )
     judgement = {"satisfied": False, "attributions": [], "probes": [told(doubt), told(flipped)]}
     done = await ran(Script(rules=(WIDE,), scenarios=(FINE[:1],), judgements=(judgement, SATISFIED)))
     assert done.codes == ["SCENARIO_NOT_MET", "SCENARIOS_CONTRADICT"]
@@ -171,7 +189,7 @@ async def test_a_scenario_that_expects_too_much_is_corrected_in_place_and_kept()
 
 
 async def test_handwritten_scenarios_are_told_before_what_became_of_them() -> None:
-    stands = replace(scenario("stands", "allow", at="/nowhere"), reasoning="")
+    stands = replace(generated_scenario("stands", "allow", at="/nowhere"), reasoning="")
     done = await ran(Script(rules=((),)), handwritten=(stands,))
     assert done.of(ScenariosWritten)[0].scenarios == (stands,)
     assert '"stands" expects allow, and' in done.last.findings[0].message
@@ -179,7 +197,7 @@ async def test_handwritten_scenarios_are_told_before_what_became_of_them() -> No
 
 async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
     script = Script(
-        scenarios=((WRONG, *FINE), (scenario("instead", "deny", at="/other/z"),)),
+        scenarios=((WRONG, *FINE), (generated_scenario("instead", "deny", at="/other/z"),)),
         judgements=(blames("wrong", "scenario", "deny"), SATISFIED),
     )
     done = await ran(script, replace_corrected=True)
@@ -188,10 +206,10 @@ async def test_corrected_scenarios_are_replaced_when_that_is_wanted() -> None:
 
 
 async def test_who_replaces_a_scenario_cannot_make_the_rules_forget_it() -> None:
-    more = scenario("more", "allow", at="/more")
+    more = generated_scenario("more", "allow", at="/more")
     reaching = rule("open", "allow", arguments=below("/open", "/more", "/other"))
     script = Script(
-        scenarios=((WRONG, FINE[0], more), (scenario("instead", "deny", at="/kept"),)),
+        scenarios=((WRONG, FINE[0], more), (generated_scenario("instead", "deny", at="/kept"),)),
         judgements=(blames("wrong", "scenario", "deny"), SATISFIED),
         patches=([{"op": "update", "rule_id": "open", "rule": reaching}],),
     )
@@ -238,7 +256,7 @@ async def test_what_a_judge_contests_is_mended_in_the_rules_all_the_same() -> No
 
 
 async def test_handwritten_scenarios_stand_whoever_is_blamed() -> None:
-    own = scenario("by hand", "deny", source=ScenarioOrigin.HANDWRITTEN, at="/open/own")
+    own = generated_scenario("by hand", "deny", source=ScenarioOrigin.HANDWRITTEN, at="/open/own")
     script = Script(judgements=(blames("by hand", "scenario", "allow"),))
     done = await ran(script, handwritten=(own,))
     assert done.failed.scenarios[0] == own
@@ -255,7 +273,7 @@ async def test_rules_that_were_changed_are_judged_again_though_every_scenario_pa
 
 
 async def test_a_judge_is_heard_only_about_what_it_was_shown() -> None:
-    everywhere = scenario("elsewhere", "allow", at="/other")
+    everywhere = generated_scenario("elsewhere", "allow", at="/other")
     other = replace(everywhere, request=replace(everywhere.request, server_name="beta"))
 
     def answer(request: GenerateRequest) -> Any:
@@ -296,8 +314,8 @@ def probing(*probes: Any) -> dict[str, Any]:
 
 
 async def test_probes_are_run_and_become_scenarios_and_their_author_is_asked_for_more() -> None:
-    probe = scenario("a probe", "deny", at="/openness")
-    more = scenario("more", "deny", at="/open-ended")
+    probe = generated_scenario("a probe", "deny", at="/openness")
+    more = generated_scenario("more", "deny", at="/open-ended")
     script = Script(scenarios=(FINE, (more,)), judgements=(probing(probe), SATISFIED))
     done = await ran(script)
     assert done.run == ["inside", "outside", "a probe", "more"]
@@ -310,7 +328,9 @@ async def test_probes_are_run_and_become_scenarios_and_their_author_is_asked_for
 
 
 async def test_no_more_probes_than_allowed_and_no_more_rounds() -> None:
-    rounds = [probing(*(scenario(f"{n} {k}", "deny", at=f"/{n}/{k}") for k in range(9))) for n in range(9)]
+    rounds = [
+        probing(*(generated_scenario(f"{n} {k}", "deny", at=f"/{n}/{k}") for k in range(9))) for n in range(9)
+    ]
     done = await ran(
         Script(scenarios=(FINE, ()), judgements=tuple(rounds)),
         limits=CompileLimits(repairs=0, probes=2, probe_rounds=2),
@@ -322,7 +342,7 @@ async def test_no_more_probes_than_allowed_and_no_more_rounds() -> None:
 
 
 async def test_a_probe_cannot_make_the_rules_allow_anything() -> None:
-    script = Script(judgements=(probing(scenario("a probe", "allow", at="/x")), SATISFIED))
+    script = Script(judgements=(probing(generated_scenario("a probe", "allow", at="/x")), SATISFIED))
     done = await ran(script)
     assert done.names == ["inside", "outside"]
     assert not done.model.of(PATCHES_SCHEMA_NAME)
@@ -343,7 +363,12 @@ async def test_a_change_that_allows_what_nobody_asked_for_is_undone_and_its_auth
     add = {"op": "add", "rule_id": "kept", "rule": kept}
     widen = {"op": "update", "rule_id": "open", "rule": WIDE[0]}
     script = Script(
-        scenarios=((scenario("inside", "allow", at="/open/x"), scenario("kept", "deny", at="/open/kept/x")),),
+        scenarios=(
+            (
+                generated_scenario("inside", "allow", at="/open/x"),
+                generated_scenario("kept", "deny", at="/open/kept/x"),
+            ),
+        ),
         judgements=(blames("kept", "rule"), SATISFIED),
         patches=((add, widen), (add,)),
     )
@@ -387,7 +412,7 @@ async def test_no_more_repairs_than_allowed() -> None:
         [{"op": "add", "rule_id": f"n{n}", "rule": rule(f"n{n}", "deny", arguments=below(f"/x{n}"))}]
         for n in range(9)
     ]
-    failing = tuple(scenario(f"s{n}", "deny", at=f"/x{n}") for n in range(9))
+    failing = tuple(generated_scenario(f"s{n}", "deny", at=f"/x{n}") for n in range(9))
     script = Script(
         rules=(WIDE,),
         scenarios=((FINE[0], *failing),),
@@ -460,7 +485,7 @@ class Many:
                 return {
                     "scenarios": [
                         {
-                            **told(scenario("a call", "allow")),
+                            **told(generated_scenario("a call", "allow")),
                             "request": {"server_name": server, "tool_name": name, "arguments": {}},
                         }
                         for server, name in asked
@@ -581,7 +606,7 @@ async def test_without_a_conversation_nothing_is_asked_for_again() -> None:
 
 def test_the_fingerprint_knows_everything_but_the_budget() -> None:
     compiler = PolicyCompiler(FakeModel(Script()), InMemoryArtifactCache())
-    own = scenario("x", source=ScenarioOrigin.HANDWRITTEN)
+    own = generated_scenario("x", source=ScenarioOrigin.HANDWRITTEN)
     limits = ORDER.limits
     orders = [
         ORDER,
@@ -680,8 +705,8 @@ async def test_who_leaves_early_leaves_nothing_running() -> None:
 
 
 async def test_the_suite_holds_what_is_handwritten_what_adds_something_and_what_was_missing() -> None:
-    idle = tuple(scenario(f"inside {number}", "allow", at=f"/open/{number}") for number in range(5))
-    own = replace(scenario("own", "allow", at="/open"), source=ScenarioOrigin.HANDWRITTEN)
+    idle = tuple(generated_scenario(f"inside {number}", "allow", at=f"/open/{number}") for number in range(5))
+    own = replace(generated_scenario("own", "allow", at="/open"), source=ScenarioOrigin.HANDWRITTEN)
     done = await ran(Script(scenarios=((*FINE, *idle),)), handwritten=(own,), directed=True)
     sources = [one.source for one in done.compiled.scenarios]
     assert sources == sorted(sources, key=BY_SOURCE.index)

@@ -10,7 +10,7 @@ from peripety.engine.policies.types import Decision, ToolRequest
 from peripety.policy.authoring.prompts import tool_to_document
 from peripety.policy.authoring.scenario_merge import ARGUMENT_SCHEMA_RULE, ScenarioFilter
 from peripety.policy.types import ScenarioOrigin
-from support.policy_models import below, rule, scenario, tool
+from support.policy.models import below, generated_scenario, rule, tool
 
 TOOLS = (tool("a"),)
 INVARIANT = {**rule("structural-kept", "deny", arguments=below("/kept")), "id": "structural-kept"}
@@ -30,7 +30,10 @@ FILTER = ScenarioFilter(POLICY, TOOLS)
 
 
 def test_what_an_invariant_decides_otherwise_is_discarded_by_its_name() -> None:
-    wrong, right = scenario("wrong", "allow", at="/kept/x"), scenario("right", "deny", at="/kept/x")
+    wrong, right = (
+        generated_scenario("wrong", "allow", at="/kept/x"),
+        generated_scenario("right", "deny", at="/kept/x"),
+    )
     found = FILTER.apply([wrong, right])
     assert found.accepted == (right,)
     ((discarded),) = found.discarded
@@ -38,29 +41,29 @@ def test_what_an_invariant_decides_otherwise_is_discarded_by_its_name() -> None:
 
 
 def test_what_a_rule_decides_otherwise_is_not_discarded() -> None:
-    wrong = scenario("wrong", "deny", at="/other")
+    wrong = generated_scenario("wrong", "deny", at="/other")
     assert FILTER.apply([wrong]).accepted == (wrong,)
 
 
 def test_arguments_that_the_tool_refuses_are_discarded_whatever_is_expected() -> None:
     for expected in ("allow", "deny"):
-        ((discarded),) = FILTER.apply([scenario("x", expected, other=1)]).discarded
+        ((discarded),) = FILTER.apply([generated_scenario("x", expected, other=1)]).discarded
         assert (discarded.rule, discarded.actual) == (ARGUMENT_SCHEMA_RULE, Decision.DENY)
 
 
 def test_what_the_engine_cannot_read_is_discarded() -> None:
-    beyond = replace(scenario("x"), request=ToolRequest("alpha", "a", {"amount": 2**70}))
+    beyond = replace(generated_scenario("x"), request=ToolRequest("alpha", "a", {"amount": 2**70}))
     assert FILTER.apply([beyond]).discarded[0].rule == ARGUMENT_SCHEMA_RULE
 
 
 def test_a_call_of_an_unknown_tool_is_only_expected_to_be_refused() -> None:
-    allowed, denied = scenario("x", "allow", "zz"), scenario("y", "deny", "zz")
+    allowed, denied = generated_scenario("x", "allow", "zz"), generated_scenario("y", "deny", "zz")
     found = FILTER.apply([allowed, denied])
     assert found.accepted == (denied,)
     assert found.discarded[0].rule == "structural-unknown-tool"
 
 
 def test_handwritten_scenarios_are_never_discarded() -> None:
-    for one in (scenario("a", "allow", at="/kept"), scenario("b", other=1)):
+    for one in (generated_scenario("a", "allow", at="/kept"), generated_scenario("b", other=1)):
         kept = replace(one, source=ScenarioOrigin.HANDWRITTEN)
         assert FILTER.apply([kept]).accepted == (kept,)

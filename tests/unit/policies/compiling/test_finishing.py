@@ -12,9 +12,9 @@ from peripety.engine import Policy, compile_policy
 from peripety.policy.authoring.scenario_suite import FinalSuite, finalize
 from peripety.policy.mutation.operators import iter_mutations
 from peripety.policy.types import ScenarioOrigin, TestScenario
-from support.random_policies import random_policy
-from support.random_requests import random_requests
-from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
+from support.engine.policies import allow, deny, request, tiny_policy
+from support.engine.policy_generators import random_policy, random_requests
+from support.policy.policies import expecting, scenario
 
 POLICY = tiny_policy(
     deny("big", logic={">": [{"var": "arguments.size"}, 10]}),

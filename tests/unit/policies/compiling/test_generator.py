@@ -23,15 +23,15 @@ from peripety.policy.types import (
     ScenarioFeedback,
     ScenarioOrigin,
 )
-from support.policy_models import USAGE, Cut, in_turn, scenario, told, tool
+from support.policy.models import USAGE, Cut, generated_scenario, in_turn, told, tool
 
 if TYPE_CHECKING:
     from peripety.policy.types import TestScenario
-    from support.policy_models import FakeModel
+    from support.policy.models import FakeModel
 
 
 TOOLS = (tool("a"), tool("b"))
-HANDWRITTEN = scenario("by hand", "allow", source=ScenarioOrigin.HANDWRITTEN, at="/a")
+HANDWRITTEN = generated_scenario("by hand", "allow", source=ScenarioOrigin.HANDWRITTEN, at="/a")
 CORRECTION = ScenarioCorrection("one", Expectation.ALLOW, Expectation.DENY, "nobody may")
 FEEDBACK = ScenarioFeedback((CORRECTION,))
 
@@ -45,7 +45,7 @@ def answer(*scenarios: TestScenario) -> dict[str, Any]:
 
 
 async def test_the_first_turn_asks_with_the_schema_and_later_ones_with_the_feedback_alone() -> None:
-    model = in_turn(answer(scenario("one")), answer(scenario("two", at="/b")))
+    model = in_turn(answer(generated_scenario("one")), answer(generated_scenario("two", at="/b")))
     writes = session(model)
     await writes.generate()
     await writes.regenerate(FEEDBACK)
@@ -59,7 +59,7 @@ async def test_the_first_turn_asks_with_the_schema_and_later_ones_with_the_feedb
 
 
 async def test_system_text_and_schema_are_the_same_in_every_turn_and_messages_only_grow() -> None:
-    model = in_turn(*(answer(scenario(f"{n}", at=f"/{n}")) for n in range(3)))
+    model = in_turn(*(answer(generated_scenario(f"{n}", at=f"/{n}")) for n in range(3)))
     writes = session(model)
     await writes.generate()
     await writes.regenerate(FEEDBACK)
@@ -68,7 +68,7 @@ async def test_system_text_and_schema_are_the_same_in_every_turn_and_messages_on
         assert (before.system, before.schema) == (after.system, after.schema)
         assert before.messages == after.messages[: len(before.messages)]
         assert after.messages[len(before.messages)].text == json.dumps(
-            answer(scenario(str(len(before.messages) // 2), at=f"/{len(before.messages) // 2}")),
+            answer(generated_scenario(str(len(before.messages) // 2), at=f"/{len(before.messages) // 2}")),
         )
     assert writes.turn_count == 3
     assert [entry["role"] for entry in writes.get_history()] == ["user", "assistant"] * 3
@@ -85,16 +85,19 @@ async def test_answers_have_room_and_the_prompt_cache_is_asked_for() -> None:
 
 
 async def test_an_answer_may_only_be_about_the_tools_of_the_conversation() -> None:
-    other = {**told(scenario("one")), "request": {"server_name": "x", "tool_name": "a", "arguments": {}}}
-    model = in_turn({"scenarios": [other]}, answer(scenario("two")))
+    other = {
+        **told(generated_scenario("one")),
+        "request": {"server_name": "x", "tool_name": "a", "arguments": {}},
+    }
+    model = in_turn({"scenarios": [other]}, answer(generated_scenario("two")))
     (written,) = await session(model).generate()
     assert written.description == "two"
     assert "x" in model.requests[1].messages[-1].text
 
 
 async def test_handwritten_scenarios_come_first_unchanged_and_are_not_written_again() -> None:
-    same = scenario("another name", "deny", at="/a")
-    model = in_turn(answer(same, scenario("one", at="/b"), scenario("by hand", at="/c")))
+    same = generated_scenario("another name", "deny", at="/a")
+    model = in_turn(answer(same, generated_scenario("one", at="/b"), generated_scenario("by hand", at="/c")))
     writes = session(model, handwritten=(HANDWRITTEN,))
     first, *written = await writes.generate()
     assert first is HANDWRITTEN
@@ -104,7 +107,7 @@ async def test_handwritten_scenarios_come_first_unchanged_and_are_not_written_ag
 
 
 async def test_another_turn_returns_the_new_scenarios_only() -> None:
-    model = in_turn(answer(scenario("one")), answer(scenario("two", at="/b")))
+    model = in_turn(answer(generated_scenario("one")), answer(generated_scenario("two", at="/b")))
     writes = session(model, handwritten=(HANDWRITTEN,))
     await writes.generate()
     (written,) = await writes.regenerate(FEEDBACK)
@@ -113,7 +116,7 @@ async def test_another_turn_returns_the_new_scenarios_only() -> None:
 
 async def test_progress_names_the_turn() -> None:
     heard: list[str] = []
-    model = in_turn(answer(scenario("one")))
+    model = in_turn(answer(generated_scenario("one")))
     writes = session(model)
     await writes.generate(heard.append)
     await writes.regenerate(FEEDBACK, heard.append)
@@ -122,7 +125,7 @@ async def test_progress_names_the_turn() -> None:
 
 @pytest.mark.parametrize("bad", ["no JSON at all", Cut(), {"scenarios": [{"description": "half"}]}])
 async def test_a_bad_answer_costs_one_repair_and_leaves_no_trace_in_the_history(bad: Any) -> None:
-    model = in_turn(bad, answer(scenario("one")))
+    model = in_turn(bad, answer(generated_scenario("one")))
     writes = session(model)
     await writes.generate()
     assert len(model.requests) == 2
@@ -135,7 +138,7 @@ async def test_a_bad_answer_costs_one_repair_and_leaves_no_trace_in_the_history(
 @pytest.mark.parametrize("failure", ["never JSON", UnavailableError("gone")])
 async def test_a_turn_that_fails_leaves_the_conversation_as_it_was(failure: Any) -> None:
     bad = (failure,) if isinstance(failure, Exception) else (failure, failure)
-    model = in_turn(answer(scenario("one")), *bad, answer(scenario("two", at="/b")))
+    model = in_turn(answer(generated_scenario("one")), *bad, answer(generated_scenario("two", at="/b")))
     writes = session(model)
     await writes.generate()
     before = writes.get_history()
@@ -147,7 +150,7 @@ async def test_a_turn_that_fails_leaves_the_conversation_as_it_was(failure: Any)
 
 
 async def test_cache_reads_and_writes_of_every_turn_are_told() -> None:
-    model = in_turn(answer(scenario("one")))
+    model = in_turn(answer(generated_scenario("one")))
     writes = session(model)
     await writes.generate()
     await writes.regenerate(FEEDBACK)
@@ -156,7 +159,7 @@ async def test_cache_reads_and_writes_of_every_turn_are_told() -> None:
 
 
 async def test_no_more_turns_than_allowed() -> None:
-    model = in_turn(answer(scenario("one")))
+    model = in_turn(answer(generated_scenario("one")))
     writes = session(model, max_turns=1)
     await writes.generate()
     with pytest.raises(FailedPreconditionError) as refused:
@@ -165,7 +168,7 @@ async def test_no_more_turns_than_allowed() -> None:
 
 
 async def test_generating_comes_first_and_once() -> None:
-    writes = session(in_turn(answer(scenario("one"))))
+    writes = session(in_turn(answer(generated_scenario("one"))))
     with pytest.raises(FailedPreconditionError):
         await writes.regenerate(FEEDBACK)
     await writes.generate()
@@ -175,17 +178,17 @@ async def test_generating_comes_first_and_once() -> None:
 
 async def test_corrected_scenarios_are_asked_for_again_only_when_wanted() -> None:
     for wanted in (False, True):
-        model = in_turn(answer(scenario("one")))
+        model = in_turn(answer(generated_scenario("one")))
         writes = session(model, replace_corrected=wanted)
         await writes.generate()
-        discarded = DiscardedScenario(scenario("x"), "structural-a", Decision.DENY)
+        discarded = DiscardedScenario(generated_scenario("x"), "structural-a", Decision.DENY)
         await writes.regenerate(ScenarioFeedback((CORRECTION,), (discarded,)))
         assert ("corrected and discarded ones" in model.requests[1].messages[-1].text) is wanted
 
 
 async def test_a_single_shot_means_the_same_as_a_first_turn() -> None:
-    one = in_turn(answer(scenario("one"), scenario("again")))
-    other = in_turn(answer(scenario("one"), scenario("again")))
+    one = in_turn(answer(generated_scenario("one"), generated_scenario("again")))
+    other = in_turn(answer(generated_scenario("one"), generated_scenario("again")))
     shot = await generate_scenarios(one, "the system text", TOOLS, handwritten=(HANDWRITTEN,))
     assert shot == await session(other, handwritten=(HANDWRITTEN,)).generate()
     assert one.requests == other.requests

@@ -19,12 +19,12 @@ from peripety.policy.types import (
     ScenarioFeedback,
     ScenarioOrigin,
 )
-from support.policy_models import scenario
+from support.policy.models import generated_scenario
 
-HANDWRITTEN = scenario("by hand", source=ScenarioOrigin.HANDWRITTEN, at="/h")
-WRONG = scenario("wrong", "allow", at="/w")
-IMPOSSIBLE = scenario("impossible", "allow", at="/i")
-FINE = scenario("fine", at="/f")
+HANDWRITTEN = generated_scenario("by hand", source=ScenarioOrigin.HANDWRITTEN, at="/h")
+WRONG = generated_scenario("wrong", "allow", at="/w")
+IMPOSSIBLE = generated_scenario("impossible", "allow", at="/i")
+FINE = generated_scenario("fine", at="/f")
 ALL = (HANDWRITTEN, WRONG, FINE, IMPOSSIBLE)
 CORRECTION = ScenarioCorrection("wrong", Expectation.ALLOW, Expectation.DENY, "nobody may")
 DISCARDED = DiscardedScenario(IMPOSSIBLE, "structural-x", Decision.DENY)
@@ -36,12 +36,12 @@ def names(scenarios: object) -> list[str]:
 
 
 def test_discarded_scenarios_go_and_all_others_stay_in_their_order_before_the_new_ones() -> None:
-    after = merge_replacements(ALL, FEEDBACK, [scenario("new", at="/n")])
+    after = merge_replacements(ALL, FEEDBACK, [generated_scenario("new", at="/n")])
     assert names(after) == ["by hand", "wrong", "fine", "new"]
 
 
 def test_corrected_scenarios_go_when_replacements_were_asked_for() -> None:
-    after = merge_replacements(ALL, FEEDBACK, [scenario("new", at="/n")], replace_corrected=True)
+    after = merge_replacements(ALL, FEEDBACK, [generated_scenario("new", at="/n")], replace_corrected=True)
     assert names(after) == ["by hand", "fine", "new"]
 
 
@@ -62,7 +62,7 @@ def test_handwritten_scenarios_are_never_removed_or_changed() -> None:
 
 
 def test_a_replacement_whose_description_is_kept_is_dropped() -> None:
-    assert names(merge_replacements(ALL, FEEDBACK, [scenario("fine", at="/other")])) == [
+    assert names(merge_replacements(ALL, FEEDBACK, [generated_scenario("fine", at="/other")])) == [
         "by hand",
         "wrong",
         "fine",
@@ -70,13 +70,13 @@ def test_a_replacement_whose_description_is_kept_is_dropped() -> None:
 
 
 def test_a_replacement_may_have_the_name_of_what_it_replaces() -> None:
-    after = merge_replacements(ALL, FEEDBACK, [scenario("impossible", "deny", at="/i")])
+    after = merge_replacements(ALL, FEEDBACK, [generated_scenario("impossible", "deny", at="/i")])
     assert after[-1].expected_decision is Expectation.DENY
 
 
 @pytest.mark.parametrize("expected", ["allow", "deny"])
 def test_the_same_request_never_comes_again_whatever_is_expected_of_it(expected: str) -> None:
-    assert names(merge_replacements(ALL, FEEDBACK, [scenario("new", expected, at="/f")])) == [
+    assert names(merge_replacements(ALL, FEEDBACK, [generated_scenario("new", expected, at="/f")])) == [
         "by hand",
         "wrong",
         "fine",
@@ -88,17 +88,23 @@ def test_a_replacement_cannot_undo_the_correction_whose_scenario_it_replaces() -
     undone = merge_replacements(
         patched,
         FEEDBACK,
-        [scenario("new", "allow", at="/w")],
+        [generated_scenario("new", "allow", at="/w")],
         replace_corrected=True,
     )
     assert names(undone) == ["by hand", "fine"]
-    kept = merge_replacements(patched, FEEDBACK, [scenario("new", "deny", at="/w")], replace_corrected=True)
+    kept = merge_replacements(
+        patched, FEEDBACK, [generated_scenario("new", "deny", at="/w")], replace_corrected=True
+    )
     assert names(kept) == ["by hand", "fine", "new"]
 
 
 def test_of_equal_requests_the_first_stays_and_names_stay_different() -> None:
-    one, again, named = scenario("a", at="/1"), scenario("b", at="/1"), scenario("a", at="/2")
-    assert names(drop_repeated([one, again, named], [scenario("a (2)", at="/3")])) == ["a", "a (3)"]
+    one, again, named = (
+        generated_scenario("a", at="/1"),
+        generated_scenario("b", at="/1"),
+        generated_scenario("a", at="/2"),
+    )
+    assert names(drop_repeated([one, again, named], [generated_scenario("a (2)", at="/3")])) == ["a", "a (3)"]
 
 
 def test_the_same_request_has_one_key_however_it_is_written() -> None:
@@ -109,12 +115,19 @@ def test_the_same_request_has_one_key_however_it_is_written() -> None:
 
 
 def test_a_scenario_that_only_has_the_name_of_a_discarded_one_stays() -> None:
-    namesake = scenario("impossible", at="/other")
+    namesake = generated_scenario("impossible", at="/other")
     assert names(merge_replacements([namesake], FEEDBACK, [])) == ["impossible"]
 
 
 def test_scenarios_contradict_each_other_where_no_decision_meets_both() -> None:
-    one, other = scenario("one", "not_allow", at="/a"), scenario("other", "allow", at="/a")
+    one, other = (
+        generated_scenario("one", "not_allow", at="/a"),
+        generated_scenario("other", "allow", at="/a"),
+    )
     assert [*find_contradictions([one, other])] == [(one, other)]
     assert [*find_contradictions([other], [one])] == [(one, other)]
-    assert not [*find_contradictions([one, scenario("stricter", "deny", at="/a"), scenario("x", at="/b")])]
+    assert not [
+        *find_contradictions(
+            [one, generated_scenario("stricter", "deny", at="/a"), generated_scenario("x", at="/b")]
+        )
+    ]

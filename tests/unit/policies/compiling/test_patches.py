@@ -7,7 +7,7 @@ import pytest
 from peripety.errors import InvalidArgumentError
 from peripety.policy.authoring.rule_repair import PatchOperation, apply_patches, parse_operations
 from peripety.policy.types import RulePatchKind
-from support.policy_models import rule
+from support.policy.models import rule
 
 A, B, C = (rule(name, "deny", tools=[name]) for name in "abc")
 UPDATE, ADD, DELETE = RulePatchKind.UPDATE, RulePatchKind.ADD, RulePatchKind.DELETE

@@ -10,9 +10,9 @@ from peripety.policy.coverage_generation.minimize import choose_scenarios, minim
 from peripety.policy.mutation.operators import iter_mutations
 from peripety.policy.types import ScenarioOrigin
 from peripety.policy.verification.coverage import EvaluatedSuite, coverage_targets, reaching_scenarios
-from support.random_policies import random_policy
-from support.random_requests import random_requests
-from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
+from support.engine.policies import allow, deny, request, tiny_policy
+from support.engine.policy_generators import random_policy, random_requests
+from support.policy.policies import expecting, scenario
 
 POLICY = tiny_policy(allow("a", tools=["read"]), deny("b", tools=["send"]))
 

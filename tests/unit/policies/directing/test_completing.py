@@ -10,9 +10,9 @@ from peripety.policy.coverage_generation.gap_scenarios import complete_suite, ge
 from peripety.policy.coverage_generation.minimize import minimal_suite
 from peripety.policy.types import ScenarioOrigin, TestScenario
 from peripety.policy.verification.verify import verify
-from support.random_policies import random_policy
-from support.random_requests import random_requests
-from support.tiny_policies import allow, deny, expecting, request, scenario, tiny_policy
+from support.engine.policies import allow, deny, request, tiny_policy
+from support.engine.policy_generators import random_policy, random_requests
+from support.policy.policies import expecting, scenario
 
 POLICY = tiny_policy(
     deny("big", logic={">": [{"var": "arguments.size"}, 10]}),

@@ -11,9 +11,9 @@ from peripety.policy.coverage_generation.gap_scenarios import generate_for_gaps
 from peripety.policy.rule_paths import argument_violations
 from peripety.policy.types import CoverageGenerated, ScenarioOrigin, TestScenario
 from peripety.policy.verification.verify import verify
-from support.random_policies import random_policy
-from support.random_requests import random_requests
-from support.tiny_policies import allow, deny, escalate, expecting, matcher, request, tiny_policy
+from support.engine.policies import allow, deny, escalate, matcher, request, tiny_policy
+from support.engine.policy_generators import random_policy, random_requests
+from support.policy.policies import expecting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from peripety.policy.mutation.operators import iter_mutations
 from peripety.policy.mutation.runner import mutation_score, run_mutants
 from peripety.policy.rule_paths import argument_violations
 from peripety.policy.verification.coverage import EvaluatedSuite
-from support.random_policies import random_policy
-from support.random_requests import hostile_requests, random_requests
-from support.tiny_policies import allow, deny, expecting, matcher, request, scenario, tiny_policy
+from support.engine.policies import allow, deny, matcher, request, tiny_policy
+from support.engine.policy_generators import hostile_requests, random_policy, random_requests
+from support.policy.policies import expecting, scenario
 
 POLICY = tiny_policy(
     allow("small", tools=["read"], logic={"<": [{"var": "arguments.size"}, 10]}),

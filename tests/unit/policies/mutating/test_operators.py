@@ -12,8 +12,8 @@ from peripety.engine.schema_validation import parse_pointer, validate_against_sc
 from peripety.engine.schemas import POLICY_SPEC, schema_document
 from peripety.errors import InvalidArgumentError
 from peripety.policy.mutation.operators import OPERATORS, iter_mutations, mutated_rules
-from support.random_policies import random_policy
-from support.tiny_policies import allow, deny, escalate, matcher, tiny_policy
+from support.engine.policies import allow, deny, escalate, matcher, tiny_policy
+from support.engine.policy_generators import random_policy
 
 Json = dict[str, Any]
 SIZE = {"var": "arguments.size"}
@@ -240,6 +240,7 @@ def test_an_element_of_a_written_list_may_be_missing() -> None:
     assert afters("drop_element", allow("a", logic={"in": ["x", {"var": "roles"}]})) == []
 
 
+@pytest.mark.slow(reason="builds a rule as large as a document may be")
 def test_a_rule_that_would_be_larger_than_a_document_stands_as_it_is() -> None:
     lists = {"many": {"kind": "identifier", "values": [f"{number}" for number in range(9_000)]}}
     large = deny("large", arguments=[matcher("label", "identifier", "@many") for _ in range(12)])

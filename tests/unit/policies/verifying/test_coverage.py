@@ -6,8 +6,17 @@ import pytest
 
 from peripety.engine import compile_policy
 from peripety.policy.verification.verify import verify
-from support.policy_documents import policy_document, tool
-from support.tiny_policies import allow, deny, escalate, expecting, matcher, request, scenario, tiny_policy
+from support.engine.policies import (
+    allow,
+    deny,
+    escalate,
+    matcher,
+    policy_document,
+    request,
+    tiny_policy,
+    tool,
+)
+from support.policy.policies import expecting, scenario
 
 if TYPE_CHECKING:
     from peripety.core.mutation import Coverage

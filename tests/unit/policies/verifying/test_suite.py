@@ -14,9 +14,9 @@ from peripety.errors import InvalidArgumentError
 from peripety.policy.mutation.operators import iter_mutations, mutated_rules
 from peripety.policy.types import Expectation, TestScenario
 from peripety.policy.verification.coverage import EvaluatedSuite
-from support.random_policies import random_policy
-from support.random_requests import hostile_requests, random_requests
-from support.tiny_policies import allow, deny, escalate, expecting, request, scenario, tiny_policy
+from support.engine.policies import allow, deny, escalate, request, tiny_policy
+from support.engine.policy_generators import hostile_requests, random_policy, random_requests
+from support.policy.policies import expecting, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from peripety.policy.verification.verify import verify
-from support.tiny_policies import allow, deny, escalate, request, scenario, tiny_policy
+from support.engine.policies import allow, deny, escalate, request, tiny_policy
+from support.policy.policies import scenario
 
 ABOVE_TEN = {">": [{"var": "arguments.size"}, 10]}
 POLICY = tiny_policy(

@@ -28,9 +28,9 @@ from peripety.scenario.types import (
     ValidationFailed,
     ValidationLevel,
 )
-from support.certificates import FEWEST, certified, contest
-from support.scenarios import WORKERS, chance, opened_registry, program, siege
-from support.sessions import SPENT, ScriptedGateway
+from support.engine.specs import chance, program, siege
+from support.scenario.batches import FEWEST, WORKERS, certified, contest, opened_registry
+from support.session.sessions import SPENT, ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

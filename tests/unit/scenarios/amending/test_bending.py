@@ -10,8 +10,7 @@ from peripety import engine
 from peripety.errors import Finding
 from peripety.scenario.amendment.offline_amendment import apply_edits
 from peripety.scenario.rule_text import diff_specs
-from support.scenarios import document
-from support.specs import action, at_most, event, spec
+from support.engine.specs import action, as_bytes, at_most, event, spec
 
 
 def move(op: str, name: str, value: float) -> dict[str, Any]:
@@ -67,7 +66,7 @@ TENDED = "action 'tend': gauge +1 → gauge +2; 3 turns later: gauge +2 → 3 tu
 def test_changes(text: str, summaries: list[str]) -> None:
     result = apply_edits(SCENARIO, text, fail_rate=0.5)
     assert isinstance(result, dict), result
-    assert engine.validate(document(result)) == []
+    assert engine.validate(as_bytes(result)) == []
     assert sorted(edit.summary for edit in diff_specs(SCENARIO, result)) == summaries
 
 

@@ -18,8 +18,8 @@ from peripety.scenario.balance.balancer import (
 )
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
 from peripety.scenario.types import DryRunOptions, Progress
-from support.scenarios import WORKERS, chance, document, siege
-from support.specs import action, at_most, event, never, spec
+from support.engine.specs import action, as_bytes, at_most, chance, event, never, siege, spec
+from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:
     from peripety.engine import Persona
@@ -37,7 +37,7 @@ async def events_of(
     persona: Persona = "random",
     runs: int = RUNS,
 ) -> list[BalanceEvent]:
-    data = value if isinstance(value, bytes) else document(value)
+    data = value if isinstance(value, bytes) else as_bytes(value)
     order = BalanceOrder(data, BalanceTarget(least, most), DryRunOptions(persona, max_runs=runs))
     return [event async for event in Balancer(WORKERS).balance(order)]
 
@@ -69,7 +69,7 @@ async def test_the_persona_loses_as_often_as_wanted_on_runs_that_nobody_has_seen
 async def test_what_is_there_already_is_left_as_it_is() -> None:
     found = await balanced(siege(), 0.0, 1.0)
     assert found.edits == ()
-    assert found.document == engine.compile(document(siege())).document
+    assert found.document == engine.compile(as_bytes(siege())).document
 
 
 async def test_one_number_is_moved_where_one_does_it() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 from peripety.engine.schema_validation import format_pointer
 from peripety.scenario.balance.parameters import select_for_balance
-from support.scenarios import siege
-from support.specs import action, at_most, event, never, spec
+from support.engine.specs import action, at_most, event, never, siege, spec
 
 
 def ways(value: dict[str, Any]) -> dict[str, int]:

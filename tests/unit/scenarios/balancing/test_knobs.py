@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from peripety.scenario.balance.parameters import round_toward, scale_numbers, select_for_repair
-from support.scenarios import siege
-from support.specs import at_most, event, spec
+from support.engine.specs import at_most, event, siege, spec
 
 FACTORS = (0.5, 0.75, 0.9, 1.1, 1.25, 1.5)
 

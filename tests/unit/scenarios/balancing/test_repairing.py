@@ -8,7 +8,8 @@ from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN, BudgetRepa
 from peripety.scenario.balance.parameters import scale_numbers, select_for_repair
 from peripety.scenario.dry_run.difficulty_gate import BudgetMiss, evaluate_to_verdict
 from peripety.scenario.types import DryRunOptions
-from support.scenarios import WORKERS, program, siege
+from support.engine.specs import program, siege
+from support.scenario.batches import WORKERS
 
 OPTIONS = DryRunOptions()
 

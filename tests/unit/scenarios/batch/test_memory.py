@@ -11,7 +11,7 @@ from peripety.errors import InvalidArgumentError
 from peripety.scenario.batch import BatchOptions, DocumentVerdict, SqliteVerdictCache
 from peripety.scenario.batch.verdicts import RecentVerdictCache, create_cache
 from peripety.scenario.types import DryRunOptions, ValidationLevel
-from support.batches import CERTIFIED, DICE, EASY, GOOD, WRONG, verdicts
+from support.scenario.batches import CERTIFIED, DICE, EASY, GOOD, WRONG, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from peripety.scenario.batch import BatchOptions, partitions
 from peripety.scenario.batch.partitions import FORMS, JobOutput, Totals, split_inputs
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import ValidationLevel
-from support.specs import document
+from support.engine.specs import document
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from peripety.scenario.batch.partitions import RESULTS, validate_partition
 from peripety.scenario.certificate.types import CertificateOptions
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import DryRunOptions, ValidationLevel
-from support.specs import document
+from support.engine.specs import document
 
 GOOD = generate_spec(1, 0)
 BAD = document(seed="seven")

@@ -18,20 +18,20 @@ from peripety.scenario.batch.verdicts import build_verdict
 from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.types import encode
 from peripety.scenario.types import DryRunOptions, ValidationLevel
-from support.batches import (
+from support.engine.specs import as_bytes, chance, program, spec
+from support.scenario.batches import (
     BYTES,
     CERTIFIED,
     DICE,
     EASY,
     GOOD,
+    WORKERS,
     WRONG,
     named,
     playing_otherwise,
     spaced,
     verdicts,
 )
-from support.scenarios import WORKERS, chance, document, program
-from support.specs import spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def program_of(data: bytes) -> engine.Program:
 
 
 def test_the_level_says_how_much_is_checked() -> None:
-    nowhere = document(spec(loss_conditions=[{"id": "a", "when": {"<": [{"var": "state.x"}, 0]}}] * 2))
+    nowhere = as_bytes(spec(loss_conditions=[{"id": "a", "when": {"<": [{"var": "state.x"}, 0]}}] * 2))
     documents = [("nowhere", nowhere), ("easy", EASY)]
     levels = (ValidationLevel.SCHEMA, ValidationLevel.STATIC, ValidationLevel.DRY_RUN)
     accepted = {level: verdicts(documents, BatchOptions(level)) for level in levels}
@@ -286,7 +286,7 @@ def test_no_documents_are_no_verdicts() -> None:
 
 
 def test_the_runs_are_those_of_a_plain_dry_run_whatever_the_detail() -> None:
-    drifting = document(chance(0.6, max_positive_drift=0.5))
+    drifting = as_bytes(chance(0.6, max_positive_drift=0.5))
     (verdict,) = verdicts([("drifting", drifting)], DICE).values()
     assert verdict.dry_run is not None
     assert verdict.dry_run == program(chance(0.6)).dry_run(runs=verdict.dry_run.runs)

@@ -12,7 +12,7 @@ import pytest
 from peripety.scenario.batch import BatchOptions
 from peripety.scenario.batch.pipeline import validate_stream
 from peripety.scenario.batch.validator import FairThreadPool
-from support.batches import BYTES, DICE, EASY, GOOD, WRONG, named, playing_otherwise, verdicts
+from support.scenario.batches import BYTES, DICE, EASY, GOOD, WRONG, named, playing_otherwise, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -12,7 +12,8 @@ from peripety.errors import ResourceExhaustedError
 from peripety.scenario.batch.validator import InlineExecutor, SteppableTask
 from peripety.scenario.dry_run.difficulty_gate import evaluate_to_verdict
 from peripety.scenario.types import DryRunOptions
-from support.scenarios import WORKERS, chance, program
+from support.engine.specs import chance, program
+from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:
     from peripety.scenario.dry_run.difficulty_gate import GateVerdict

@@ -12,15 +12,14 @@ from peripety.errors import FailedPreconditionError, InvalidArgumentError, SpecE
 from peripety.scenario.certificate.certifier import CertificateComparison, verify_certificate
 from peripety.scenario.certificate.types import encode
 from peripety.scenario.types import Progress
-from support.certificates import certified, certified_alone, contest
-from support.scenarios import WORKERS, document
-from support.specs import action
+from support.engine.specs import action, as_bytes
+from support.scenario.batches import WORKERS, certified, certified_alone, contest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-SPEC = document(contest())
+SPEC = as_bytes(contest())
 
 
 @pytest.fixture(scope="module")
@@ -100,13 +99,13 @@ async def test_true_is_not_taken_for_one() -> None:
         value["proofs"][0]["witness"][0]["params"]["flag"] = 1
 
     certificate = forged(encode(await certified(flagged)), number)
-    (finding,) = (await compared(certificate, document(flagged))).findings
+    (finding,) = (await compared(certificate, as_bytes(flagged))).findings
     assert finding.path == "/proofs/0/witness/0/params/flag"
 
 
 async def test_another_specification_is_refused(right: bytes) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        await compared(right, document(contest(name="Beta")))
+        await compared(right, as_bytes(contest(name="Beta")))
     assert caught.value.code == "OTHER_SPEC"
 
 

@@ -13,7 +13,7 @@ from peripety import engine
 from peripety.engine import ActionCall, Proof
 from peripety.errors import Finding, InvalidArgumentError, Severity
 from peripety.scenario.certificate.types import certificate_hash, decode, encode
-from support.certificates import certified_alone, contest
+from support.scenario.batches import certified_alone, contest
 
 if TYPE_CHECKING:
     from peripety.scenario.certificate.types import Certificate

@@ -18,9 +18,8 @@ from peripety.scenario.certificate.types import (
     Rate,
 )
 from peripety.scenario.dry_run.difficulty_gate import GateVerdict
-from support.certificates import FEWEST, certified, contest
-from support.scenarios import program
-from support.specs import action, event
+from support.engine.specs import action, event, program
+from support.scenario.batches import FEWEST, certified, contest
 
 if TYPE_CHECKING:
     from peripety.engine import Persona

@@ -14,8 +14,8 @@ from peripety.scenario.certificate.types import MAX_RUNS, CertificateOptions, Ra
 from peripety.scenario.dry_run import simulation as pieces
 from peripety.scenario.dry_run.rate_interval import rate_interval
 from peripety.scenario.validation import validate_certificate_options
-from support.certificates import contest
-from support.scenarios import WORKERS, chance, program
+from support.engine.specs import chance, program
+from support.scenario.batches import WORKERS, contest
 
 if TYPE_CHECKING:
     from peripety.engine import DryRunReport, Persona, Program

@@ -14,7 +14,7 @@ from peripety.scenario.certificate.plots import draw_plots, load_style
 from peripety.scenario.certificate.report import render_page
 from peripety.scenario.certificate.types import NamedCount, TurnCount
 from peripety.scenario.rendering.markup import render_xml, with_style
-from support.certificates import certified_alone, contest
+from support.scenario.batches import certified_alone, contest
 
 if TYPE_CHECKING:
     from peripety.scenario.certificate.types import Certificate

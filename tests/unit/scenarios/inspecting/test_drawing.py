@@ -22,7 +22,7 @@ from peripety.scenario.rule_graph.shapes import assign_columns, bundle_edges, co
 from peripety.scenario.rule_graph.svg import render_svg
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import DryRunOptions
-from support.specs import action, full_spec, spec
+from support.engine.specs import action, full_spec, spec
 
 HOSTILE = "</style><script>alert(1)</script>\"'`;|#quot; & \x00\u202e"
 SVG = "{http://www.w3.org/2000/svg}"

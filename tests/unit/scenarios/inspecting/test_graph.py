@@ -8,7 +8,7 @@ import pytest
 
 from peripety.errors import ResourceExhaustedError
 from peripety.scenario.rule_graph.graph import EdgeKind, GraphEdge, NodeKind, build_graph, find_read_paths
-from support.specs import action, at_most, event, full_spec, spec
+from support.engine.specs import action, at_most, event, full_spec, spec
 
 if TYPE_CHECKING:
     from peripety.scenario.rule_graph.graph import RuleGraph

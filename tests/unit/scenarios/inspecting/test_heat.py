@@ -12,8 +12,7 @@ from peripety.core.concurrency import WorkerPool
 from peripety.scenario.rule_graph.activity import LEVELS, activity_levels, describe_activity, inspect_program
 from peripety.scenario.rule_graph.graph import Inspection
 from peripety.scenario.types import DryRunOptions
-from support.scenarios import chance
-from support.specs import action, at_most, event, never, spec
+from support.engine.specs import action, at_most, chance, event, never, spec
 
 
 async def _inspected(document: dict[str, Any], options: DryRunOptions | None) -> Inspection:

@@ -11,7 +11,7 @@ from peripety.scenario.rule_graph.graph import EdgeKind, build_graph
 from peripety.scenario.rule_graph.layout import count_crossings, reduce_crossings
 from peripety.scenario.rule_graph.shapes import EdgeBundle, assign_columns, bundle_edges
 from peripety.scenario.spec_generator.generator import generate_spec
-from support.specs import action, event, spec
+from support.engine.specs import action, event, spec
 
 
 def inc(name: str) -> dict[str, object]:

@@ -9,9 +9,9 @@ import pytest
 from peripety.author.blueprint import Action, Blueprint, Event, Flow
 from peripety.author.spec_builder.quantities import is_beneficial
 from peripety.scenario.outline_authoring.outline_author import fill_gaps
-from support import stepwise
+from support.scenario import generation
 
-OUTLINED, COMPOSED = stepwise.outlined(), stepwise.by_rules()
+OUTLINED, COMPOSED = generation.outlined(), generation.by_rules()
 ROLES = {each.name: each.role for each in OUTLINED.quantities}
 FUEL, GAUGE, DRIFT = "Fuel (reserve)", "Gauge (condition)", "Drift (pressure)"
 

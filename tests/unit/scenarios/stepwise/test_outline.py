@@ -18,13 +18,13 @@ from peripety.scenario.outline_authoring.outline_author import (
     outline_request,
     parse_outline,
 )
-from support import stepwise
+from support.scenario import generation
 
 VALVE = "The valve is stuck."
 
 
 def outline(**more: Any) -> dict[str, Any]:
-    return {**stepwise.OUTLINE, **more}
+    return {**generation.OUTLINE, **more}
 
 
 def named(said: Any, description: str) -> list[str]:
@@ -32,7 +32,7 @@ def named(said: Any, description: str) -> list[str]:
 
 
 def test_each_name_plays_the_part_that_it_was_given() -> None:
-    words = extract_outline_terms(stepwise.OUTLINE, stepwise.DESCRIPTION)
+    words = extract_outline_terms(generation.OUTLINE, generation.DESCRIPTION)
     assert words.title == "A gauge and its keeper"
     assert words.people == ("Beta",)
     assert words.terms[:5] == (
@@ -45,7 +45,7 @@ def test_each_name_plays_the_part_that_it_was_given() -> None:
 
 
 def test_sections_are_about_what_everybody_sees_and_secrets_and_rules_by_name() -> None:
-    blueprint = stepwise.outlined()
+    blueprint = generation.outlined()
     assert [one.term for one in blueprint.quantities if one.role is Role.SUPPLY] == ["Fuel", "Spares"]
     assert [one.name for one in blueprint.quantities if one.is_unseen] == ["Crack"]
     assert {one.role for one in blueprint.quantities} == set(Role)
@@ -57,9 +57,9 @@ def test_sections_are_about_what_everybody_sees_and_secrets_and_rules_by_name() 
 
 def test_a_name_is_nothing_but_the_first_that_it_was_given_for() -> None:
     said = outline(resources=["Fuel", "fuel"], assets=[" FUEL. "], actions=["Fuel", "gauge", "trim"])
-    words = extract_outline_terms(said, stepwise.DESCRIPTION)
+    words = extract_outline_terms(said, generation.DESCRIPTION)
     assert [term for term in words.terms if term.text == "Fuel"] == [Term("Fuel", Role.SUPPLY)]
-    blueprint = parse_outline(said, stepwise.DESCRIPTION, stepwise.composed_of(words))
+    blueprint = parse_outline(said, generation.DESCRIPTION, generation.composed_of(words))
     assert "Fuel" not in [action.name for action in blueprint.actions]
 
 
@@ -129,7 +129,7 @@ def test_whatever_is_said_there_is_enough_and_every_name_is_its_own(said: Any, d
     assert len(names) >= MIN_TERMS
     assert all(names)
     assert len(names) == len(set(names))
-    blueprint = parse_outline(said, description, stepwise.composed_of(words))
+    blueprint = parse_outline(said, description, generation.composed_of(words))
     assert {one.role for one in blueprint.quantities if not one.is_unseen} == set(Role)
 
 
@@ -144,7 +144,7 @@ def test_random_text_makes_distinct_names() -> None:
 
 def test_the_schema_is_small_and_takes_an_outline() -> None:
     document = dict(OUTLINE_SCHEMA)
-    assert validate_against_schema(document, stepwise.OUTLINE) == []
+    assert validate_against_schema(document, generation.OUTLINE) == []
     assert validate_against_schema(document, outline(more="")) != []
     assert validate_against_schema(document, outline(goals=["2026-11-22"])) != []
     assert len(json.dumps(document)) < 2_000

@@ -9,11 +9,11 @@ import pytest
 from peripety.author.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.scenario.outline_authoring.section_prompts import OUTLINE_SECTIONS
-from support import stepwise
+from support.scenario import generation
 
 QUANTITIES, ACTIONS, EVENTS = OUTLINE_SECTIONS
-OUTLINED = stepwise.outlined()
-ANSWERS = (stepwise.QUANTITIES, stepwise.ACTIONS, stepwise.EVENTS)
+OUTLINED = generation.outlined()
+ANSWERS = (generation.QUANTITIES, generation.ACTIONS, generation.EVENTS)
 
 
 @pytest.mark.parametrize(("section", "answer"), list(zip(OUTLINE_SECTIONS, ANSWERS, strict=True)))
@@ -26,7 +26,7 @@ def test_a_schema_takes_an_answer_about_every_part_and_no_other_name(section: An
 
 
 def test_quantities_get_their_sizes_and_secrets_their_holders() -> None:
-    blueprint, missing = QUANTITIES.apply_answer(OUTLINED, stepwise.QUANTITIES)
+    blueprint, missing = QUANTITIES.apply_answer(OUTLINED, generation.QUANTITIES)
     assert missing == 0
     fuel = blueprint.quantities[0]
     assert (fuel.name, fuel.start, fuel.fades) == ("Fuel (reserve)", Size.LARGE, True)
@@ -40,7 +40,7 @@ def test_a_secret_of_nobody_in_particular_stays_hidden() -> None:
 
 
 def test_actions_get_their_changes() -> None:
-    blueprint, missing = ACTIONS.apply_answer(OUTLINED, stepwise.ACTIONS)
+    blueprint, missing = ACTIONS.apply_answer(OUTLINED, generation.ACTIONS)
     assert missing == 0
     gain, price = Flow("Report (progress)", rises=True), Flow("Fuel (reserve)", rises=False, size=Size.SMALL)
     assert blueprint.actions[0] == Action("File the report", (gain, price), is_scaled=True)
@@ -49,7 +49,7 @@ def test_actions_get_their_changes() -> None:
 
 
 def test_events_get_their_changes_and_what_they_wait_for() -> None:
-    blueprint, missing = EVENTS.apply_answer(OUTLINED, stepwise.EVENTS)
+    blueprint, missing = EVENTS.apply_answer(OUTLINED, generation.EVENTS)
     assert missing == 0
     drained = (Flow("Fuel (reserve)", rises=False),)
     assert blueprint.events[0] == Event(

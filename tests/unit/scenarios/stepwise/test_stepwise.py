@@ -15,8 +15,8 @@ from peripety.scenario.generation.draft_cache import prompt
 from peripety.scenario.generation.model_client import ModelClient
 from peripety.scenario.outline_authoring.outline_author import OutlineAuthor
 from peripety.scenario.types import GenerationLimits, GenerationOrder, Progress
-from support.sessions import TOKENS, ScriptedGateway
-from support.stepwise import ANSWERS, DESCRIPTION
+from support.scenario.generation import ANSWERS, DESCRIPTION
+from support.session.sessions import TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
     from peripety.errors import Finding

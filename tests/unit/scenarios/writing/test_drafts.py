@@ -23,9 +23,9 @@ from peripety.scenario.types import (
     SpecGenerationFailed,
     ValidationLevel,
 )
-from support.certificates import FEWEST, certified
-from support.scenarios import chance
-from support.sessions import SPENT
+from support.engine.specs import chance
+from support.scenario.batches import FEWEST, certified
+from support.session.sessions import SPENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -33,9 +33,10 @@ from peripety.scenario.types import (
     ValidationFailed,
     ValidationLevel,
 )
-from support.scenarios import WORKERS, chance, siege
-from support.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
-from support.stepwise import ANSWERS
+from support.engine.specs import chance, siege
+from support.scenario.batches import WORKERS
+from support.scenario.generation import ANSWERS
+from support.session.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -19,8 +19,8 @@ from peripety.scenario.generation.evaluation import (
 )
 from peripety.scenario.registration import GateWithRepair
 from peripety.scenario.types import NumbersAdjusted, Progress, ProgressStage, ValidationLevel
-from support.scenarios import WORKERS, chance, siege
-from support.specs import spec
+from support.engine.specs import chance, siege, spec
+from support.scenario.batches import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection

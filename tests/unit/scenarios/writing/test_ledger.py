@@ -9,7 +9,7 @@ from peripety.engine.schema_validation import MAX_FINDINGS
 from peripety.errors import Finding, Severity
 from peripety.scenario.generation.draft import FindingHistory
 from peripety.scenario.generation.evaluation import EvaluationDepth, SpecEvaluation
-from support.specs import action, spec
+from support.engine.specs import action, spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

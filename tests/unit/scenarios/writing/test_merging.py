@@ -20,7 +20,7 @@ from peripety.scenario.generation.merge import (
     scope_of_findings,
 )
 from peripety.scenario.spec_sections import split_parts
-from support.specs import action, event, spec
+from support.engine.specs import action, event, spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

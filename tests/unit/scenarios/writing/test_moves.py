@@ -9,7 +9,7 @@ import pytest
 
 from peripety.scenario.generation.draft import filter_present_moves
 from peripety.scenario.types import NumberEdit
-from support.specs import event, spec
+from support.engine.specs import event, spec
 
 EFFECTS = [{"op": "dec", "path": "state.a", "value": 3}]
 MOVED = spec(random_events=[event("one", EFFECTS), event("two", EFFECTS)])

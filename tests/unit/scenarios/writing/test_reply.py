@@ -5,7 +5,7 @@ from __future__ import annotations
 from peripety.errors import Finding, Severity
 from peripety.scenario.generation.model_client import Feedback
 from peripety.scenario.types import NumberEdit
-from support.specs import action, spec
+from support.engine.specs import action, spec
 
 DOCUMENT = spec(actions=[action("one"), action("two")])
 

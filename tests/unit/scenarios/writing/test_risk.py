@@ -19,9 +19,10 @@ from peripety.scenario.generation import evaluation
 from peripety.scenario.generation.evaluation import find_retained_risk
 from peripety.scenario.generation.loop import ScenarioGenerator
 from peripety.scenario.types import GenerationOrder, SpecGenerated, ValidationLevel
-from support.scenarios import WORKERS, chance, document, program
-from support.sessions import ScriptedGateway
-from support.stepwise import ANSWERS
+from support.engine.specs import as_bytes, chance, program
+from support.scenario.batches import WORKERS
+from support.scenario.generation import ANSWERS
+from support.session.sessions import ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ async def test_a_description_with_something_at_stake_is_left_alone() -> None:
     assert (
         await find_retained_risk(
             "We lose it all if anything goes wrong.",
-            document(chance(0.4)),
+            as_bytes(chance(0.4)),
             None,
             WORKERS,
         )
@@ -46,7 +47,7 @@ async def test_a_description_with_something_at_stake_is_left_alone() -> None:
 
 async def test_what_was_asked_for_and_how_often_it_is_lost_are_told() -> None:
     wanted = chance(0.4)
-    (found,) = await find_retained_risk(RISKLESS, document(wanted), None, WORKERS)
+    (found,) = await find_retained_risk(RISKLESS, as_bytes(wanted), None, WORKERS)
     played = program(wanted).dry_run(runs=256)
     assert (found.code, found.severity) == ("RISK_RETAINED", Severity.WARNING)
     assert found.path == "/negativity_budget/min_fail_rate"
@@ -57,7 +58,7 @@ async def test_what_was_asked_for_and_how_often_it_is_lost_are_told() -> None:
 
 async def test_the_rate_is_that_of_the_certificate_where_there_is_one() -> None:
     certificate = await build_certificate(program(chance(0.4)), CertificateOptions(max_runs=64), WORKERS)
-    (found,) = await find_retained_risk(RISKLESS, document(chance(0.9)), certificate, WORKERS)
+    (found,) = await find_retained_risk(RISKLESS, as_bytes(chance(0.9)), certificate, WORKERS)
     (lost,) = (report.lost for report in certificate.personas if report.persona == "random")
     assert f"loses {lost.value:.1%} of {lost.total} runs" in found.message
 
@@ -69,7 +70,7 @@ async def test_what_cannot_be_played_is_told_without_a_rate() -> None:
 
 async def test_what_takes_long_to_play_is_told_without_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "_MAX_SECONDS", 0.0)
-    (found,) = await find_retained_risk(RISKLESS, document(chance(0.4)), None, WORKERS)
+    (found,) = await find_retained_risk(RISKLESS, as_bytes(chance(0.4)), None, WORKERS)
     assert found.message.endswith("but the scenario has some")
 
 

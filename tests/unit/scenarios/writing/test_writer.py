@@ -25,9 +25,9 @@ from peripety.scenario.types import (
     ValidationFailed,
     ValidationLevel,
 )
-from support.scenarios import WORKERS, chance, siege
-from support.sessions import TOKENS, ScriptedGateway
-from support.specs import action, spec
+from support.engine.specs import action, chance, siege, spec
+from support.scenario.batches import WORKERS
+from support.session.sessions import TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -10,13 +10,22 @@ from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.session.branch_types import CompareRequest, StateDifference
 from peripety.session.branches import diff_trees
 from peripety.session.types import NewSession
-from support.branching import FATEFUL, forked, rewound, turn_for
-from support.sessions import OneScenario, ScriptedGateway, new_id, sessions_over, table
-from support.specs import action, document
+from support.engine.specs import action, document
+from support.session.sessions import (
+    FATEFUL,
+    OneScenario,
+    ScriptedGateway,
+    forked,
+    new_id,
+    rewound,
+    sessions_over,
+    table,
+    turn_for,
+)
 
 if TYPE_CHECKING:
     from peripety.session.branch_types import BranchComparison
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 SECRETIVE = document(

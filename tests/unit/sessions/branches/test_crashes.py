@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.session.branch_types import ForkRequest, RewindRequest
-from support.branching import FATEFUL, forked, standing_rows, turn_for, verified
-from support.faulty_database import Faults, attempted, process
-from support.sessions import new_id, table
+from support.servers.databases import Faults, attempted, process
+from support.session.sessions import FATEFUL, forked, new_id, standing_rows, table, turn_for, verified
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from peripety.session.session_manager import SessionManager
     from peripety.session.session_view import SessionView
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 TURNS = 4
@@ -35,6 +34,7 @@ async def points_of(game: Table, ask: Callable[[SessionManager], Awaitable[Sessi
     return faults.count
 
 
+@pytest.mark.slow_after(2, reason="injects a crash at each write")
 @pytest.mark.parametrize("kind", ["crash", "error", "hang"])
 async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) -> None:
     async with table(database_url, FATEFUL) as game:
@@ -59,6 +59,7 @@ async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) 
         assert await verified(game.store, game.session_id) == kept
 
 
+@pytest.mark.slow_after(2, reason="injects a crash at each write")
 @pytest.mark.parametrize(("kind", "needed"), [("crash", True), ("error", False), ("hang", True)])
 async def test_a_rewind_has_happened_once_or_not_at_all(database_url: str, kind: str, needed: bool) -> None:
     async with table(database_url, FATEFUL) as game:

@@ -10,12 +10,23 @@ from peripety.gateway.types.response import UsageTotal
 from peripety.session.branch_types import ForkRequest
 from peripety.session.events import Committed
 from peripety.session.types import ForkOrigin, NewSession
-from support.branching import ENDING, FATEFUL, forked, is_gone, standing_rows, turn_for, turns_of, verified
-from support.sessions import new_id, only, table
+from support.session.sessions import (
+    ENDING,
+    FATEFUL,
+    forked,
+    is_gone,
+    new_id,
+    only,
+    standing_rows,
+    table,
+    turn_for,
+    turns_of,
+    verified,
+)
 
 if TYPE_CHECKING:
     from peripety.session.types import Session
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 async def play_on(game: Table, session_id: str, *actions: str) -> str:

@@ -21,12 +21,22 @@ from peripety.session.branches import state_at
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
 from peripety.session.store.tables import turns
 from peripety.session.types import CommittedTurn, ForkOrigin, NarratorMemory, RecordedRewind
-from support.branching import ENDING, FATEFUL, forked, rewound, turn_for, turns_of, verified
-from support.sessions import new_id, rulesets, table
+from support.session.sessions import (
+    ENDING,
+    FATEFUL,
+    forked,
+    new_id,
+    rewound,
+    rulesets,
+    table,
+    turn_for,
+    turns_of,
+    verified,
+)
 
 if TYPE_CHECKING:
     from peripety.session.types import Session
-    from support.sessions import Table
+    from support.session.sessions import Table
 
 
 async def play(game: Table, turns: int, *actions: str) -> Session:
@@ -153,7 +163,7 @@ async def test_a_rewind_that_its_own_request_overtakes_tells_what_is_now(
             await game.sessions.rewind(request)
             return await look(*asked)
 
-        monkeypatch.setattr(game.store, "rewound_by", overtaken)
+        monkeypatch.setattr(game.store, "is_rewound_by_request", overtaken)
         late = await game.sessions.rewind(request)
         assert late.session == await game.store.get_session(game.session_id)
     assert late.session.turn == 2

@@ -27,19 +27,28 @@ from peripety.session.bundles.verifier import ReplayedTurn
 from peripety.session.store import history_segments
 from peripety.session.types import NarratorOptions, NewSession, PlayerAction, SeatConfig, SessionRequestKey
 from peripety.session.types import Seat as Place
-from support.branching import standing_rows
-from support.bundles import Plan, bundle_of, play, resealed, verdict_on
-from support.certificates import certified, contest
-from support.scenarios import document as document_of
-from support.sessions import ROOM, OneScenario, ScriptedGateway, calling, new_id, outcome, rulesets, table
-from support.specs import action, document, event
+from support.engine.specs import action, document, event
+from support.engine.specs import as_bytes as document_of
+from support.scenario.batches import certified, contest
+from support.session.bundles import Plan, bundle_of, play, resealed, verdict_on
+from support.session.sessions import (
+    ROOM,
+    OneScenario,
+    ScriptedGateway,
+    calling,
+    new_id,
+    outcome,
+    rulesets,
+    standing_rows,
+    table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from peripety.session.session_manager import SessionManager
     from peripety.session.types import CommittedTurn, Session
-    from support.sessions import Table as Game
+    from support.session.sessions import Table as Game
 
 
 SPEC = document(

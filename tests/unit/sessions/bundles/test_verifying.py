@@ -20,14 +20,14 @@ from peripety.session.types import (
     SeatConfig,
     TurnOrder,
 )
-from support.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
-from support.certificates import certified_alone, contest
-from support.specs import action, document, event
+from support.engine.specs import action, document, event
+from support.scenario.batches import certified_alone, contest
+from support.session.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from support.bundles import Game
+    from support.session.bundles import Game
 
 
 ACT = PlayerAction("act", {})

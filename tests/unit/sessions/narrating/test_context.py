@@ -10,8 +10,8 @@ from peripety.session.narration.turn_prompt import (
     render_system_text,
 )
 from peripety.session.types import DieRollRequest, NarratorMemory, NarratorOptions, PlayerAction
-from support.scenes import scene_of, turn_of
-from support.specs import Json, action, at_most, document, event, never
+from support.engine.specs import Json, action, at_most, document, event, never
+from support.session.sessions import scene_of, turn_of
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext

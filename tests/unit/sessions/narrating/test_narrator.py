@@ -30,9 +30,8 @@ from peripety.session.events import (
 from peripety.session.narration.narrator import Narrator
 from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.types import NarratorStats, Resolution
-from support.scenes import scene_of
-from support.sessions import SILENCE, SPENT, ScriptedGateway, outcome
-from support.specs import action, document
+from support.engine.specs import action, document
+from support.session.sessions import SILENCE, SPENT, ScriptedGateway, outcome, scene_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,13 +136,13 @@ async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be
 async def test_an_outcome_that_is_not_valid_is_repaired_once(bad: str) -> None:
     events = await answered(bad, outcome("Good."))
     assert prose_of(events) == "Good."
-    assert replace(events[-1], conduct=NarratorStats()) == NarrationResult(
+    assert replace(events[-1], stats=NarratorStats()) == NarrationResult(
         "Good.",
         Resolution.REPAIRED,
         SPENT + SPENT,
         "fake/scripted",
     )
-    assert events[-1].conduct.refused_answers == 1
+    assert events[-1].stats.refused_answers == 1
     assert not any(isinstance(event, DialogueSpoken | Degraded) for event in events)
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from peripety.session.events import ActionResolved, NarrativeChunk
 from peripety.session.types import Resolution
-from support.acting import ACTIONS, played, results, scene
-from support.sessions import calling, outcome
-from support.specs import action
+from support.engine.specs import action
+from support.session.sessions import ACTIONS, calling, outcome, played, results, scene
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext
@@ -34,7 +33,7 @@ async def test_what_the_audience_may_not_know_is_never_shown(told_as: str) -> No
     shown = "".join(one.text for one in events if isinstance(one, NarrativeChunk))
     assert shown == "It is said that Good."
     assert events[-1].narrative == "Good."
-    assert events[-1].conduct.withheld_secrets == 1
+    assert events[-1].stats.withheld_secrets == 1
     assert "SECRET_TOLD" in gateway.requests[1].messages[-1].text
 
 
@@ -79,4 +78,4 @@ async def test_what_somebody_says_is_held_against_secrets_as_well() -> None:
     line = {"entity_id": "q", "utterance": f"I have {HIDDEN}."}
     events, _ = await played(outcome("Bad.", visible_dialogue=[line]), outcome("Good."), about=secretive())
     assert HIDDEN not in repr(events)
-    assert events[-1].conduct.withheld_secrets == 1
+    assert events[-1].stats.withheld_secrets == 1

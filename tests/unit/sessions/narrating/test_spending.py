@@ -10,8 +10,7 @@ from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.session.events import Degraded
 from peripety.session.types import NarratorOptions
-from support.acting import causes, played, scene
-from support.sessions import SPENT, calling, outcome
+from support.session.sessions import SPENT, calling, causes, outcome, played, scene
 
 
 def options(**more: Any) -> dict[str, Any]:

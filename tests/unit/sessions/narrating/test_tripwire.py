@@ -6,9 +6,9 @@ import pytest
 
 from peripety.session.narration.secret_filter import LeakFilter, collect_secrets
 from peripety.session.types import NarratorMemory, PlayerAction
-from support.canaries import WAYS
-from support.scenes import scene_of, turn_of
-from support.specs import Json, action, document
+from support.engine.specs import Json, action, document
+from support.session.leak_probes import WAYS
+from support.session.sessions import scene_of, turn_of
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext

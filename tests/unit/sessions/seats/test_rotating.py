@@ -10,9 +10,17 @@ from peripety.session.events import ActionResolved, Committed, NarrativeChunk, W
 from peripety.session.store.seats import SeatStore
 from peripety.session.types import NewSession, Seat, TurnOrder
 from peripety.session.types import SeatConfig as Players
-from support.seats import ROTATING, SCENARIO, at_a_table
-from support.sessions import ScriptedGateway, new_id, only, outcome, table
-from support.watching import commits, seen_of, watch
+from support.session.sessions import (
+    ROTATING,
+    SCENARIO,
+    ScriptedGateway,
+    at_a_table,
+    new_id,
+    only,
+    outcome,
+    table,
+)
+from support.session.watch import commits, seen_of, watch
 
 if TYPE_CHECKING:
     from peripety.session.types import Session
@@ -57,7 +65,7 @@ async def test_a_turn_that_was_stored_is_told_although_the_database_goes_away_th
                 raise UnavailableError("the database is gone")
             await move(store, session, due)
 
-        monkeypatch.setattr(SeatStore, "move", failing)
+        monkeypatch.setattr(SeatStore, "set_deadline", failing)
         assert only(await game.play(1, "act", seat_id="one"), Committed)
 
 

@@ -16,8 +16,20 @@ from peripety.errors import AlreadyExistsError
 from peripety.session.branches import state_at
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
 from peripety.session.types import NewSession
-from support.branching import FATEFUL, forked, rewound, standing_rows, turns_of, verified
-from support.sessions import OneScenario, ScriptedGateway, new_id, rulesets, sessions_over, table
+from support.session.sessions import (
+    FATEFUL,
+    OneScenario,
+    ScriptedGateway,
+    forked,
+    new_id,
+    rewound,
+    rulesets,
+    sessions_over,
+    standing_rows,
+    table,
+    turns_of,
+    verified,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,6 +38,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.session.types import CommittedTurn, Session
+
+pytestmark = pytest.mark.postgresql
 
 
 OLD = """

@@ -7,9 +7,9 @@ from peripety.session.events import NarrativeChunk
 from peripety.session.watch.broadcaster import SessionBroadcaster
 from peripety.session.watch.topic import MAX_LAG_TURNS, WatchClosed, WatchHeartbeat, WatchRequest
 from peripety.session.watch.watch_stream import WatchStreams
-from support.sessions import SILENCE, ScriptedGateway, kinds, outcome, rulesets, table
-from support.specs import action, at_most, document, never
-from support.watching import Held, commits, seen_of, watch
+from support.engine.specs import action, at_most, document, never
+from support.session.sessions import SILENCE, ScriptedGateway, kinds, outcome, rulesets, table
+from support.session.watch import Held, commits, seen_of, watch
 
 SCENARIO = document(
     entities=[{"id": "p", "playable": True}, {"id": "q", "playable": True}],

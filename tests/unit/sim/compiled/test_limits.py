@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from support.oracle import player_of
-from support.specs import action, spec
+from support.engine.backends import player_of
+from support.engine.specs import action, spec
 
 PUSH = {"op": "push", "path": "state.list", "value": 1}
 

@@ -10,8 +10,8 @@ import pytest
 from bench.reference import numeric_spec
 from peripety.engine import strict_json
 from peripety.engine._reference.codegen import runner
-from support.oracle import compiled_report, interpreted_report, player_of
-from support.specs import action, at_most, event, never, spec
+from support.engine.backends import compiled_report, interpreted_report, player_of
+from support.engine.specs import action, at_most, event, never, spec
 
 Json = dict[str, Any]
 PERSONAS = ["random", "idle"]

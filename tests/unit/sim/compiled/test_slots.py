@@ -10,7 +10,7 @@ from peripety.engine._reference.codegen.code import Element, NotLoweredError, Sl
 from peripety.engine._reference.state import Rules
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.paths import MISSING, split_variable
-from support.specs import action, spec
+from support.engine.specs import action, spec
 
 STATE = {"n": 1, "flag": True, "mode": "x", "none": None, "list": [1, 2], "empty": [], "rows": [{"n": 3}]}
 

@@ -9,7 +9,7 @@ import pytest
 
 from peripety import engine
 from peripety.errors import Severity, SpecError
-from support.policy_documents import policy_document, policy_spec, rule, tool
+from support.engine.policies import policy_document, policy_spec, rule, tool
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
 MATCHER = {"argument_roles": ["target"], "kind": "path", "among": ["/a"]}

@@ -18,8 +18,8 @@ from peripety.engine.policies.types import (
     ToolRequest,
 )
 from peripety.errors import InvalidArgumentError
-from support.cores import CORE_NAMES, core_named
-from support.policy_documents import policy_document, rule, tool
+from support.engine.backends import BACKEND_NAMES, backend_named
+from support.engine.policies import policy_document, rule, tool
 
 BELOW = {"argument_roles": ["target"], "kind": "path", "among": ["/a"]}
 RULES = [
@@ -31,7 +31,7 @@ INVARIANTS = [rule("structural-0", "deny", arguments=[{**BELOW, "among": ["/a/b"
 
 
 def compiled(name: str, **parts: Any) -> Policy:
-    core = core_named(name)
+    core = backend_named(name)
     document = core.parse(policy_document(**{"rules": RULES, "invariants": INVARIANTS, **parts}))
     return Policy(document, core.compile_policy(document))
 
@@ -40,7 +40,7 @@ def asks(a: Any = None, *roles: str, tool_name: str = "t") -> ToolRequest:
     return ToolRequest("s", tool_name, {} if a is None else {"a": a}, roles)
 
 
-@pytest.fixture(params=CORE_NAMES)
+@pytest.fixture(params=BACKEND_NAMES)
 def policy(request: pytest.FixtureRequest) -> Policy:
     """The policy on each core in turn."""
     return compiled(request.param)
@@ -156,7 +156,7 @@ def test_rules_are_matched_wherever_they_stand_and_mutants_with_them(policy: Pol
     assert policy.match_rules(requests, []) == ()
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_requests_that_were_read_once_are_good_for_every_policy_with_the_same_tools(name: str) -> None:
     requests = compiled(name).prepare([asks("/a"), asks("/c", "x"), asks(tool_name="u")])
     other = compiled(name, rules=[rule("other", "deny")], invariants=[])
@@ -171,7 +171,7 @@ def test_requests_that_were_read_for_other_tools_are_never_decided_about(policy:
             ask(requests)
 
 
-@pytest.mark.parametrize("name", CORE_NAMES)
+@pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_a_large_list_is_shared_by_the_rules_that_name_it(name: str) -> None:
     lists = {"many": {"kind": "path", "values": [f"/m/{index}" for index in range(9000)]}}
     rules = [

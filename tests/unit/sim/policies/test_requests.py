@@ -10,7 +10,7 @@ import pytest
 from peripety import engine
 from peripety.engine.policies.types import ToolRequest
 from peripety.errors import InvalidArgumentError
-from support.policy_documents import policy_document, rule
+from support.engine.policies import policy_document, rule
 
 POLICY = engine.compile_policy(policy_document(rules=[rule()]))
 

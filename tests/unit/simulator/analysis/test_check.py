@@ -10,7 +10,7 @@ from peripety.errors import Severity
 from peripety.llmsim import Script, ScriptBuilder, load_script
 from peripety.llmsim.lint.script_lint import Flaw, FlawCode, lint_script
 from peripety.llmsim.script.files import script_from_document
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 ANY = {"type": "any"}
 NEVER = {"type": "regex", "pattern": "a^"}

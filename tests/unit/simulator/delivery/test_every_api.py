@@ -15,7 +15,7 @@ from peripety.llmsim.script.types import Fault, Script, ScriptedCall, ScriptResp
 from peripety.llmsim.server.routing import delivery_from_exchange
 from peripety.llmsim.simulator import Simulator
 from peripety.llmsim.types import Api, ToolUsePart
-from support.asking import APIS, asked
+from support.gateway.requests import APIS, full_request
 
 if TYPE_CHECKING:
     from peripety.llmsim.delivery.http import Delivery
@@ -37,12 +37,12 @@ def deliver(wire: Wire, kind: str | None, *, stream: bool, **settings: Any) -> D
     failure = None if kind is None else Fault(kind, {**KINDS[kind].default_settings, **settings})
     response = CALLING if kind is not None and KINDS[kind].needs_tool_calls else SPOKEN
     simulator = Simulator(Script((ScriptRule(Pattern(), response, failure),), seed=1))
-    return delivery_from_exchange(wire, simulator.begin(asked(wire, stream=stream)), simulator.now())
+    return delivery_from_exchange(wire, simulator.begin(full_request(wire, stream=stream)), simulator.now())
 
 
 def healthy(wire: Wire, *, stream: bool, calls: bool = False) -> Delivery:
     simulator = Simulator(Script((ScriptRule(Pattern(), CALLING if calls else SPOKEN),), seed=1))
-    return delivery_from_exchange(wire, simulator.begin(asked(wire, stream=stream)), simulator.now())
+    return delivery_from_exchange(wire, simulator.begin(full_request(wire, stream=stream)), simulator.now())
 
 
 def body(delivery: Delivery) -> bytes:

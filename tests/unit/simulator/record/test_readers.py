@@ -25,7 +25,7 @@ from peripety.llmsim.wire.deepseek import DeepSeekWire
 from peripety.llmsim.wire.gemini.api import GeminiWire
 from peripety.llmsim.wire.ollama.api import OllamaWire
 from peripety.llmsim.wire.openai.api import OpenAiChat, OpenAiResponses
-from support.asking import APIS, asked
+from support.gateway.requests import APIS, full_request
 
 if TYPE_CHECKING:
     from peripety.llmsim.record.response_draft import ResponseDraft
@@ -52,7 +52,7 @@ def read(
     size: int = 10_000,
     sse: bool = True,
 ) -> ResponseDraft:
-    request = asked(wire, stream=stream, sse=sse)
+    request = full_request(wire, stream=stream, sse=sse)
     if stream:
         data = b"".join(frame.data for frame in wire.frames(request, answer))
         reader = AnswerReader(wire.api, wire.media_type(request))
@@ -145,7 +145,7 @@ def test_an_array_of_documents_is_read_as_a_stream() -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_stream_that_is_cut_has_what_arrived_and_no_end(wire: Wire) -> None:
-    request = asked(wire, stream=True)
+    request = full_request(wire, stream=True)
     frames = wire.frames(request, reply(SimStopReason.END, TextPart(("one ", "two ", "three"))))
     begun = [place for place, frame in enumerate(frames) if b"two " in frame.data]
     reader = AnswerReader(wire.api, wire.media_type(request))
@@ -158,7 +158,7 @@ def test_a_stream_that_is_cut_has_what_arrived_and_no_end(wire: Wire) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_error_in_a_stream_is_noted(wire: Wire) -> None:
-    request = asked(wire, stream=True)
+    request = full_request(wire, stream=True)
     frames = wire.frames(request, reply(SimStopReason.END, TextPart(("one ", "two "))))[:2]
     error = wire.error_frame(ApiError(ApiErrorKind.OVERLOADED, "busy"), "r" * 24, frames)
     reader = AnswerReader(wire.api, wire.media_type(request))

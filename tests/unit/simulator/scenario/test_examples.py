@@ -12,7 +12,7 @@ from peripety.llmsim.script.files import load_script
 from peripety.llmsim.script.types import ScriptedCall
 from peripety.llmsim.simulator import Simulator
 from peripety.llmsim.types import ApiError, ApiErrorKind
-from support.repository import ROOT
+from support.repo.repository import ROOT
 
 EXAMPLES = ROOT / "examples" / "simulator"
 FILES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_file())

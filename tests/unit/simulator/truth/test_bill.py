@@ -14,7 +14,7 @@ from peripety.llmsim.provider_rules.limits import fingerprint
 from peripety.llmsim.provider_rules.models import load_models
 from peripety.llmsim.state import StateTable
 from peripety.llmsim.types import Api, BilledUsage
-from support.prompts import NOW
+from support.gateway.requests import NOW
 
 OPUS = load_models().find("claude-opus-5-5", Api.ANTHROPIC)
 

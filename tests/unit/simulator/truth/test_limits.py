@@ -8,7 +8,7 @@ from peripety.llmsim.provider_rules.limits import BucketState, RateAdmission, Ra
 from peripety.llmsim.script.types import RateLimit
 from peripety.llmsim.state import StateTable
 from peripety.llmsim.types import ApiError, ApiErrorKind, BilledUsage
-from support.prompts import NOW
+from support.gateway.requests import NOW
 
 
 class Gate:

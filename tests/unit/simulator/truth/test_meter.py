@@ -11,7 +11,7 @@ from peripety.llmsim.provider_rules.limits import BucketState, fingerprint
 from peripety.llmsim.script.types import RateLimit, Script
 from peripety.llmsim.state import StateTable
 from peripety.llmsim.types import Api, ApiError, ApiErrorKind, BilledUsage, CacheSection, SimBlock, SimRequest
-from support.prompts import NOW, block, prompt
+from support.gateway.requests import NOW, block, prompt
 
 OPUS = "claude-opus-5-5"
 

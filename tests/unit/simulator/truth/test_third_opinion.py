@@ -17,7 +17,7 @@ from tokenbill.sim.block_replay import BlockReplayer
 
 from peripety.llmsim.provider_rules.models import CacheFamily, load_models
 from peripety.llmsim.types import Api, CacheBreakpoint, CacheSection
-from support.prompts import NOW, Client, block, prompt
+from support.gateway.requests import NOW, Client, block, prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

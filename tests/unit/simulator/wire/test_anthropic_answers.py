@@ -22,7 +22,7 @@ from peripety.llmsim.types import (
     ToolUsePart,
 )
 from peripety.llmsim.wire.anthropic.api import AnthropicWire
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 WIRE = AnthropicWire()
 PARTS = (

@@ -20,7 +20,7 @@ from peripety.llmsim.types import (
     SimToolResult,
 )
 from peripety.llmsim.wire.anthropic.api import AnthropicWire
-from support.wires import FakeService, call
+from support.llmsim.simulator import FakeService, call
 
 if TYPE_CHECKING:
     from peripety.llmsim.types import SimRequest

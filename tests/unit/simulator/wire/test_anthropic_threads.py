@@ -6,7 +6,7 @@ import pytest
 
 from peripety.llmsim.types import ApiError, ApiErrorKind, TextPart, ToolUsePart
 from peripety.llmsim.wire.anthropic.api import AnthropicWire
-from support.wires import FakeService, call, reply
+from support.llmsim.simulator import FakeService, call, reply
 
 if TYPE_CHECKING:
     from peripety.llmsim.types import ReplyPart, SimRequest

@@ -20,7 +20,7 @@ from peripety.llmsim.types import (
     ToolUsePart,
 )
 from peripety.llmsim.wire.deepseek import DeepSeekWire
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 WIRE = DeepSeekWire()
 SERVICE = FakeService()

@@ -24,7 +24,7 @@ from peripety.llmsim.types import (
     ToolUsePart,
 )
 from peripety.llmsim.wire.ollama.api import OllamaWire
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 if TYPE_CHECKING:
     from peripety.llmsim.types import SimRequest

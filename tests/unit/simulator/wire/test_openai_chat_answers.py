@@ -22,7 +22,7 @@ from peripety.llmsim.types import (
 )
 from peripety.llmsim.wire.openai.api import OpenAiChat
 from peripety.llmsim.wire.openai.chat_response import format_duration
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 WIRE = OpenAiChat()
 SERVICE = FakeService()

@@ -18,7 +18,7 @@ from peripety.llmsim.types import (
     SimToolResult,
 )
 from peripety.llmsim.wire.openai.api import OpenAiChat
-from support.wires import FakeService, call
+from support.llmsim.simulator import FakeService, call
 
 WIRE = OpenAiChat()
 MODEL = "gpt-6-sol"

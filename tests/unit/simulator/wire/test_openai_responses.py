@@ -28,7 +28,7 @@ from peripety.llmsim.types import (
     ToolUsePart,
 )
 from peripety.llmsim.wire.openai.api import OpenAiResponses
-from support.wires import NOW, FakeService, call, reply
+from support.llmsim.simulator import NOW, FakeService, call, reply
 
 WIRE = OpenAiResponses()
 MODEL = "gpt-6-sol"

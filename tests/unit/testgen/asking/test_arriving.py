@@ -23,8 +23,8 @@ from peripety.testgen.prompts.stream_parser import (
     stream_tests,
 )
 from peripety.testgen.types import Category, DraftTest
-from support.calls import asking
-from support.playing_gateway import PlayingGateway, calling, completion, saying
+from support.gateway.fake_gateway import PlayingGateway, calling, completion, saying
+from support.gateway.requests import asking
 
 if TYPE_CHECKING:
     from peripety.testgen.prompts.stream_parser import StreamItem

@@ -15,7 +15,7 @@ from peripety.errors import (
     UnavailableError,
 )
 from peripety.testgen.events import GenerationCompleted, GenerationFailed, GenerationProgressed, StepOutcome
-from support.looping import (
+from support.testgen.fake_run import (
     CONTENT,
     GOOD,
     POOR,

@@ -9,7 +9,7 @@ from peripety.testgen.events import GenerationProgressed, QualityMeasured, StepO
 from peripety.testgen.run.state import GenerationState
 from peripety.testgen.run.steps import count_missing, expected_gain, expects_gain
 from peripety.testgen.types import CaseVerdict, EvaluatedTest, SuiteQuality, TestCase, TestStatus
-from support.looping import order
+from support.testgen.fake_run import order
 
 
 def quality(killed: int, survived: int) -> SuiteQuality:

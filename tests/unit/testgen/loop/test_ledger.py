@@ -8,7 +8,7 @@ from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.testgen.events import GenerationStop
 from peripety.testgen.run.budget import BudgetAccount, LimitReachedError, RunBudget
-from support.looping import order
+from support.testgen.fake_run import order
 
 
 class Clock:

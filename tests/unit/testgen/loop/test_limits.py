@@ -10,7 +10,8 @@ from peripety.errors import ResourceExhaustedError
 from peripety.gateway.budgets.types import time_limit_error
 from peripety.gateway.types.request import Budget
 from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded
-from support.looping import (
+from support.servers.virtual_time import in_virtual_time
+from support.testgen.fake_run import (
     POOR,
     WANTING,
     Author,
@@ -27,7 +28,6 @@ from support.looping import (
     some,
     written,
 )
-from support.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.testgen.subjects.subject import Subject

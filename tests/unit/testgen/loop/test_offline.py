@@ -17,8 +17,8 @@ from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from peripety.testgen.types import TaskContext, TestGenConfig, TestGenOrder, TestStatus, categories_of
-from support.looping import Book, Inline
-from support.policy_documents import policy_document, rule, tool
+from support.engine.policies import policy_document, rule, tool
+from support.testgen.fake_run import Book, Inline
 
 if TYPE_CHECKING:
     from peripety.testgen.subjects.subject import Subject

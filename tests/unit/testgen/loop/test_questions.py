@@ -36,7 +36,7 @@ from peripety.testgen.types import (
     TestCase,
     TestStatus,
 )
-from support.looping import NumberedSubject, order
+from support.testgen.fake_run import NumberedSubject, order
 
 LATER = GenerationRound("alpha", 2)
 LONG = "wörd " * 1_000

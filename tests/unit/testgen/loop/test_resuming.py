@@ -14,7 +14,7 @@ from peripety.testgen.events import (
     TestAdded,
     TestRan,
 )
-from support.looping import (
+from support.testgen.fake_run import (
     CONTENT,
     POOR,
     WANTING,

@@ -18,7 +18,7 @@ from peripety.testgen.events import (
     TestRan,
 )
 from peripety.testgen.types import TaskContext, TestGenConfig, TestGenOrder, categories_of
-from support.looping import (
+from support.testgen.fake_run import (
     CONTENT,
     GOOD,
     POOR,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from peripety.testgen.events import TestAdded
-from support.looping import Author, Book, Inline, Paused, Question, always, order, ran, some
-from support.virtual_time import in_virtual_time
+from support.servers.virtual_time import in_virtual_time
+from support.testgen.fake_run import Author, Book, Inline, Paused, Question, always, order, ran, some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ import pytest
 from peripety.testgen.evaluation.duplicates import MAX_COMPARED_CHARACTERS, Duplicates, are_similar
 from peripety.testgen.subjects.subject import SubjectKind
 from peripety.testgen.types import DuplicateLevel, TestCase
-from support.testgen_toys import ToySubject, toy_test
+from support.testgen.fake_run import ToySubject, toy_test
 
 
 def text_test(test_id: str, given: str, expected: str | None = None) -> TestCase:

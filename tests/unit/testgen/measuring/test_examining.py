@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS, evaluate_test
 from peripety.testgen.types import TestCase, TestStatus
-from support.testgen_toys import ToySubject, toy_test
+from support.testgen.fake_run import ToySubject, toy_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

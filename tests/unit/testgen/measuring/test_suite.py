@@ -8,7 +8,7 @@ import pytest
 
 from peripety.testgen.evaluation.suite import Contradiction, MeasuredSuite, evaluate_test
 from peripety.testgen.types import DuplicateLevel, TestCase, TestStatus
-from support.testgen_toys import ToySubject, toy_test
+from support.testgen.fake_run import ToySubject, toy_test
 
 if TYPE_CHECKING:
     from peripety.testgen.types import CaseVerdict

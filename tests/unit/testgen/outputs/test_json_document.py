@@ -35,7 +35,7 @@ from peripety.testgen.types import (
     TestGenOrder,
     TestStatus,
 )
-from support.suites import policy_case, policy_suite, suite_of
+from support.testgen.suites import policy_case, policy_suite, suite_of
 
 
 def whole() -> ExportedSuite:

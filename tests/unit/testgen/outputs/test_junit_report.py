@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 from peripety.errors import Finding
 from peripety.testgen.export.suite import TestFormat, render
 from peripety.testgen.types import TestCase, TestStatus
-from support.suites import outcome, policy_case, policy_suite, suite_of
+from support.testgen.suites import outcome, policy_case, policy_suite, suite_of
 
 if TYPE_CHECKING:
     from peripety.testgen.export.suite import ExportedSuite

@@ -15,7 +15,7 @@ from peripety.testgen.export.pytest_module import list_names, to_json_literal
 from peripety.testgen.export.suite import TestFormat, render
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
-from support.suites import (
+from support.testgen.suites import (
     PROGRAM,
     command_case,
     command_suite,

@@ -9,7 +9,7 @@ from peripety.core.mutation import MutantOutcome
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.subject import pairwise
 from peripety.testgen.types import TestCase, TestStatus
-from support.policy_documents import policy_document, rule, tool
+from support.engine.policies import policy_document, rule, tool
 
 _SCHEMA = {
     "type": "object",

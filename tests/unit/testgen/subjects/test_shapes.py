@@ -14,8 +14,8 @@ from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from peripety.testgen.types import TestCase, TestStatus
-from support.policy_documents import policy_document, rule
-from support.repository import ROOT
+from support.engine.policies import policy_document, rule
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from peripety.gateway.providers.offline.provider import OfflineProvider
 from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.types.message import ChatMessage, Text
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
-from support.calls import call_of
+from support.gateway.requests import call_of
 
 TOOL = {
     "server_name": "alpha",

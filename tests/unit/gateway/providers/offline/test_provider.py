@@ -14,7 +14,7 @@ from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.types.message import ChatMessage, Text
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod, SchemaReport, StopReason, TextDelta, Usage
-from support.calls import call_of
+from support.gateway.requests import call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.provider import Provider, ProviderEvent

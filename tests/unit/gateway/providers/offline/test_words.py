@@ -20,8 +20,8 @@ from peripety.gateway.types.message import (
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import StopReason, TextDelta
 from peripety.scenario.tools import scenario_tools
-from support.calls import call_of
-from support.specs import action, spec
+from support.engine.specs import action, spec
+from support.gateway.requests import call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.types.message import Tool

@@ -16,7 +16,7 @@ from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
 from peripety.gateway.types.message import ChatMessage, Tool, ToolChoice, ToolChoiceMode
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod, SchemaReport
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.openai.dialect import Dialect

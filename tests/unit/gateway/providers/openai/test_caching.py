@@ -11,7 +11,7 @@ from peripety.gateway.providers.openai.request_body import cache_markers, to_ope
 from peripety.gateway.types.message import ChatMessage, Tool
 from peripety.gateway.types.request import CacheConfig, CacheTTL, GenerateRequest
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 MARK = {"mode": "explicit"}
 HISTORY = (ChatMessage.user("u"), ChatMessage.assistant("a"), ChatMessage.user("v"))

@@ -19,7 +19,7 @@ from peripety.gateway.types.message import (
     ToolResult,
 )
 from peripety.gateway.types.request import GenerateRequest
-from support.calls import call_of
+from support.gateway.requests import call_of
 
 CALLING = ChatMessage(
     ChatRole.ASSISTANT,

@@ -40,8 +40,8 @@ from peripety.gateway.types.response import (
     ToolCallDelta,
     Usage,
 )
-from support.calls import asking, call_of
-from support.upstream import delta, event, finish, usage
+from support.gateway.fake_server import delta, event, finish, usage
+from support.gateway.requests import asking, call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.openai.dialect import Dialect

@@ -25,7 +25,7 @@ from peripety.gateway.types.message import (
 )
 from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, SchemaMethod, SchemaReport
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 CLOSED = {
     "type": "object",

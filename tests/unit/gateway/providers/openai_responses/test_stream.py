@@ -22,7 +22,7 @@ from peripety.gateway.types.response import (
     ToolCallDelta,
     Usage,
 )
-from support.calls import asking, call_of
+from support.gateway.requests import asking, call_of
 
 if TYPE_CHECKING:
     from peripety.gateway.providers.provider import AnswerFinished, Delta

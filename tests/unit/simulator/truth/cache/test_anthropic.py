@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from peripety.llmsim.types import Api, ApiError, ApiErrorKind, CacheSection, SimBlock
-from support.prompts import Client, block, prompt
+from support.gateway.requests import Client, block, prompt
 
 OPUS = "claude-opus-5-5"  # caches from 512 tokens on
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from peripety.llmsim.types import Api
-from support.prompts import Client, block, prompt
+from support.gateway.requests import Client, block, prompt
 
 LONG = block("the report ", 640, message=0)
 

@@ -12,7 +12,7 @@ from peripety.llmsim.provider_rules.prompt_cache import (
 )
 from peripety.llmsim.state import StateTable
 from peripety.llmsim.types import Api, ApiError, ApiErrorKind
-from support.prompts import NOW, Client, block, prompt
+from support.gateway.requests import NOW, Client, block, prompt
 
 
 @pytest.mark.parametrize(

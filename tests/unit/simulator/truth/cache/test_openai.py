@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from peripety.llmsim.types import Api, ApiError, CacheSection, SimBlock
-from support.prompts import Client, block, prompt
+from support.gateway.requests import Client, block, prompt
 
 
 def old(model: str = "gpt-4o") -> Client:

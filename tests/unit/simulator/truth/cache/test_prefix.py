@@ -6,7 +6,7 @@ import pytest
 
 from peripety.llmsim.provider_rules.cache_entries import PromptPrefixes
 from peripety.llmsim.types import CacheSection, SimBlock, SimPrompt
-from support.prompts import block, prompt
+from support.gateway.requests import block, prompt
 
 TOOL = block("tool", 10, section=CacheSection.TOOLS, kind="tool")
 RULES = block("rules", 20, section=CacheSection.SYSTEM)

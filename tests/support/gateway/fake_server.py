@@ -1,0 +1,358 @@
+"""HTTP providers under control of a test, and a plain HTTP client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    import pytest
+
+
+class FakeModel:
+    """Answers every prompt with the same pieces of text, waiting for a permit before each.
+
+    Args:
+        pieces: what it writes, one token after another.
+    """
+
+    def __init__(self, *pieces: str) -> None:
+        self.pieces = pieces
+        self.prompts: list[dict[str, Any]] = []
+        self.url = ""
+        self._permits = threading.Semaphore(0)
+        self._stopped = False
+
+    def permit(self, count: int = 1) -> None:
+        """Let it write this many pieces."""
+        for _ in range(count):
+            self._permits.release()
+
+    def wait_for_permit(self) -> bool:
+        """Return whether to go on writing."""
+        self._permits.acquire()
+        return not self._stopped
+
+    def stop(self) -> None:
+        """End every answer that is being written."""
+        self._stopped = True
+        self._permits.release(1000)
+
+
+@contextmanager
+def serving_fake_model(*pieces: str, kind: type[FakeModel] = FakeModel) -> Iterator[FakeModel]:
+    """Serve a fake model on a free port of this machine."""
+    model = kind(*pieces)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(model))
+    server.daemon_threads = True
+    model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield model
+    finally:
+        model.stop()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _handler(model: FakeModel) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            model.prompts.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            try:
+                self._write_answer()
+            except OSError:
+                self.close_connection = True
+
+        def _write_answer(self) -> None:
+            for piece in model.pieces:
+                if not model.wait_for_permit():
+                    return
+                self._event({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
+            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def _event(self, value: dict[str, Any]) -> None:
+            self.wfile.write(f"data: {json.dumps({'object': 'chat.completion.chunk', **value})}\n\n".encode())
+            self.wfile.flush()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing: the test reads what it needs from the model."""
+
+    return Handler
+
+
+JSON = {"content-type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+
+def send(
+    url: str,
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """Send a request; a body that is not bytes is sent as JSON."""
+    data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    with closing(HTTPConnection(url.removeprefix("http://"), timeout=60)) as connection:
+        connection.request(method, path, data, {**JSON, **(headers or {})})
+        response = connection.getresponse()
+        received = {name.lower(): value for name, value in response.getheaders()}
+        return Response(response.status, received, response.read())
+
+
+def prompt(text: str, **more: Any) -> dict[str, Any]:
+    """The body of a request for a chat completion."""
+    return {"model": "gpt-6", "messages": [{"role": "user", "content": text}], **more}
+
+
+_KINDS = (
+    "conflict",
+    "invalid_request",
+    "out_of_credits",
+    "overloaded",
+    "permission_denied",
+    "too_large",
+    "unavailable",
+)
+
+RULES = """
+[[responses]]
+pattern = { type = "exact", text = "refused twice" }
+response = "At last."
+failure = { type = "overloaded", times = 2 }
+
+[[responses]]
+pattern = { type = "exact", text = "in seconds" }
+response = "At last."
+failure = { type = "rate_limit", retry_after = 3, times = 1 }
+
+[[responses]]
+pattern = { type = "exact", text = "in milliseconds" }
+response = "At last."
+failure = { type = "rate_limit", retry_after = 1.25, form = "milliseconds", times = 1 }
+
+[[responses]]
+pattern = { type = "exact", text = "at a date" }
+response = "At last."
+failure = { type = "rate_limit", retry_after = 40, form = "date", times = 1 }
+
+[[responses]]
+pattern = { type = "exact", text = "cut" }
+response = "one two three"
+failure = { type = "missing_end" }
+
+[[responses]]
+pattern = { type = "exact", text = "broken" }
+response = "one two three"
+failure = { type = "error_in_stream", after_chunks = 2 }
+""" + "".join(
+    f"""
+[[responses]]
+pattern = {{ type = "glob", pattern = "fails: {kind}*" }}
+failure = {{ type = "{kind}" }}
+"""
+    for kind in _KINDS
+)
+"""Rules of a scenario file; a prompt `fails: KIND` fails that way."""
+
+
+def noted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long an SDK wants to wait before each further attempt, in seconds; it does not wait."""
+    found: list[float] = []
+    monkeypatch.setattr(time, "sleep", found.append)
+    return found
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What arrived."""
+
+    line: str
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.raw)
+
+
+class Reply:
+    """What is sent back, piece by piece."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def start(self, status: int = 200, **headers: str) -> None:
+        lines = {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}
+        lines |= {name.replace("_", "-"): value for name, value in headers.items()}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._writer.write(f"HTTP/1.1 {status} Status\r\n{head}\r\n".encode())
+        await self._writer.drain()
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        await self._writer.drain()
+
+    async def end(self) -> None:
+        self._writer.write(b"0\r\n\r\n")
+        await self._writer.drain()
+
+    async def stream(self, *events: bytes) -> None:
+        await self.start()
+        for event in events:
+            await self.send(event)
+        await self.end()
+
+    async def refuse(self, status: int, document: Any = None, **headers: str) -> None:
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self._writer.write(
+            f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n".encode()
+            + "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()).encode()
+            + b"\r\n"
+            + body,
+        )
+        await self._writer.drain()
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes as they are, whether they are HTTP or not."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    def half_close(self) -> None:
+        """Say that nothing more will be sent, and go on listening."""
+        self._writer.write_eof()
+
+    def cut(self) -> None:
+        """Drop the connection."""
+        self._writer.transport.abort()
+
+    async def left(self) -> None:
+        """Wait until the client has gone away."""
+        with suppress(ConnectionError):
+            while await self._reader.read(1024):
+                pass
+
+
+@dataclass
+class Upstream:
+    """The server: what it was asked, and how it answers."""
+
+    answer: Callable[[Request, Reply], Awaitable[None]]
+    base_url: str = ""
+    requests: list[Request] = field(default_factory=list)
+    connections: int = 0
+    _serving: list[asyncio.Task[Any] | None] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._serving.append(asyncio.current_task())
+        try:
+            while True:
+                request = await _read(reader)
+                self.requests.append(request)
+                await self.answer(request, Reply(reader, writer))
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    async def stop(self) -> None:
+        """End the connections that are still open."""
+        serving = [task for task in self._serving if task is not None]
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving)
+        await asyncio.sleep(0)  # lets the loop close the aborted connections
+
+
+async def _read(reader: asyncio.StreamReader) -> Request:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+    raw = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(head[0], headers, raw)
+
+
+@asynccontextmanager
+async def upstream(answer: Callable[[Request, Reply], Awaitable[None]]) -> AsyncIterator[Upstream]:
+    """Serve `answer` on a free port until the block ends."""
+    server = Upstream(answer)
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.base_url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
+    try:
+        yield server
+    finally:
+        listener.close()
+        await server.stop()
+
+
+def event(document: Any) -> bytes:
+    """One server-sent event."""
+    return f"data: {json.dumps(document)}\n\n".encode()
+
+
+def delta(text: str | None, **extra: Any) -> bytes:
+    """A piece of an answer."""
+    return event({"model": "m-1", "choices": [{"index": 0, "delta": {"content": text}, **extra}]})
+
+
+def finish(reason: str = "stop") -> bytes:
+    """The end of an answer."""
+    return event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+
+
+def usage(prompt: int, completion: int, cached: int = 0) -> bytes:
+    """The usage that follows the end."""
+    return event(
+        {
+            "choices": [],
+            "usage": {
+                "prompt_tokens": prompt,
+                "completion_tokens": completion,
+                "prompt_tokens_details": {"cached_tokens": cached},
+            },
+        },
+    )
+
+
+def answering(*texts: str) -> Callable[[Request, Reply], Awaitable[None]]:
+    """Answer the first request with the first text, and so on; the last text is repeated."""
+    remaining = list(texts)
+
+    async def answer(_request: Request, reply: Reply) -> None:
+        text = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+        await reply.stream(delta(text), finish(), usage(7, 3, 2), DONE)
+
+    return answer

@@ -1,0 +1,544 @@
+"""Scripted models that write and judge policies, and compiler runs with them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from peripety.core.concurrency import closing
+from peripety.engine.policies.types import ToolRequest
+from peripety.gateway.structured_output.validator import generate_valid
+from peripety.gateway.types.message import ChatMessage
+from peripety.gateway.types.response import (
+    Completed,
+    Completion,
+    StopReason,
+    TextDelta,
+    Usage,
+    collect_completion,
+)
+from peripety.llmsim.script.types import ScriptResponse
+from peripety.llmsim.server.runner import serve_in_thread
+from peripety.llmsim.types import SimRole, SimStopReason
+from peripety.policy.authoring.compiler import PolicyCompiler
+from peripety.policy.authoring.prompts import (
+    JUDGEMENT_SCHEMA_NAME,
+    PATCHES_SCHEMA_NAME,
+    RULES_SCHEMA_NAME,
+    SCENARIOS_SCHEMA_NAME,
+)
+from peripety.policy.authoring.run_context import InMemoryArtifactCache
+from peripety.policy.events import CompileProgress, PolicyCompileFailed, ScenariosVerified
+from peripety.policy.types import (
+    AnnotatedTool,
+    AuditEntry,
+    CompileOrder,
+    Expectation,
+    PolicyCompiled,
+    ScenarioOrigin,
+    TestScenario,
+)
+from support.gateway.providers import PROVIDERS, gateway_of
+from support.llmsim.simulator import Answering
+from support.policy.policies import plausible_suite
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
+    from peripety.llmsim.types import SimRequest
+    from peripety.policy.authoring.run_context import ArtifactCache
+    from peripety.policy.events import CompileEvent
+    from support.policy.policies import TruePolicy
+
+
+USAGE = Usage(input_tokens=100, output_tokens=10, cache_read_tokens=60, cache_write_tokens=20)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An answer that reaches its length limit."""
+
+    text: str = '{"scenarios": [{"descr'
+
+
+@dataclass
+class FakeModel:
+    """Answers each question by a function: a value as JSON, a text, a `Cut`, or an error to raise.
+
+    The one repair is the gateway's own.
+    """
+
+    answer: Callable[[GenerateRequest], Any]
+    requests: list[GenerateRequest] = field(default_factory=list)
+    running: int = 0
+    most_running: int = 0
+    silent: asyncio.Event | None = None
+
+    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        assert request.schema is not None
+        async with closing(generate_valid(self._ask, request, request.schema)) as events:
+            async for event in events:
+                yield event
+
+    async def generate(self, request: GenerateRequest) -> Completion:
+        return await collect_completion(self.stream(request))
+
+    async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        self.requests.append(request)
+        self.running += 1
+        self.most_running = max(self.running, self.most_running)
+        try:
+            await asyncio.sleep(0)
+            answer = self.answer(request)
+            if self.silent is not None and answer is None:
+                self.silent.set()
+                await asyncio.Event().wait()
+        finally:
+            self.running -= 1
+        if isinstance(answer, Exception):
+            raise answer
+        stop = StopReason.LENGTH if isinstance(answer, Cut) else StopReason.END
+        text = answer.text if isinstance(answer, Cut) else answer
+        text = text if isinstance(text, str) else json.dumps(text)
+        yield TextDelta(text)
+        yield Completed(
+            Completion(ChatMessage.assistant(text), None, USAGE, stop, "scripted", "fake", cost=5),
+        )
+
+    def of(self, name: str) -> list[GenerateRequest]:
+        """The questions under one schema."""
+        return [request for request in self.requests if request.schema and request.schema.name == name]
+
+
+def in_turn(*answers: Any) -> FakeModel:
+    """A model that gives answers one after the other, the last one for ever."""
+    left = list(answers)
+    return FakeModel(lambda _: left.pop(0) if len(left) > 1 else left[0])
+
+
+def about(request: GenerateRequest) -> dict[str, Any]:
+    """The material of a conversation."""
+    assert request.system is not None
+    material: dict[str, Any] = json.loads(request.system.rpartition("\n")[2])
+    return material
+
+
+def tool(name: str, server: str = "alpha", **more: Any) -> AnnotatedTool:
+    """A tool with a path and an amount."""
+    schema = {
+        "type": "object",
+        "properties": {"at": {"type": "string"}, "amount": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    return AnnotatedTool(server, name, input_schema=schema, argument_roles=(("/at", "place"),), **more)
+
+
+def generated_scenario(
+    description: str,
+    expected: Expectation | str = Expectation.DENY,
+    name: str = "a",
+    source: ScenarioOrigin = ScenarioOrigin.GENERATED,
+    **arguments: Any,
+) -> TestScenario:
+    """A scenario for a tool of the server `alpha`."""
+    expectation = Expectation(expected)
+    return TestScenario(description, ToolRequest("alpha", name, arguments), expectation, "because", source)
+
+
+def told(one: TestScenario) -> dict[str, Any]:
+    """A scenario as a model writes it."""
+    return {
+        "description": one.description,
+        "request": {
+            "server_name": one.request.server_name,
+            "tool_name": one.request.tool_name,
+            "arguments": dict(one.request.arguments),
+        },
+        "expected_decision": one.expected_decision.value,
+        "reasoning": one.reasoning,
+    }
+
+
+def rule(rule_id: str, then: str, **when: Any) -> dict[str, Any]:
+    """A rule as a model writes it."""
+    return {"id": rule_id, "when": when, "then": then, "reason": f"{rule_id} says so"}
+
+
+def below(*places: str) -> list[dict[str, Any]]:
+    """Matchers that hold for places below others."""
+    return [{"argument_roles": ["place"], "kind": "path", "among": [*places]}]
+
+
+E = TypeVar("E")
+
+POLICY = "Everything below /open is allowed, and nothing else."
+ORDER = CompileOrder(POLICY, (tool("a"),), directed=False)
+RIGHT = ({**rule("open", "allow", arguments=below("/open")), "principle": POLICY},)
+FINE = (
+    generated_scenario("inside", "allow", at="/open/x"),
+    generated_scenario("outside", "deny", at="/other"),
+)
+SATISFIED: dict[str, Any] = {"satisfied": True, "attributions": [], "probes": []}
+
+
+@dataclass
+class Script:
+    """What models answer, turn by turn under each schema; the last answer for ever.
+
+    Attributes:
+        rules: answers to who asks for rules: sequences of rules, or anything that a `FakeModel` says.
+        scenarios: answers to who asks for scenarios.
+        judgements: answers to who asks who is to blame.
+        patches: answers to who asks for changes: sequences of operations, or anything.
+    """
+
+    rules: Sequence[Any] = (RIGHT,)
+    scenarios: Sequence[Any] = (FINE,)
+    judgements: Sequence[Any] = (SATISFIED,)
+    patches: Sequence[Any] = ((),)
+    asked: dict[str, int] = field(default_factory=dict)
+
+    def __call__(self, request: GenerateRequest) -> Any:
+        assert request.schema is not None
+        name = request.schema.name
+        answers = {
+            RULES_SCHEMA_NAME: self.rules,
+            SCENARIOS_SCHEMA_NAME: self.scenarios,
+            JUDGEMENT_SCHEMA_NAME: self.judgements,
+            PATCHES_SCHEMA_NAME: self.patches,
+        }[name]
+        number = self.asked.get(name, 0)
+        self.asked[name] = number + 1
+        answer = answers[min(number, len(answers) - 1)]
+        if not isinstance(answer, tuple | list):
+            return answer
+        match name:
+            case "policy_rules":
+                return {"rules": [*answer]}
+            case "policy_scenarios":
+                return {"scenarios": [*map(told, answer)]}
+            case _:
+                return {"reasoning": "so be it", "operations": [*answer]}
+
+
+def blames(description: str, blame: str, corrected: str | None = None, **more: Any) -> dict[str, Any]:
+    """A judgement of one failure."""
+    word = {"description": description, "blame": blame, "reasoning": "the judge says so"}
+    if corrected is not None:
+        word["corrected_decision"] = corrected
+    return {"satisfied": False, "attributions": [word], "probes": [], **more}
+
+
+@dataclass
+class Ran:
+    """What came of a run."""
+
+    events: list[CompileEvent]
+    model: FakeModel
+
+    @property
+    def last(self) -> Any:
+        return self.events[-1]
+
+    @property
+    def compiled(self) -> PolicyCompiled:
+        assert isinstance(self.last, PolicyCompiled), self.last
+        return self.last
+
+    @property
+    def failed(self) -> PolicyCompileFailed:
+        assert isinstance(self.last, PolicyCompileFailed), self.last
+        return self.last
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def decided(self, kind: type[E]) -> list[E]:
+        """The decisions of one kind on record."""
+        return [entry.decision for entry in self.last.audit if isinstance(entry.decision, kind)]
+
+    @property
+    def codes(self) -> list[str]:
+        return [finding.code for finding in self.last.findings]
+
+    @property
+    def rules(self) -> list[Mapping[str, Any]]:
+        rules: list[Mapping[str, Any]] = json.loads(self.last.document)["rules"]
+        return rules
+
+    @property
+    def names(self) -> list[str]:
+        return [one.description for one in self.last.scenarios]
+
+    @property
+    def run(self) -> list[str]:
+        """The scenarios that were run last, those too that turned out to add nothing."""
+        return [result.scenario.description for result in self.of(ScenariosVerified)[-1].report.results]
+
+
+async def ran(
+    script: Script | FakeModel | None = None,
+    order: CompileOrder = ORDER,
+    artifacts: ArtifactCache | None = None,
+    **changed: Any,
+) -> Ran:
+    """Compile an order, and see that the record and the progress are what they should be."""
+    model = script if isinstance(script, FakeModel) else FakeModel(script or Script())
+    compiler = PolicyCompiler(model, artifacts or InMemoryArtifactCache())
+    async with closing(compiler.compile(replace(order, **changed))) as stream:
+        done = Ran([event async for event in stream], model)
+    fractions = [event.fraction for event in done.of(CompileProgress)]
+    assert fractions == sorted(fractions)
+    assert all(0 <= fraction <= 1 for fraction in fractions)
+    assert [*done.last.audit] == done.of(AuditEntry)
+    assert not model.running
+    return done
+
+
+Json = dict[str, Any]
+
+_FEW = 3
+_MOST_TOOLS_AT_ONCE = 3
+_MATERIAL = '{"constitution":'
+_AGAIN = "The existing rules do not meet"
+
+
+class Habit(Enum):
+    """How a model writes scenarios."""
+
+    PERFECT = "perfect"
+    LAZY = "lazy"
+    """One for each tool, with the decision that most calls of it get."""
+    LYING = "lying"
+    """Three of ten expect something else than the policy says."""
+    TRUNCATING = "truncating"
+    """The first answer to each question breaks off, and no answer about many tools ever fits."""
+    REPEATING = "repeating"
+    """Twice in an answer, and the same ones whatever is asked."""
+
+
+@dataclass(frozen=True)
+class ScriptedModel:
+    """Writes the rules and scenarios of a policy that it knows, judges, and mends.
+
+    What it says depends on the question alone, so that the order of questions does not matter.
+
+    Attributes:
+        true: the policy.
+        habit: how it writes scenarios.
+        judge_lies: how likely it is to blame the wrong side, at each word as a judge.
+        planted: rules, by id, that it gets wrong at first, each with what it decides then.
+        mends: whether it can put its rules right.
+        seed: where chance comes from.
+    """
+
+    true: TruePolicy
+    habit: Habit = Habit.PERFECT
+    judge_lies: float = 0.0
+    planted: Mapping[str, str] = field(default_factory=dict)
+    mends: bool = True
+    seed: int = 0
+
+    def __call__(self, request: SimRequest) -> ScriptResponse:
+        """What it says to a question."""
+        about = _material(request)
+        match request.system.splitlines()[0].split(" (")[0]:
+            case "# Rule author":
+                is_again = len(request.messages) > 0 and request.messages[0].text.startswith(_AGAIN)
+                planted = {} if is_again and self.mends else self.planted
+                return _said({"rules": self._rules(about["tools"], planted)})
+            case "# Scenario author":
+                return self._scenarios(about["tools"], request)
+            case "# Judge of disagreements":
+                return _said(self._judgement(request))
+            case "# Mender of rules":
+                return _said(self._operations(about["tools"], request))
+            case other:
+                raise AssertionError(other)
+
+    # --- rules ---
+
+    def _rules(self, tools: Sequence[Json], planted: Mapping[str, str]) -> list[Json]:
+        rules = (told_rule(rule, tools) for rule in self.true.rules(tools[0]["server_name"]))
+        return [rule | {"then": planted.get(rule["id"], rule["then"])} for rule in rules if rule is not None]
+
+    def _operations(self, tools: Sequence[Json], request: SimRequest) -> Json:
+        """What makes the rules right, if it knows how."""
+        now = {rule["principle"]: rule for rule in _asked(request)["rules"]}
+        operations: list[Json] = []
+        for wanted in self._rules(tools, {}) if self.mends else ():
+            was = now.get(wanted["principle"])
+            if was is not None and was["then"] != wanted["then"]:
+                rule = wanted | {"id": was["id"]}
+                operations.append({"op": "update", "rule_id": was["id"], "rule": rule})
+        return {"reasoning": "The written policy says so.", "operations": operations}
+
+    # --- scenarios ---
+
+    @cached_property
+    def _suite(self) -> list[TestScenario]:
+        return plausible_suite(self.true, Random(self.seed))
+
+    @cached_property
+    def _afterthoughts(self) -> list[TestScenario]:
+        return plausible_suite(self.true, Random(self.seed + 1))
+
+    def _scenarios(self, tools: Sequence[Json], request: SimRequest) -> ScriptResponse:
+        names = {(tool["server_name"], tool["tool_name"]) for tool in tools}
+        is_first = sum(message.role is SimRole.USER for message in request.messages) == 1
+        is_repair = _is_repair(request)
+        first = is_first or is_repair or self.habit is Habit.REPEATING
+        suite = self._suite if first else self._afterthoughts
+        about = [one for one in suite if (one.request.server_name, one.request.tool_name) in names]
+        chosen = self._chosen(about if first else about[:_FEW])
+        response = _said({"scenarios": [self._written(one, first) for one in chosen]})
+        cut = len(names) > _MOST_TOOLS_AT_ONCE or not is_repair
+        if self.habit is Habit.TRUNCATING and cut:
+            return ScriptResponse(response.text[: len(response.text) // 2], stop=SimStopReason.LENGTH)
+        return response
+
+    def _chosen(self, suite: Sequence[TestScenario]) -> Sequence[TestScenario]:
+        match self.habit:
+            case Habit.LAZY:
+                return [*{(one.request.server_name, one.request.tool_name): one for one in suite}.values()]
+            case Habit.REPEATING:
+                return [*suite, *suite]
+            case _:
+                return suite
+
+    def _written(self, scenario: TestScenario, first: bool) -> Json:
+        request = scenario.request
+        expected = scenario.expected_decision.value
+        if self.habit is Habit.LYING and self._lies(scenario.description, 0.3):
+            expected = next(one for one in ("allow", "deny", "escalate") if one != expected)
+        return {
+            "description": scenario.description + ("" if first else ", again"),
+            "request": {
+                "server_name": request.server_name,
+                "tool_name": request.tool_name,
+                "arguments": request.arguments,
+                "roles": [*request.roles],
+            },
+            "expected_decision": expected,
+            "reasoning": "The written policy says so.",
+        }
+
+    # --- judging ---
+
+    def _judgement(self, request: SimRequest) -> Json:
+        failed = _asked(request)["failed"]
+        round_number = len(request.messages)
+        return {
+            "satisfied": not failed,
+            "attributions": [self._attribution(one, round_number) for one in failed],
+            "probes": [],
+        }
+
+    def _attribution(self, failed: Json, round_number: int) -> Json:
+        asked = failed["request"]
+        right = self.true.expects(
+            ToolRequest(
+                asked["server_name"],
+                asked["tool_name"],
+                asked["arguments"],
+                tuple(asked.get("roles", ())),
+            ),
+        )
+        said = {"description": failed["description"], "reasoning": "The written policy says so."}
+        expected = Expectation(failed["expected_decision"])
+        if self._lies(f"{failed['description']} {round_number}", self.judge_lies):
+            if expected is Expectation.ALLOW:
+                return said | {"blame": "rule"}
+            return said | {"blame": "scenario", "corrected_decision": "allow"}
+        if right is expected:
+            return said | {"blame": "rule"}
+        blame = "scenario" if right.value == failed["decided"]["decision"] else "both"
+        return said | {"blame": blame, "corrected_decision": right.value}
+
+    def _lies(self, about: str, share: float) -> bool:
+        return Random(f"{self.seed} {about}").random() < share
+
+
+def told_rule(rule: Json, tools: Iterable[Json]) -> Json | None:
+    """A rule as a model writes it for some tools of its server; None when it says nothing about them."""
+    by_name = {tool["tool_name"]: tool for tool in tools}
+    roles = {one["role"] for tool in by_name.values() for one in tool.get("argument_roles", ())}
+    when = {name: value for name, value in rule["when"].items() if name != "servers"}
+    when["tools"] = [name for name in when.get("tools", by_name) if name in by_name]
+    if "argument_roles" in when:
+        when["argument_roles"] = [role for role in when["argument_roles"] if role in roles]
+    matchers = [
+        matcher | {"argument_roles": [role for role in matcher["argument_roles"] if role in roles]}
+        for matcher in when.get("arguments", ())
+    ]
+    if matchers:
+        when["arguments"] = matchers
+    wanted = [when["tools"], when.get("argument_roles", [""]), *(one["argument_roles"] for one in matchers)]
+    if not all(wanted):
+        return None
+    return {**{name: rule[name] for name in ("id", "principle", "then", "reason")}, "when": when}
+
+
+def _said(answer: Json) -> ScriptResponse:
+    return ScriptResponse(json.dumps(answer, ensure_ascii=False))
+
+
+def _material(request: SimRequest) -> Json:
+    """What the question is about: the line of the system text that begins with the written policy."""
+    told: Json = json.loads(next(line for line in request.system.splitlines() if line.startswith(_MATERIAL)))
+    return told
+
+
+def _asked(request: SimRequest) -> Any:
+    """The question, which is the last message that is a JSON object."""
+    for message in reversed(request.messages):
+        if message.role is SimRole.USER and message.text.startswith("{"):
+            return json.JSONDecoder().raw_decode(message.text)[0]
+    raise AssertionError(request.messages)
+
+
+def _is_repair(request: SimRequest) -> bool:
+    """Whether the last answer was no good, and is asked for again."""
+    answers = [message.text for message in request.messages if message.role is SimRole.ASSISTANT]
+    try:
+        json.loads(answers[-1] if answers else "{}")
+    except ValueError:
+        return True
+    return False
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A compiler, and the model that it asks."""
+
+    compiler: PolicyCompiler
+    model: Answering
+
+    async def compiled(self, order: CompileOrder) -> list[CompileEvent]:
+        """Everything that happens."""
+        async with closing(self.compiler.compile(order)) as events:
+            return [event async for event in events]
+
+    async def outcome(self, order: CompileOrder) -> PolicyCompiled | PolicyCompileFailed:
+        """What comes of it."""
+        last = (await self.compiled(order))[-1]
+        assert isinstance(last, PolicyCompiled | PolicyCompileFailed), last
+        return last
+
+
+@asynccontextmanager
+async def workshop(answer: Callable[[SimRequest], ScriptResponse]) -> AsyncIterator[Workshop]:
+    """A compiler that asks a scripted model, until the block ends."""
+    model = Answering(answer)
+    with serve_in_thread(model) as upstream:
+        async with gateway_of(PROVIDERS[0], upstream.url) as gateway:
+            yield Workshop(PolicyCompiler(gateway, InMemoryArtifactCache()), model)
+    model.close()
