@@ -65,7 +65,8 @@ async def test_changes_that_come_after_the_prose_cost_a_new_beginning() -> None:
     die = {"kind": "k", "difficulty": 3}
     late = outcome("Told.", state_changes=[CHANGE], roll_requests=[die])
     events, _ = await played([late[:25], late[25:]], about=about)
-    assert names(events) == ["WorldResolved", "NarrativeChunk", "TurnRestarted", "NarrativeChunk", "NarrationResult"]
+    expected = ["WorldResolved", "NarrativeChunk", "TurnRestarted", "NarrativeChunk", "NarrationResult"]
+    assert names(events) == expected
     assert events[3] == NarrativeChunk("Told.")
     assert [type(one) for one in events[2].events] == [Rolled, WorldResolved]
     assert causes(about) == ["narrator"]
