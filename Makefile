@@ -96,7 +96,7 @@ check: check-python check-text check-structure check-contract check-generated ch
 check-python: $(VENV)/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy services simcore/python tests protos
+	$(BIN)/mypy services simcore/python tests protos docs
 	$(BIN)/python -m pytest --quiet tests/unit/test_no_nouns.py
 
 .PHONY: check-text
@@ -116,6 +116,7 @@ check-contract: $(VENV)/installed-dev
 check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/python protos/error_reasons.py --check
+	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python -m peripety.engine.schemas --check
 
 .PHONY: check-imports
@@ -278,6 +279,7 @@ sanitize:  ## Test the native core under AddressSanitizer
 generate: $(VENV)/installed-dev  ## Regenerate the generated code and schemas
 	$(BIN)/python protos/generate.py
 	@$(BIN)/python protos/error_reasons.py
+	@$(BIN)/python docs/generate_reference.py
 	$(BIN)/python -m peripety.engine.schemas
 
 .PHONY: native

@@ -15,8 +15,18 @@ from peripety.llmsim.script.types import ScriptResponse
 from peripety.llmsim.types import SimStopReason
 from peripety.policy.events import ScenariosWritten
 from peripety.policy.types import PolicyCompiled
-from support.policy.models import generated_scenario, rule, told, workshop
-from support.policy.policies import FINE, ORDER, POLICY, RIGHT, SATISFIED, blames
+from support.policy.models import (
+    FINE,
+    ORDER,
+    POLICY,
+    RIGHT,
+    SATISFIED,
+    blames,
+    generated_scenario,
+    rule,
+    told,
+    workshop,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,8 +11,7 @@ from peripety.engine.policies.types import ToolRequest
 from peripety.errors import InvalidArgumentError
 from peripety.policy.types import CompileLimits, ScenarioOrigin
 from peripety.policy.validation import MAX_CONSTITUTION_BYTES, check_order
-from support.policy.models import below, generated_scenario, rule, tool
-from support.policy.policies import ORDER
+from support.policy.models import ORDER, below, generated_scenario, rule, tool
 
 HANDWRITTEN = ScenarioOrigin.HANDWRITTEN
 KEPT = rule("structural-kept", "deny", arguments=below("/kept"))

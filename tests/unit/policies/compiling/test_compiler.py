@@ -33,8 +33,23 @@ from peripety.policy.types import (
     ScenarioCorrection,
     ScenarioOrigin,
 )
-from support.policy.models import Cut, FakeModel, about, below, generated_scenario, rule, told, tool
-from support.policy.policies import FINE, ORDER, RIGHT, SATISFIED, Script, blames, ran
+from support.policy.models import (
+    FINE,
+    ORDER,
+    RIGHT,
+    SATISFIED,
+    Cut,
+    FakeModel,
+    Script,
+    about,
+    below,
+    blames,
+    generated_scenario,
+    ran,
+    rule,
+    told,
+    tool,
+)
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
@@ -626,7 +641,7 @@ async def test_a_budget_that_is_used_up_ends_the_run_with_what_there_is() -> Non
 async def test_time_that_ends_after_the_last_question_leaves_measuring_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(OrderBudget, "is_late", True)
+    monkeypatch.setattr(OrderBudget, "is_expired", True)
     done = await ran(directed=True)
     assert done.codes == ["MEASURED_IN_PART"]
     assert done.names == ["inside", "outside"]
