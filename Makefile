@@ -314,7 +314,7 @@ build/engine/installed: simcore/pyproject.toml .ci/constraints.txt
 	@$(PYTHON) -m venv --clear build/engine
 	@build/engine/bin/python -m pip install --quiet --constraint .ci/constraints.txt hatchling
 	@build/engine/bin/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation \
-	  --editable ./simcore hypothesis pytest pytest-asyncio pytest-timeout
+	  --editable ./simcore hypothesis jsonschema pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 $(VENV)/installed-fuzz: $(VENV)/installed-dev
