@@ -1,6 +1,6 @@
-"""The servers that tests share, and what a run says about itself.
+"""Shared servers, the Hypothesis profiles, and the marker `slow`.
 
-That is the core that answers, and what was skipped, in a line for each reason.
+The summary of a run names the core that was tested and the reason for each skipped test.
 """
 
 from __future__ import annotations
@@ -10,14 +10,47 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from peripety import engine
 from peripety.core.storage.database import Database
+from support.examples import register_profiles
 from support.servers.databases import PostgresqlProcess, RedisProcess
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+register_profiles()
+
+_ON_POSTGRESQL = "the same test on PostgreSQL; tests of storage and of contracts always run on it"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `make test` leaves out: see the markers in pyproject.toml."""
+    cases: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        if "property" in item.path.parts:
+            item.add_marker(pytest.mark.property)
+        for mark in item.iter_markers("slow"):
+            if "reason" not in mark.kwargs:
+                message = f"{item.nodeid}: the marker `slow` needs a reason"
+                raise pytest.UsageError(message)
+        if limit := item.get_closest_marker("slow_after"):
+            function = (str(item.path), item.originalname)
+            cases[function] += 1
+            if cases[function] > limit.args[0]:
+                item.add_marker(pytest.mark.slow(reason=limit.kwargs["reason"]))
+        if _runs_on_postgresql(item) and item.get_closest_marker("postgresql") is None:
+            item.add_marker(pytest.mark.slow(reason=_ON_POSTGRESQL))
+
+
+def _runs_on_postgresql(item: pytest.Function) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("database_url") == "postgresql"
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +106,9 @@ def redis_url(_redis: RedisProcess) -> str:
 
 
 def pytest_report_header() -> str:
-    return f"core: {engine.BACKEND} {engine.BACKEND_VERSION}"
+    return (
+        f"core: {engine.BACKEND} {engine.BACKEND_VERSION}; hypothesis: {settings.get_current_profile_name()}"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

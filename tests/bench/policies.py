@@ -75,7 +75,8 @@ def main() -> None:
 
 def _suites(count: int) -> None:
     _tell(
-        "scenarios / conditions and decisions reached / mutants noticed, of those not proved to mean the same",
+        "scenarios / conditions and decisions reached / mutants noticed, of those not "
+        "proved to mean the same",
     )
     sides = "".join(f"{side:>22}" for side in _SIDES)
     _tell(f"{'seed':>4} {'rules':>5}{sides} {'survived':>9} {'undecided':>10} {'s':>5}")

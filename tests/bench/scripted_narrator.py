@@ -72,7 +72,7 @@ class TimedNarrator(Simulator):
         if session is None or exchange.reply is None:
             return exchange
         used = exchange.reply.usage
-        tokens = used.fresh + used.read_variable + sum(used.written.values())
+        tokens = used.fresh + used.read + sum(used.written.values())
         whole = [] if request.stream else [asked + exchange.delivery.pace.first_token_ms / 1e3]
         began: list[float] = whole
 

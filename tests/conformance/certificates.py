@@ -1,4 +1,5 @@
-"""The worked example of docs/certificates.md and a golden certificate: `make certificates` writes both.
+"""The worked example of docs/reference/certificate-format.md and a golden certificate: `make certificates`
+writes both.
 
 A change in them is a change of the engine's meaning, of the random numbers or of what a certificate is, and
 wants a new version of one of these.
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 
 SPEC = ROOT / "examples" / "scenario.json"
-PAGE = ROOT / "docs" / "certificates.md"
+PAGE = ROOT / "docs" / "reference" / "certificate-format.md"
 GOLDEN = ROOT / "tests" / "conformance" / "certificate.json"
 SMALL = CertificateOptions(max_runs=64, horizon=8)
 """So little that the reference core takes seconds."""
 
-_FOLDER = ROOT / "docs" / "certificates"
+_FOLDER = ROOT / "docs" / "reference" / "certificates"
 
 
 def certificate(program: Program, options: CertificateOptions) -> Certificate:

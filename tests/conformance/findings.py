@@ -1,4 +1,4 @@
-"""The tables of docs/findings.md, by the catalogue: `make findings` writes them."""
+"""The tables of docs/reference/findings.md, by the catalogue: `make findings` writes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from peripety.errors import load_catalog
 from support.repo.repository import ROOT
 
-PAGE = ROOT / "docs" / "findings.md"
+PAGE = ROOT / "docs" / "reference" / "findings.md"
 
 _TABLE = re.compile(r"<!-- (\w+) -->\n(?:\|.*\n)*")
 _HEAD = "| code | what it means | what to do |\n| --- | --- | --- |\n"

@@ -69,6 +69,7 @@ def check_agreement(program: Program, **asked: Any) -> None:
         assert program.dry_run_by(name, options(**asked)) == expected, name
 
 
+@pytest.mark.slow_after(2, reason="dry-runs many random scenarios on both cores")
 @pytest.mark.parametrize("shape", [*STEADY, *OTHER])
 def test_random_scenarios_come_to_the_same_in_lockstep(shape: str) -> None:
     random = Random(f"lockstep {shape}")

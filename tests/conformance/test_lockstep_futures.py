@@ -67,6 +67,7 @@ def present(random: Random, spec: Json, program: BackendProgram, turns: int, *, 
     return state
 
 
+@pytest.mark.slow_after(3, reason="dry-runs many random scenarios on both cores")
 @pytest.mark.parametrize("shape", [*STEADY, *OTHER])
 def test_random_presents_come_to_the_same_in_lockstep(shape: str) -> None:
     random = Random(f"futures {shape}")

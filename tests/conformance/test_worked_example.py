@@ -1,4 +1,6 @@
-"""The worked example of docs/scenarios.md is all of its specification, and what the engine says of it."""
+"""The worked example of docs/tutorials/first-scenario.md is all of its specification, and what the engine
+says of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The worked example of docs/scenarios.md: `make worked-example` writes what is printed and drawn there."""
+"""The worked example of docs/tutorials/first-scenario.md: `make worked-example` writes what is printed and
+drawn there.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
 
 SPEC = ROOT / "examples" / "long_way.json"
-PAGE = ROOT / "docs" / "scenarios.md"
-DRAWING = ROOT / "docs" / "scenarios" / "rules.svg"
+PAGE = ROOT / "docs" / "tutorials" / "first-scenario.md"
+DRAWING = ROOT / "docs" / "tutorials" / "scenario" / "rules.svg"
 
 
 def example() -> dict[Path, bytes]:

@@ -91,6 +91,7 @@ def test_an_agent_runs_its_tools_and_shows_what_each_phase_used(tmp_path: Path, 
     assert "3 words" in shown.stdout
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_phase_is_done_anew_and_a_run_followed_again(tmp_path: Path, model: Served) -> None:
     events = lines(agent(tmp_path, model, "run", EXAMPLE, "--json", "-i", "text=any text"))
     run_id = events[0]["run_id"]
@@ -101,6 +102,7 @@ def test_a_phase_is_done_anew_and_a_run_followed_again(tmp_path: Path, model: Se
     assert (run["parent_run_id"], run["results"][0]["completion"]["text"]) == (run_id, "four")
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_an_agent_of_a_server_has_its_tools_here(tmp_path: Path, model: Served) -> None:
     with ServerProcess(tmp_path / "server", "gateway", settings(model)) as server:
         text = tmp_path / "text.txt"
@@ -111,6 +113,7 @@ def test_an_agent_of_a_server_has_its_tools_here(tmp_path: Path, model: Served) 
         assert "completed" in events[-1]
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_run_that_fails_says_why(tmp_path: Path, model: Served) -> None:
     path = tmp_path / "agent.toml"
     path.write_text('name = "n"\n[[phases]]\nid = "a"\ninput = "nobody answers this"\n')

@@ -111,6 +111,7 @@ def check(before: list[pb.RunEvent], after: list[pb.RunEvent], llm: Served) -> N
     ]
 
 
+@pytest.mark.slow(reason="kills processes at many points")
 async def test_a_run_goes_on_where_it_was_when_its_server_was_killed(tmp_path: Path) -> None:
     with served(SCENARIO) as llm:
         with ServerProcess(tmp_path / "home", "gateway", settings(llm)) as server:
@@ -124,6 +125,7 @@ async def test_a_run_goes_on_where_it_was_when_its_server_was_killed(tmp_path: P
     assert "Traceback" not in server.log
 
 
+@pytest.mark.slow(reason="kills processes at many points")
 async def test_a_replica_takes_a_run_up_when_the_one_that_worked_on_it_was_killed(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         database = stack.enter_context(PostgresqlProcess())
@@ -142,6 +144,7 @@ async def test_a_replica_takes_a_run_up_when_the_one_that_worked_on_it_was_kille
         assert two.stop() == 0
 
 
+@pytest.mark.slow(reason="kills processes at many points")
 async def test_a_replica_that_does_not_work_on_a_run_tells_it_all_the_same(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         database = stack.enter_context(PostgresqlProcess())
@@ -162,7 +165,7 @@ async def test_a_replica_that_does_not_work_on_a_run_tells_it_all_the_same(tmp_p
 
 
 async def test_the_client_in_the_guide_hears_a_run_to_its_end(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "how-to" / "run-agents.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     with (
         served('default_response = "any"') as llm,
@@ -181,7 +184,7 @@ async def test_the_client_in_the_guide_hears_a_run_to_its_end(tmp_path: Path) ->
 
 
 def test_the_file_in_the_guide_describes_an_agent(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "how-to" / "run-agents.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "agent.toml").write_text(text)
     (tmp_path / "verdict.schema.json").write_text('{"type": "object"}')

@@ -7,6 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.engine.specs import playable
 from support.gateway.fake_server import FakeModel, serving_fake_model
 from support.servers.apps import Api, turn_request
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from peripety.api.session.v1 import session_pb2
 
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 WORDS = ("one ", "two ", "three.")
 PIECES = ('{"narrative":"', *WORDS, '"}')

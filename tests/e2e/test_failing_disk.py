@@ -32,7 +32,10 @@ STORAGE = {"STORAGE_UNAVAILABLE", "STORAGE_UNCERTAIN", "STORAGE_BUSY"}
 _MEGABYTE = 1 << 20
 _log = logging.getLogger(__name__)
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and file systems are set as on Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="limits and file systems are set as on Linux"),
+    pytest.mark.slow(reason="fills disks while a server writes"),
+]
 
 
 async def test_nothing_is_lost_when_writing_fails(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from support.session.crash import Arena, PacedModel
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 POINTS = int(os.environ.get("PERIPETY_KILL_POINTS", "500"))
 CLIENTS = 32

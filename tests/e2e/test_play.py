@@ -69,6 +69,7 @@ def play(home: Path, text: str, *options: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("name", TEXTS)
 def test_any_text_becomes_a_game_of_five_turns(tmp_path: Path, name: str) -> None:
     game = play(tmp_path, TEXTS[name])
@@ -103,6 +104,7 @@ def test_a_point_of_view_that_the_scenario_lacks_is_misuse(tmp_path: Path) -> No
     assert "--pov: is not a playable entity: use one of player" in done.stderr
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
     hashes = []
     for home in (tmp_path / "one", tmp_path / "two"):
@@ -123,6 +125,7 @@ def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, 
     assert (checked.returncode, checked.stdout) == (0, "-: valid\n")
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_generate_writes_a_file_that_the_other_commands_read(tmp_path: Path) -> None:
     out = str(tmp_path / "out.json")
     assert peripety(tmp_path, "generate", "--description", "A text.", "--out", out).returncode == 0
@@ -131,6 +134,7 @@ def test_generate_writes_a_file_that_the_other_commands_read(tmp_path: Path) -> 
     assert report["runs"] == 50
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_generate_into_nowhere_is_misuse(tmp_path: Path) -> None:
     done = peripety(
         tmp_path,
@@ -144,6 +148,7 @@ def test_generate_into_nowhere_is_misuse(tmp_path: Path) -> None:
     assert "cannot write" in done.stderr
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"x" * (1024 * 1024 + 1), b"x" * (200 * 1024)])
 def test_a_description_that_cannot_be_used_is_a_clear_error(tmp_path: Path, text: bytes) -> None:
     done = peripety(tmp_path, "play", "--auto", "--description", "-", stdin=text)
@@ -160,6 +165,7 @@ def test_a_setting_that_makes_no_sense_is_a_clear_error(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
     done = peripety(tmp_path, "serve", "--listen", "256.0.0.1:1")
     assert done.returncode in {1, 2}
@@ -167,6 +173,7 @@ def test_an_address_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_server_logs_first_which_core_it_runs(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "gateway") as server:
         first = json.loads(server.log.splitlines()[0])

@@ -90,6 +90,7 @@ def test_scenarios_that_hold_are_verified_and_one_that_does_not_is_named(home: P
     assert f"failed: {suite[0]['description']}" in failed.stdout
 
 
+@pytest.mark.slow(reason="works through thousands of tools or mutants")
 def test_a_change_that_allows_more_is_told_with_a_call_that_shows_it(home: Path, tmp_path: Path) -> None:
     document = read(office(home) / "policy.json")
     assert peripety(home, "diff", str(office(home)), str(office(home))).returncode == 0
@@ -109,6 +110,7 @@ def test_a_change_that_allows_more_is_told_with_a_call_that_shows_it(home: Path,
     assert "→ allow by files.1.allow" in told
 
 
+@pytest.mark.slow(reason="works through thousands of tools or mutants")
 def test_mutants_are_counted_and_what_a_suite_misses_is_made(home: Path, tmp_path: Path) -> None:
     mutated = peripety(home, "mutate", str(office(home)))
     assert mutated.returncode == 0, mutated.stderr
@@ -122,12 +124,14 @@ def test_mutants_are_counted_and_what_a_suite_misses_is_made(home: Path, tmp_pat
     assert (verified.returncode, ", 0 failed" in verified.stdout) == (0, True)
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_rules_of_the_example_are_analyzed(home: Path) -> None:
     analyzed = peripety(home, "analyze", str(office(home)), "--json")
     issues = json.loads(analyzed.stdout).get("issues", [])
     assert analyzed.returncode == (1 if issues else 0), analyzed.stderr
 
 
+@pytest.mark.slow(reason="works through thousands of tools or mutants")
 def test_what_is_stored_is_shown_asked_and_deleted(tmp_path: Path, server: ServerProcess) -> None:
     at = ("--server", server.address)
     folder = order(tmp_path, "It may fetch.", [TOOL])
@@ -140,6 +144,7 @@ def test_what_is_stored_is_shown_asked_and_deleted(tmp_path: Path, server: Serve
     assert (gone.returncode, "POLICY_NOT_FOUND" in gone.stderr) == (1, True)
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize(
     ("constitution", "tools", "more", "code", "words"),
     [
@@ -198,6 +203,7 @@ def test_what_a_person_wrote_and_the_words_do_not_say_ends_with_who_has_to_decid
     assert (refused.returncode, "fix: " in refused.stderr) == (1, True)
 
 
+@pytest.mark.slow(reason="works through thousands of tools or mutants")
 def test_ten_thousand_tools_are_worked_through_in_batches(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     tools = [{"server_name": "alpha", "tool_name": f"tool_{number}"} for number in range(10_000)]
@@ -207,6 +213,7 @@ def test_ten_thousand_tools_are_worked_through_in_batches(tmp_path: Path) -> Non
     assert peripety(tmp_path, "decide", out, "alpha", "tool_0").returncode == 1
 
 
+@pytest.mark.slow(reason="works through thousands of tools or mutants")
 def test_thousands_of_tools_with_a_rule_for_each_batch_are_measured_to_the_last(tmp_path: Path) -> None:
     tools = [
         {"server_name": f"server-{number // 25}", "tool_name": f"tool_{number}"} for number in range(4_000)
@@ -221,7 +228,7 @@ def test_thousands_of_tools_with_a_rule_for_each_batch_are_measured_to_the_last(
 
 
 def test_the_program_of_the_guide_runs_as_it_stands(home: Path) -> None:
-    guide = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "reference" / "policies-semantics.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     program = program.replace("build/office", str(office(home)))
     subprocess.run([sys.executable, "-c", program], check=True, env=environment(home))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from peripety.api.session.v1 import session_pb2
 
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
+
 
 async def _taken(api: Api, request: session_pb2.TakeTurnRequest) -> list[session_pb2.TurnEvent]:
     return [event async for event in api.turn(request)]

@@ -32,7 +32,7 @@ TROUBLES = int(os.environ.get("PERIPETY_REPLICA_TROUBLES", "8"))
 PIECES = ('{"narrative":"', *("word " for _ in range(8)), '."}')
 _log = logging.getLogger(__name__)
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow(reason="kills processes at many points")]
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ def peripety(
     )
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_the_script_writes_what_is_generated(tmp_path: Path) -> None:
     done = peripety(tmp_path, script(tmp_path), "generate", "--description", "x", "--json")
     assert done.returncode == 0, done.stderr
@@ -78,6 +79,7 @@ async def test_the_script_answers_whoever_asks_the_server(tmp_path: Path) -> Non
     assert completion.usage != Usage()
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize(
     ("text", "place"),
     [('{"responses": [\n{"respnse": "x"}]}', "script.json:2:"), ("{", "script.json:1:")],
@@ -92,17 +94,20 @@ def test_a_script_that_cannot_be_used_stops_the_start_and_says_where(
     assert place in done.stderr
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_script_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     settings = configured(tmp_path, "{}") | {"PERIPETY_SCRIPT": str(tmp_path / "nowhere.toml")}
     done = peripety(tmp_path, settings, "serve")
     assert (done.returncode, "nowhere.toml" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_without_a_script_the_variable_is_named(tmp_path: Path) -> None:
     done = peripety(tmp_path, {"MODEL_PROVIDER": "scripted"}, "serve")
     assert (done.returncode, "PERIPETY_SCRIPT" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_service_that_asks_no_model_needs_no_script(tmp_path: Path) -> None:
     settings = {"MODEL_PROVIDER": "scripted", "PERIPETY_GATEWAY_ADDRESS": "127.0.0.1:1"}
     with ServerProcess(tmp_path, "scenarios", settings) as server:

@@ -9,6 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import grpc.aio
+import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
@@ -92,6 +93,7 @@ def written(home: Path) -> Iterator[bytes]:
             yield path.read_bytes()
 
 
+@pytest.mark.slow(reason="starts every command with a key")
 async def test_no_key_is_in_a_log_an_error_a_file_or_an_address(tmp_path: Path) -> None:
     async with upstream(hostile) as server:
         settings = {"PERIPETY_LOG_LEVEL": "debug", "PERIPETY_BREAKER_FAILURES": "1000000"}

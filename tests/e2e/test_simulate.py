@@ -66,6 +66,7 @@ def ask(url: str, text: str) -> str:
     return str(response.json["choices"][0]["message"]["content"])
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path, "--scenario", MULTI_TURN) as (process, url):
@@ -76,6 +77,7 @@ def test_it_serves_until_it_is_told_to_end(tmp_path: Path, number: signal.Signal
     assert "Traceback" not in logged
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 def test_an_answer_under_way_is_completed_before_the_end(tmp_path: Path) -> None:
     scenario = tmp_path / "slow.toml"
     scenario.write_text(SLOW)
@@ -100,6 +102,7 @@ def test_a_prompt_is_answered_on_standard_output(tmp_path: Path) -> None:
     assert "username" in result.stdout.lower()
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 def test_a_state_file_lets_each_call_take_one_turn(tmp_path: Path) -> None:
     state = tmp_path / "state"
     said = [
@@ -111,6 +114,7 @@ def test_a_state_file_lets_each_call_take_one_turn(tmp_path: Path) -> None:
     assert "".join(said) == at_once.stdout
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 def test_a_scenario_that_is_not_valid_is_explained(tmp_path: Path) -> None:
     file = tmp_path / "wrong.toml"
     file.write_text('[[responses]]\npatern = { type = "any" }\nresponse = "y"')
@@ -120,6 +124,7 @@ def test_a_scenario_that_is_not_valid_is_explained(tmp_path: Path) -> None:
     assert "patern" in result.stderr
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -> None:
     recording = tmp_path / "recorded.toml"
     with (
@@ -132,6 +137,7 @@ def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -
     assert run(tmp_path, recording, "-p", "login").stdout == said + "\n"
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("how", ["watch", "signal", "request"])
 def test_a_changed_file_is_served_without_a_restart(tmp_path: Path, how: str) -> None:
     file = tmp_path / "scenario.toml"
@@ -149,6 +155,7 @@ def test_a_changed_file_is_served_without_a_restart(tmp_path: Path, how: str) ->
             time.sleep(0.02)
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 def test_a_broken_file_leaves_the_scenario_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text('default_response = "before"')
@@ -160,12 +167,14 @@ def test_a_broken_file_leaves_the_scenario_as_it_was(tmp_path: Path) -> None:
         assert ask(url, "hello") == "before"
 
 
+@pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 def test_the_simulator_records_itself(tmp_path: Path) -> None:
     recorded = tmp_path / "recorded.toml"
     said = run(tmp_path, MULTI_TURN, "--record", recorded, "-p", "login", "-p", "ann").stdout
     assert run(tmp_path, recorded, "-p", "login", "-p", "ann").stdout == said
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize(
     "arguments",
     [("--proxy", "http://127.0.0.1:9"), ("--proxy", "http://127.0.0.1:9", MULTI_TURN, "--record", "x")],

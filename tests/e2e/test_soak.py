@@ -6,11 +6,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.repo.repository import ROOT
 from support.servers.processes import environment
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow(reason="plays for long and watches memory")
 
 
 def soak(home: Path, program: str, *arguments: str) -> str:

@@ -50,6 +50,7 @@ def test_every_container_comes_from_the_one_dockerfile(service: str) -> None:
     assert (ROOT / build["context"] / build["dockerfile"]).samefile(ROOT / "services" / "Dockerfile")
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @services
 def test_the_command_exists(service: str) -> None:
     assert instructions("ENTRYPOINT") == ['["peripety"]']

@@ -71,5 +71,8 @@ def test_python_dash_m_is_the_command(installation: Installation) -> None:
 
 
 def test_the_reference_core_can_be_asked_for(installation: Installation) -> None:
-    code = "import os; os.environ['PERIPETY_SIMCORE'] = 'python'; from peripety import engine; print(engine.BACKEND)"
+    code = (
+        "import os; os.environ['PERIPETY_SIMCORE'] = 'python'; from peripety import "
+        "engine; print(engine.BACKEND)"
+    )
     assert installation.run("python", "-c", code).stdout == "python\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from peripety.errors import Finding
 from peripety.scenario.amendment.offline_amendment import apply_edits
 from peripety.scenario.rule_text import diff_specs
 from peripety.scenario.spec_generator.generator import generate_spec
+from support.examples import example_count
 
-SPECS = int(os.environ.get("PERIPETY_EXAMPLES", "20"))
+SPECS = example_count(20)
 WAYS = ("longer", "shorter", "likelier", "rarer", "faster", "slower", "harder", "easier", "more", "less")
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from peripety import engine
 from peripety.author.author import author_from_text
 from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
 from support.engine.backends import backend_named, program_on
+from support.examples import example_count
 from support.repo.repository import ROOT
 from support.scenario.batches import certified
 from support.scenario.generation import descriptions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from peripety.scenario.certificate.types import Certificate
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "24"))
+EXAMPLES = example_count(24)
 ENOUGH = CertificateOptions(max_runs=2_048)
 SAMPLES = ROOT.parent / "shared" / "data" / "prompts.md"
 

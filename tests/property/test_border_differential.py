@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from peripety.engine.backend_protocol import EngineError
 from support.engine.backends import backend_named
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from peripety.engine.backend_protocol import Backend
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
+EXAMPLES = example_count(150, times=4)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 characters = st.characters(exclude_categories=["Cs"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -10,8 +9,9 @@ from hypothesis import strategies as st
 
 from support.engine.backends import compiled_report, interpreted_report
 from support.engine.spec_generators import specs, stable_specs
+from support.examples import example_count
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +23,7 @@ from support.engine.spec_generators import (
     specs,
     stable_specs,
 )
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import Any
 
@@ -14,9 +13,10 @@ from fuzz.comparison import Play, Programs, is_valid
 from peripety.engine import PERSONAS, canonicalize
 from support.engine.backends import backend_named
 from support.engine.seeded_specs import SHAPES, random_calls, random_spec
+from support.examples import example_count
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
-EXAMPLES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // len(PERSONAS))
+EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is looked ahead from, which takes the reference long.
 SMALL_SHAPES = [name for name in SHAPES if name not in {"wide", "many"}]
 HORIZONS = {"idle": 20, "random": 20, "greedy": 8, "saboteur": 8, "cautious": 4, "planner": 3}

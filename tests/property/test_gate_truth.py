@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections import Counter
 from dataclasses import dataclass
 from random import Random
@@ -23,6 +22,7 @@ from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.types import NumbersAdjusted, RegistrationFailed, ScenarioRegistered
 from support.engine.broken_specs import DEFECTS, plant, with_spoiled_numbers
 from support.engine.oracles import BLOCK, FreshRuns, is_too_often, is_true, measured_drifts
+from support.examples import example_count
 from support.scenario.batches import compiling, opened_registry
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from peripety.scenario.registry import ScenarioRegistry
     from peripety.scenario.types import RegistrationEvent
 
+pytestmark = pytest.mark.slow(reason="plays hundreds of scenarios many thousand times")
+
 
 IS_NATIVE = engine.BACKEND == "native"
-SCENARIOS = int(os.environ.get("PERIPETY_EXAMPLES", "400" if IS_NATIVE else "30"))
+SCENARIOS = example_count(400 if IS_NATIVE else 30)
 """10,000 take some minutes."""
 
 RUNS = 4_000 if IS_NATIVE else 300

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from random import Random
 from typing import TYPE_CHECKING
+
+import pytest
 
 from peripety.core.config import DailyBudget, ProviderLimits
 from peripety.errors import ResourceExhaustedError
@@ -19,6 +20,7 @@ from peripety.gateway.budgets.budget_session import (
 from peripety.gateway.budgets.types import BudgetAmount
 from peripety.gateway.calls.rate_limiter import CallUsage, estimate_usage
 from peripety.gateway.types.request import Budget
+from support.examples import example_count
 from support.gateway.requests import asking, call_of
 from support.servers.virtual_time import in_virtual_time
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
 
 
-SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+SCHEDULES = example_count(150)
 LONGEST = 60
 MOST_OF_A_CALL = BudgetAmount(1, 30 + LONGEST, 30 * 8_000_000 + LONGEST * 20_000_000)
 
@@ -60,7 +62,7 @@ class Schedule:
             NoUsageHistory(),
             clock,
         )
-        self.get_usage: defaultdict[str, BudgetAmount] = defaultdict(BudgetAmount)
+        self.used: defaultdict[str, BudgetAmount] = defaultdict(BudgetAmount)
         self.refused: set[str] = set()
 
     def _budget(self) -> Budget:
@@ -99,7 +101,7 @@ class Schedule:
             except ResourceExhaustedError as error:
                 whose = error.details["budget"]
                 self.refused.add(conversation if whose == "conversation" else whose)
-            mine = self.get_usage[f"{name}/{number}"]
+            mine = self.used[f"{name}/{number}"]
             assert mine.is_within(own)
 
     async def _calls(self, request: GenerateRequest, names: tuple[str, ...]) -> None:
@@ -126,10 +128,11 @@ class Schedule:
             if used is not None:
                 amount = BudgetAmount(1, used.input_tokens + used.output_tokens, used.cost or 0)
                 for name in names:
-                    self.get_usage[name] += amount
+                    self.used[name] += amount
             await purse.settle(held, used)
 
 
+@pytest.mark.slow(reason="runs schedules of many requests")
 def test_budgets_are_never_overspent_and_used_up_before_anybody_is_refused() -> None:
     async def scene(clock: Clock, seed: int) -> Schedule:
         schedule = Schedule(clock, seed)
@@ -140,8 +143,8 @@ def test_budgets_are_never_overspent_and_used_up_before_anybody_is_refused() -> 
     for seed in range(SCHEDULES):
         schedule = in_virtual_time(lambda clock, seed=seed: scene(clock, seed))  # type: ignore[misc]
         for name, budget in schedule.shared.items():
-            assert schedule.get_usage[name].is_within(budget), f"seed {seed}"
+            assert schedule.used[name].is_within(budget), f"seed {seed}"
             if name in schedule.refused:
                 refusals += 1
-                assert share(schedule.get_usage[name], budget) >= 0.95, f"seed {seed}"
+                assert share(schedule.used[name], budget) >= 0.95, f"seed {seed}"
     assert refusals >= SCHEDULES / 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -13,13 +12,14 @@ import pytest
 from peripety.core.config import ProviderLimits
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.calls.rate_limiter import CallUsage, MemoryUsageCounters, RateLimiter
+from support.examples import example_count
 from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
     from peripety.core.call_context import Clock
 
 
-SCHEDULES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+SCHEDULES = example_count(150)
 MINUTE = 60.0
 DOLLAR = 10**12
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 from peripety.gateway.prompt_cache import planner, prefix
 from peripety.gateway.prompt_cache.prediction import CachedPrefixes
 from peripety.gateway.prompt_cache.prefix import segments_of
+from support.examples import example_count
 from support.gateway.cache_oracle import MOST_MARKERS, PROVIDERS, Tally, converse
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from peripety.gateway.prompt_cache.prefix import PromptBlock
 
 
-CONVERSATIONS = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+CONVERSATIONS = example_count(150)
 
 
 def wrong_predictions(conversations: int) -> int:

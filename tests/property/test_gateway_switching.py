@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from peripety.gateway.types.request import GenerateRequest
 from peripety.gateway.types.response import StopReason
 from peripety.llmsim import types as simulated
 from peripety.llmsim.determinism import make_signature
+from support.examples import example_count
 from support.gateway.providers import HTTP_PROVIDERS, Asked, before_history, history_of, models_of
 from support.gateway.requests import call_of
 from support.llmsim.simulator import reply
@@ -37,7 +37,7 @@ TOOLS = (
     Tool("look", "Looks.", {"type": "object", "properties": {"a": {"type": "string"}}}),
     Tool("näme of another", "", {"type": "object"}),
 )
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 FOREIGN = "canary-of-nobody"
 
 

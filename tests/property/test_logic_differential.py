@@ -5,7 +5,6 @@ coerces, what costs too much. `test_engine_differential` has the expressions of 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
@@ -15,12 +14,13 @@ from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from peripety.engine.backend_protocol import EngineError
 from support.engine.backends import backend_named
 from support.engine.seeded_specs import NAMES, NUMBER_LIKE, PATHS
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from peripety.engine.backend_protocol import Backend
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 4
+EXAMPLES = example_count(150, times=4)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 scalars = st.one_of(

@@ -1,21 +1,27 @@
-"""A third opinion: where all engines agree on what an expression means, another one gives the same value."""
+"""Differential test of JSONLogic against datalogic-py, on expressions that both define in the same way.
+
+Known deviation of datalogic-py: it computes with integers where it can, while JSONLogic has only doubles.
+Beyond 2^53 such an integer is not a double, and comparisons with it may differ. The comparison then ends.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from peripety import engine as engine_api
 from support.engine.backends import BACKEND_NAMES, backend_named
+from support.examples import example_count
 
 datalogic = pytest.importorskip("datalogic_py", reason="no third opinion: datalogic-py is not installed")
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
+_MAX_INTEGER = 2**53
+_ITERATING = {"map", "filter", "all", "some", "none", "reduce"}
 Json = Any
 Expressions = st.SearchStrategy[Json]
 
@@ -112,16 +118,46 @@ expressions = st.one_of(numbers(3), conditions(3), texts(3), lists(3))
 
 
 @pytest.mark.parametrize("name", BACKEND_NAMES)
+def has_integer_beyond_doubles(engine: Any, logic: Json) -> bool:
+    """Return True if the other engine computes an integer beyond 2^53 in any part of an expression."""
+
+    def is_beyond(value: Json) -> bool:
+        if isinstance(value, list):
+            return any(map(is_beyond, value))
+        return isinstance(value, int) and abs(value) > _MAX_INTEGER
+
+    if isinstance(logic, list):
+        return any(has_integer_beyond_doubles(engine, part) for part in logic)
+    if not isinstance(logic, dict):
+        return False
+    # The body of `map` and `filter` is part of their result; alone, `var` there would name something else.
+    return is_beyond(engine.compile(json.dumps(logic)).evaluate(DATA)) or any(
+        has_integer_beyond_doubles(engine, parts[:1] if name in _ITERATING else parts)
+        for name, parts in logic.items()
+        if isinstance(parts, list)
+    )
+
+
 def test_another_engine_gives_the_same_value(name: str) -> None:
     core = backend_named(name)
     engine = datalogic.Engine()
 
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(logic=expressions)
+    @example(logic={"*": [1e6, {"*": [1e6, 1e6]}]})
+    @example(logic={"===": [{"+": [{"*": [1e6, {"*": [1e6, 1e6]}]}, 1]}, {"*": [1e6, {"*": [1e6, 1e6]}]}]})
     def agree(logic: Json) -> None:
         ours = core.compile_rule(logic, ValueError).evaluate(DATA)
+        if has_integer_beyond_doubles(engine, logic):
+            return
         assert engine_api.canonicalize(ours) == engine_api.canonicalize(
             engine.compile(json.dumps(logic)).evaluate(DATA),
         )
 
     agree()
+
+
+def test_the_known_deviation_of_the_other_engine_is_still_there() -> None:
+    """If this fails, the other engine computes with doubles, and the exception above can go."""
+    product = datalogic.Engine().compile('{"*": [1000000.0, 1000000.0, 1000000.0]}').evaluate({})
+    assert isinstance(product, int)

@@ -88,6 +88,7 @@ def test_whatever_else_was_done_there_is_a_valid_value_or_a_reason(
             ORACLE.validate(value)
 
 
+@pytest.mark.slow(reason="parses thousands of broken answers")
 def test_each_of_many_spoilt_answers_is_a_valid_value_or_a_reason() -> None:
     valid = refused = 0
     for _, text in corpus(300):
@@ -102,6 +103,7 @@ def test_each_of_many_spoilt_answers_is_a_valid_value_or_a_reason() -> None:
     assert (valid + refused, valid) == (6_900, 3_103)
 
 
+@pytest.mark.slow(reason="parses thousands of broken answers")
 def test_what_is_shown_of_a_spoilt_answer_while_it_grows_is_what_comes_of_it() -> None:
     shown = 0
     for name, text in corpus(50):

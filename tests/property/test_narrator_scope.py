@@ -1,12 +1,12 @@
 """No change of the narrator outside its scope is ever applied, whatever is proposed.
 
-What is in scope is said here a second time, from the text of docs/semantics.md and apart from the engine.
+What is in scope is said here a second time, from the text of docs/reference/semantics.md and apart from the
+engine.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +17,7 @@ from peripety import engine
 from peripety.errors import Severity
 from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 from support.engine.spec_generators import changes, literal_specs
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

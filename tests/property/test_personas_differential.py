@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -13,9 +12,10 @@ from fuzz.comparison import Programs, compare_dry_runs, is_valid
 from peripety.engine import PERSONAS
 from support.engine.backends import backend_named
 from support.engine.seeded_specs import SHAPES, random_spec
+from support.examples import example_count
 
 # `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
-EXAMPLES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // len(PERSONAS))
+EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is played on by the planner, which takes the reference long.
 CROWDED = frozenset({"wide", "many"})
 HORIZONS = {"idle": 20, "random": 20, "greedy": 8, "saboteur": 8, "cautious": 4, "planner": 3}

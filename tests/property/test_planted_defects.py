@@ -19,6 +19,8 @@ from support.engine.broken_specs import DEFECTS, plant
 if TYPE_CHECKING:
     from peripety.errors import Finding
 
+pytestmark = pytest.mark.slow(reason="analyses scenarios with thousands of planted defects")
+
 
 SEED = 20
 IS_NATIVE = engine.BACKEND == "native"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
 from struct import pack
 from typing import Any
 
@@ -19,8 +18,9 @@ from peripety.engine.policies.types import ToolRequest
 from support.engine.backends import backend_named
 from support.engine.policies import policy_spec, rule
 from support.engine.policy_generators import PIECES
+from support.examples import example_count
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "100"))
+EXAMPLES = example_count(100)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 KINDS = ("path", "domain", "email", "identifier")

@@ -1,9 +1,10 @@
-"""What holds of every policy and request, on both cores: the words of docs/policies.md as properties."""
+"""What holds of every policy and request, on both cores: the words of docs/reference/policies-semantics.md as
+properties.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import PurePosixPath
 from posixpath import normpath
 from random import Random
@@ -20,13 +21,14 @@ from peripety.engine.policies.types import NO_RULE, UNKNOWN_TOOL, Decision, Tool
 from peripety.errors import Severity
 from support.engine.backends import BACKEND_NAMES, backend_named
 from support.engine.policies import policy_spec, rule, tool
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 Json = Any
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "30"))
+EXAMPLES = example_count(30)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 KINDS = ("path", "domain", "email", "identifier")

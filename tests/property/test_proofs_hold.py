@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from peripety import engine
 from support.engine.oracles import is_contradicted, replayed
 from support.engine.seeded_specs import SHAPES, random_spec
 from support.engine.spec_generators import specs
+from support.examples import example_count
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "60"))
+EXAMPLES = example_count(60)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,13 @@ from peripety.scenario.spec_generator.generator import generate_spec as sound_sp
 from support.engine.backends import backend_named
 from support.engine.seeded_specs import SHAPES, random_spec
 from support.engine.spec_generators import specs
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from peripety.engine import Proof
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "60"))
+EXAMPLES = example_count(60)
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given, settings
@@ -10,12 +9,13 @@ from hypothesis import strategies as st
 
 from peripety.engine.backend_protocol import EngineError
 from support.engine.backends import backend_named
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
+EXAMPLES = example_count(150, times=2)
 
 scalars = st.one_of(
     st.none(),

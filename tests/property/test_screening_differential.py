@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from random import Random
 from typing import Any
 
@@ -18,8 +17,9 @@ from support.engine.broken_specs import breaks, constraints, spoiled, spoiled_by
 from support.engine.seeded_specs import SHAPES, random_spec
 from support.engine.spec_generators import specs
 from support.engine.specs import full_spec
+from support.examples import example_count
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 _BATCH = 64
 
 

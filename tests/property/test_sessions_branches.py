@@ -6,7 +6,6 @@ The model is a list of turns for each session. `PERIPETY_EXAMPLES` makes it long
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from peripety.session.branches import state_at
 from peripety.session.events import Committed
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
 from peripety.session.types import CommittedTurn, NewSession, RecordedRewind
+from support.examples import example_count
 from support.session.sessions import (
     FATEFUL,
     OneScenario,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from peripety.session.types import Session, TurnRequest
 
 
-EXAMPLES = max(5, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 15)
+EXAMPLES = max(5, example_count(150, times=1 / 15))
 PROGRAMS = ProgramCache()
 seeds = st.none() | st.integers(0, 9)
 many = st.sampled_from([1, 1, 2, 3, SNAPSHOT_TURNS + 1])

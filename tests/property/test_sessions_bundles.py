@@ -20,6 +20,7 @@ from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.session.types import DieRollRequest, PlayerAction
 from support.engine.backends import backend_named, program_on
 from support.engine.spec_generators import narrations, rolls, scopes, specs
+from support.examples import example_count
 from support.session.bundles import Plan, bundle_of, play, resealed, verdict_on, verified
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from support.session.bundles import Game
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 SESSIONS = int(os.environ.get("PERIPETY_SESSIONS", "24"))
 TURNS = 50
 MUTATIONS = int(os.environ.get("PERIPETY_MUTATIONS", "400"))

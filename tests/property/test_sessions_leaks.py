@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import re
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from peripety.session.types import PlayerAction
 from peripety.session.watch.topic import WatchRequest
 from support.engine.spec_generators import specs
 from support.engine.specs import action, document
+from support.examples import example_count
 from support.session.leak_probes import (
     ENTITIES,
     LABELS,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from support.session.sessions import Table
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from peripety.session.events import Event
 
+pytestmark = pytest.mark.slow(reason="checks thousands of messages for secrets")
+
 
 CHECKS = int(os.environ.get("PERIPETY_LEAK_CHECKS", "12000"))
 TURNS = 8

@@ -41,6 +41,7 @@ from peripety.session.types import PlayerAction, Resolution
 from support.engine.backends import backend_named, program_on
 from support.engine.seeded_specs import random_calls, random_spec
 from support.engine.specs import document
+from support.examples import example_count
 from support.session.leak_probes import HostileGateway
 from support.session.sessions import SILENCE, ScriptedGateway, only, scene_of, session_of, table
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from support.session.sessions import Answer
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150")) * 2
+EXAMPLES = example_count(150, times=2)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 INNER = "inner-matter"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from peripety.errors import ConflictError, UnavailableError
 from peripety.session.events import Accepted, Committed
 from support.engine.specs import document
+from support.examples import example_count
 from support.servers.databases import CrashError, Faults, process
 from support.session.sessions import assert_whole, new_id, table
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.session.sessions import Table
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 REQUESTS = 4
 PROCESSES = 2
 

@@ -23,6 +23,7 @@ from peripety.session.types import CommittedTurn, PlayerAction, Session, TurnReq
 from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 from support.engine.seeded_specs import random_calls, random_spec
 from support.engine.spec_generators import specs
+from support.examples import example_count
 from support.session.bundles import verified
 from support.session.leak_probes import HostileGateway
 from support.session.sessions import new_id, only, table
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from support.engine.specs import Json
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 thorough = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

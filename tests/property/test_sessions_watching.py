@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from peripety.core.concurrency import closing
 from peripety.session.branch_types import RewindRequest
 from peripety.session.watch.topic import CachedEventView, SeatActed, WatchClosed, WatchHeartbeat, WatchRequest
+from support.examples import example_count
 from support.session.sessions import SCENARIO, SILENCE, ScriptedGateway, new_id, outcome, table
 from support.session.watch import Held
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from support.session.sessions import Table
 
 
-EXAMPLES = max(10, int(os.environ.get("PERIPETY_EXAMPLES", "150")) // 5)
+EXAMPLES = max(10, example_count(150, times=1 / 5))
 STUCK = [outcome("Told so far.")[:-6], SILENCE]
 VIEWS = (None, "p", "q")
 

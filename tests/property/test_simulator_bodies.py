@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,7 @@ from peripety.llmsim.server.routing import WIRES
 from peripety.llmsim.simulator import Simulator
 from peripety.llmsim.types import Api, ApiError
 from peripety.llmsim.wire.base import HttpCall, WireOperation, compact_json
+from support.examples import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from peripety.llmsim.wire.base import Route, Wire
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 
 SCHEMA = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
 FUNCTION = {"name": "look", "description": "d", "parameters": SCHEMA}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety.llmsim.types import Api, CacheSection
+from support.examples import example_count
 from support.gateway.requests import Client, block, prompt
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from peripety.llmsim.types import SimBlock, SimPrompt
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 
 MODELS = {
     "claude-opus-5-5": Api.ANTHROPIC,
@@ -95,7 +95,7 @@ class Run:
 
     def check(self, visit: SimCacheVisit, asked: SimPrompt) -> None:
         assert visit.fresh >= 0
-        assert visit.fresh + visit.read_variable + sum(visit.written.values()) == asked.tokens
+        assert visit.fresh + visit.read + sum(visit.written.values()) == asked.tokens
         assert all(count > 0 for count in visit.written.values())
         longest = max(self.client.model.cache.ttls.values(), default=0)
         known = max(
@@ -106,7 +106,7 @@ class Run:
             ),
             default=0,
         )
-        assert visit.read_variable <= known + COMMON_JSON * bool(known)
+        assert visit.read <= known + COMMON_JSON * bool(known)
 
 
 def shared(one: tuple[SimBlock, ...], two: tuple[SimBlock, ...]) -> int:
@@ -139,8 +139,7 @@ def test_every_token_is_counted_once_and_read_only_if_sent_before(model: str, ta
 @settings(max_examples=max(1, EXAMPLES // 5), deadline=None)
 def test_the_same_requests_in_the_same_order_find_the_same(model: str, taken: list[Step]) -> None:
     one, two = (
-        [(visit.read_variable, visit.written, visit.fresh) for visit in run(model, taken).visits]
-        for _ in range(2)
+        [(visit.read, visit.written, visit.fresh) for visit in run(model, taken).visits] for _ in range(2)
     )
     assert one == two
 
@@ -149,4 +148,4 @@ def test_the_same_requests_in_the_same_order_find_the_same(model: str, taken: li
 def test_a_prompt_that_is_sent_twice_is_read(model: str) -> None:
     step = Step(0, "one", [("a", 9), ("b", 9)], {1}, "5m", "finished")
     again = Step(1, "one", [("a", 9), ("b", 9)], {1}, "5m", "finished")
-    assert run(model, [step, again]).visits[-1].read_variable >= 5376
+    assert run(model, [step, again]).visits[-1].read >= 5376

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from peripety.llmsim.provider_rules.limits import RateLimits
 from peripety.llmsim.script.types import RateLimit
 from peripety.llmsim.state import StateTable
 from peripety.llmsim.types import ApiError, BilledUsage
+from support.examples import example_count
 from support.gateway.requests import NOW
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from peripety.llmsim.provider_rules.limits import RateAdmission
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 
 limits = st.integers(1, 400)
 gaps = st.integers(0, 90_000)  # milliseconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from peripety.testgen.events import (
     GenerationProgressed,
     GenerationStop,
 )
+from support.examples import example_count
 from support.servers.virtual_time import in_virtual_time
 from support.testgen.fake_run import (
     Author,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from peripety.testgen.types import TestGenOrder
 
 
-EXAMPLES = int(os.environ.get("PERIPETY_EXAMPLES", "150"))
+EXAMPLES = example_count(150)
 
 _OFF = 10**9
 

@@ -1,4 +1,4 @@
-"""What is kept while it is used."""
+"""LRU cache."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from peripety.core.lru import LruCache
 
 
 def test_what_was_used_last_stays() -> None:
-    kept: LruCache[int] = LruCache(2)
+    kept: LruCache[str, int] = LruCache(2)
     kept.put("a", 1)
     kept.put("b", 2)
     assert kept.get("a") == 1
@@ -15,6 +15,18 @@ def test_what_was_used_last_stays() -> None:
 
 
 def test_who_comes_second_gets_the_value_of_the_first() -> None:
-    kept: LruCache[list[int]] = LruCache(2)
-    first = kept.put("a", [1])
-    assert kept.put("a", [1]) is first
+    kept: LruCache[str, list[int]] = LruCache(2)
+    first = kept.put_if_absent("a", [1])
+    assert kept.put_if_absent("a", [1]) is first
+
+
+def test_values_are_evicted_by_their_total_size() -> None:
+    cache: LruCache[str, bytes] = LruCache(4, len)
+    cache.put("a", b"12")
+    cache.put("b", b"34")
+    cache.put("a", b"5")
+    assert cache.size == 3
+    cache.put("c", b"67")
+    assert [cache.get(name) for name in "abc"] == [b"5", None, b"67"]
+    cache.put("c", b"too long")
+    assert cache.get("c") is None

@@ -145,7 +145,7 @@ class PhaseRunner:
 
         Args:
             phase: the phase.
-            told: whether to emit the events of rounds whose tool results already exist.
+            emit: whether to emit the events of rounds whose tool results already exist.
         """
         text = self._render_input(phase)
         said = ChatMessage.user(f"{phase.system}\n\n{text}" if phase.system else text)

@@ -1,4 +1,4 @@
-"""What a scenario is made of, before numbers; seeded choices.
+"""Blueprint of a scenario before its numbers; seeded choices.
 
 Offline authoring: scenarios, policies and tests written from text without a model.
 

@@ -107,7 +107,8 @@ def calibrate(
     Args:
         measures: the starting point.
         target: the target for random play.
-        build_spec: builds the specification for the given measures. Its first loss conditions are those of the
+        build_spec: builds the specification for the given measures. Its first loss conditions are those
+            of the
             buffers, in order; the deadline follows, if there is one.
     """
     trials: list[_CalibrationTrial] = []

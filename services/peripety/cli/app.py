@@ -300,7 +300,7 @@ def bench_narrator(
     Plays random games, with actions and free text, and deletes them afterwards. Compares the narration with
     the
     engine: rules, secrets, cost and time. Exit code 1 if a turn was lost or a secret was revealed. See
-    docs/narrators.md for the measurements.
+    docs/how-to/compare-narrators.md for the measurements.
     """
     from peripety.cli.bench_narrator import BenchmarkPlan, run_benchmark  # noqa: PLC0415 - loads the services
 
@@ -360,7 +360,7 @@ def simulate(
 
     Prints `listening on http://127.0.0.1:PORT` and serves the API paths of every provider to the official
     SDKs until
-    SIGTERM or Ctrl-C; SIGHUP reloads the script. See docs/simulator.md for the script format.
+    SIGTERM or Ctrl-C; SIGHUP reloads the script. See docs/reference/llmsim-script.md for the script format.
     """
     from peripety.cli import simulate as command  # noqa: PLC0415 - loads the simulator
 

@@ -2,7 +2,7 @@
 
 Protobuf messages to plain JSON values: embedded JSON is inlined, enums become words.
 
-Plain JSON values to protobuf messages; the inverse of `peripety.cli.to_json`.
+Plain JSON values to protobuf messages; the inverse of `peripety.cli.app.to_json`.
 """
 
 from __future__ import annotations

@@ -344,7 +344,8 @@ def _simulate_in_chunks(program: Program, *, runs: int, persona: Persona, seed: 
 def _print_dry_run(report: DryRunReport, *, required_loss_rate: float) -> None:
     out = result_console()
     out.print(
-        f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, core {engine.BACKEND}",
+        f"{report.runs} runs of at most {report.horizon} turns, persona {report.persona}, "
+        f"core {engine.BACKEND}",
     )
     out.print(
         f"  lost {report.fail_rate:.1%} of them; the scenario requires at least {required_loss_rate:.1%}",

@@ -103,7 +103,7 @@ Command = Annotated[
     bool,
     typer.Option(
         "--command",
-        help="Run the tests on the command after --, without network access; see docs/testgen.md.",
+        help="Run the tests on the command after --, without network; see docs/how-to/generate-tests.md.",
     ),
 ]
 Environment = Annotated[

@@ -1,1 +1,1 @@
-"""What all services share: storage, idempotency, durable runs, concurrency. No domain, no gRPC."""
+"""Shared parts of all services: storage, idempotency, durable runs, concurrency. No domain, no gRPC."""

@@ -335,7 +335,8 @@ class Config(BaseModel):
             return value
         if not _POSTGRESQL.fullmatch(url):
             raise ValueError(
-                f"must be sqlite:///PATH, a file, or postgresql://user:password@host:port/name, {_ESCAPING_HINT}",
+                "must be sqlite:///PATH, a file, or "
+                f"postgresql://user:password@host:port/name, {_ESCAPING_HINT}",
             )
         return value
 

@@ -140,7 +140,7 @@ async def fan_out(
 ) -> AsyncIterator[BatchOutcome]:
     """Send many requests; of those with a common prefix, the first one runs alone until the cache is warm.
 
-    A caller that may leave early must wrap the iteration in `peripety.gateway.streams.following`, which
+    A caller that may leave early must wrap the iteration in `peripety.core.concurrency.closing`, which
     closes all calls.
 
     Args:

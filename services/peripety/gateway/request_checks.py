@@ -1,4 +1,4 @@
-"""What is rejected before a provider is called.
+"""Request checks, before a provider is called.
 
 Checks of a request's options, schema and tools, before a provider is called.
 

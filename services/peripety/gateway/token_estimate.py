@@ -1,4 +1,4 @@
-"""Tokens estimated before the provider says so, learned from its answers.
+"""Token estimates before a provider reports counts, calibrated with its reports.
 
 Token estimate for prompts, calibrated with the counts that providers report.
 
@@ -11,7 +11,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Protocol
 
-from peripety.core.lru import LruTable
+from peripety.core.lru import LruCache
 from peripety.gateway.types.message import ProviderState, Text, Tool, ToolCall, ToolResult
 from peripety.gateway.types.request import ResponseSchema
 
@@ -47,7 +47,7 @@ class LengthTokenEstimator:
     """`TokenEstimator` by text length, with a correction factor per model learned from providers' reports."""
 
     def __init__(self) -> None:
-        self._factors: LruTable[str, float] = LruTable(_MAX_MODELS)
+        self._factors: LruCache[str, float] = LruCache(_MAX_MODELS)
 
     def counter_for(self, call: ProviderCall) -> CountTokens:
         """Return the counter for the segments of a call's prompt."""

@@ -353,7 +353,7 @@ class UsageStore:
         asked = select(*groups, *sums).where(*_conditions(query)).offset(offset).limit(limit)
         if groups:
             asked = asked.group_by(*groups).order_by(*groups)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             found = await connection.execute(asked)
             return [_to_usage_row(row, query.group_by) for row in found.mappings()]
 
@@ -367,7 +367,7 @@ class UsageStore:
         asked = select(*(func.coalesce(func.sum(_usage_table.c[name]), 0) for name in names)).where(
             _scope_condition(scope),
         )
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = (await connection.execute(asked)).one()
         return BudgetAmount(*map(int, row))
 

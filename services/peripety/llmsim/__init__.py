@@ -1,6 +1,6 @@
 """Scripted LLM: a server that emulates the wire formats and the rules of model providers.
 
-scenario = ScenarioBuilder().respond_to("hello", "Hello!").build()
+scenario = ScriptBuilder().respond_to("hello", "Hello!").build()
 with Simulator(scenario) as simulator:
     assert simulator.execute("hello there").text == "Hello!"
     simulator.captured.assert_received("hello")

@@ -418,7 +418,8 @@ class CaptureLog:
         answer = last.outcome.text if isinstance(last.outcome, AnsweredOutcome) else ""
         if not _contains(answer, text):
             raise AssertionError(
-                f"{_shorten(answer)}, the latest answer, to {_format_call(last)}, lacks {_quote_wanted(text)}",
+                f"{_shorten(answer)}, the latest answer, to {_format_call(last)}, lacks "
+                f"{_quote_wanted(text)}",
             )
 
     def assert_all_used(self) -> None:

@@ -147,7 +147,7 @@ def _output_tokens(parts: tuple[ReplyPart, ...]) -> tuple[int, int]:
 
 def override_usage(usage: BilledUsage, script: ScriptedUsage) -> BilledUsage:
     """Return the usage with the counts that the script overrides; reasoning stays within the output."""
-    read = usage.read_variable if script.cache_read_tokens is None else script.cache_read_tokens
+    read = usage.read if script.cache_read_tokens is None else script.cache_read_tokens
     written = dict(usage.written)
     if script.cache_write_tokens is not None:
         written = {next(iter(written), "5m"): script.cache_write_tokens}
@@ -158,7 +158,7 @@ def override_usage(usage: BilledUsage, script: ScriptedUsage) -> BilledUsage:
     output = max(usage.output, reasoning) if script.output_tokens is None else script.output_tokens
     return BilledUsage(
         fresh=fresh,
-        read_variable=read,
+        read=read,
         written=written,
         output=output,
         reasoning=min(reasoning, output),

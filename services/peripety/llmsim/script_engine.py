@@ -1,4 +1,4 @@
-"""Which rule answers, turn sequences, one request under way.
+"""Script engine: rule selection, turn sequences, one request in progress.
 
 One request in progress: its answer, and callbacks for the moments of its delivery.
 

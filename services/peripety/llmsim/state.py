@@ -1,4 +1,4 @@
-"""Bounded tables of state, kept in a file with `--state`.
+"""Bounded state tables, stored in a file with `--state`.
 
 Bounded state tables of the simulator, with JSON values.
 

@@ -2,7 +2,7 @@
 
 A wire module parses the bytes of its API into a `Request`, and writes a `Reply` or an `ApiError` as its
 provider would. The code between knows only these types. Texts are Unicode strings, JSON values are plain
-Python values, and tokens are counted by `peripety.simulator.truth.tokens`.
+Python values, and tokens are counted by `peripety.llmsim.provider_rules.models`.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class BilledUsage:
     """
 
     fresh: int = 0
-    read_variable: int = 0
+    read: int = 0
     written: Mapping[str, int] = field(default_factory=dict)
     output: int = 0
     reasoning: int = 0
@@ -204,7 +204,7 @@ class BilledUsage:
     @property
     def input(self) -> int:
         """All input tokens."""
-        return self.fresh + self.read_variable + sum(self.written.values())
+        return self.fresh + self.read + sum(self.written.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,17 +22,15 @@ from peripety.core.concurrency import closing, run_in_thread_if_large
 from peripety.core.idempotency.store import PendingResponse
 from peripety.core.storage.database import METADATA
 from peripety.policy.authoring.scenario_suite import is_time_limit_finding
-from peripety.policy.store import decode_result, encode_result
-from peripety.policy.types import (
-    AuditEntry,
-    CompiledPolicy,
+from peripety.policy.events import (
     CompileProgress,
-    PolicyCompiled,
     PolicyCompileFailed,
     RulesWritten,
     ScenariosVerified,
     ScenariosWritten,
 )
+from peripety.policy.store import decode_result, encode_result
+from peripety.policy.types import AuditEntry, CompiledPolicy, PolicyCompiled
 from peripety.policy.validation import check_order
 
 if TYPE_CHECKING:
@@ -41,8 +39,9 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.core.storage.database import Database
+    from peripety.policy.events import CompileEvent
     from peripety.policy.store import PolicyStore
-    from peripety.policy.types import CompileEvent, CompileOrder
+    from peripety.policy.types import CompileOrder
 
 
 CacheableEvent: TypeAlias = (
@@ -184,7 +183,7 @@ class ArtifactStore:
     async def get(self, key: str) -> bytes | None:
         """Return the content of a key; None if it is missing or evicted."""
         query = select(_columns.content).where(_columns.key == self._digest(key))
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             content: bytes | None = await connection.scalar(query)
         return content
 

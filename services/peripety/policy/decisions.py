@@ -1,4 +1,4 @@
-"""Which policy is meant, many decisions at once.
+"""Decisions of a stored or given policy, one or many at once.
 
 Batch decisions of a policy, with an error per invalid request.
 
@@ -109,7 +109,7 @@ class PolicyResolver:
 
     def __init__(self, store: PolicyStore) -> None:
         self._store = store
-        self._compiled: LruCache[Policy] = LruCache(_MAX_COMPILED_POLICIES)
+        self._compiled: LruCache[str, Policy] = LruCache(_MAX_COMPILED_POLICIES)
 
     async def policy(self, source: PolicySource, field: str = ".policy") -> Policy:
         """Return the compiled policy of a source.
@@ -151,7 +151,7 @@ class PolicyResolver:
         return await self._compile_cached(sha256(document).hexdigest(), document)
 
     async def _compile_cached(self, name: str, document: bytes) -> Policy:
-        return self._compiled.get(name) or self._compiled.put(
+        return self._compiled.get(name) or self._compiled.put_if_absent(
             name,
             await run_in_thread_if_large(partial(compile_policy, document), len(document)),
         )

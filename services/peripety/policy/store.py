@@ -115,7 +115,7 @@ class PolicyStore:
         Raises:
             NotFoundError: the policy or version does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = await _versions.find(select(_table), policy_id, policy_hash, connection)
         if row is None:
             raise _policy_not_found(policy_id, policy_hash)
@@ -131,7 +131,7 @@ class PolicyStore:
         Raises:
             NotFoundError: the policy does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await _require_latest_hash(policy_id, connection)
 
     async def list_policies(self, page_size: int = 0, page_token: str = "") -> Page[PolicySummary]:
@@ -148,7 +148,7 @@ class PolicyStore:
             _columns.scenarios,
             _columns.create_time,
         ).where(_versions.is_latest)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             page = await _versions.list_page(query, page_size, page_token, connection)
         return Page(tuple(map(_summary_from_row, page.items)), page.next_page_token)
 

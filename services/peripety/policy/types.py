@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from peripety.engine.policies.types import Decision, DecisionResult, ToolRequest
 from peripety.gateway.types.request import Budget
@@ -432,62 +432,6 @@ class CompilePhase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CompileProgress:
-    """Progress of a run.
-
-    Attributes:
-        phase: the current phase.
-        round: the repair round, from 1; 0 before the first.
-        message: one short sentence for display.
-        fraction: the completed share, 0 to 1; never decreases.
-    """
-
-    phase: CompilePhase
-    round: int
-    message: str
-    fraction: float
-
-
-@dataclass(frozen=True, slots=True)
-class RulesWritten:
-    """Rules were written or changed.
-
-    Attributes:
-        document: the current policy document.
-        findings: findings about the rules.
-    """
-
-    document: bytes
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ScenariosWritten:
-    """Scenarios were written.
-
-    Attributes:
-        scenarios: the new ones only.
-        turn: the usage of the turn; None without a model call.
-    """
-
-    scenarios: tuple[TestScenario, ...]
-    turn: GenerationTurn | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScenariosVerified:
-    """Scenarios were run.
-
-    Attributes:
-        round: the repair round, from 1; 0 before the first.
-        report: the results.
-    """
-
-    round: int
-    report: VerificationReport
-
-
-@dataclass(frozen=True, slots=True)
 class PolicyCompiled:
     """Rules and scenarios agree; the last event.
 
@@ -508,39 +452,6 @@ class PolicyCompiled:
     spent: UsageTotal
     turns: tuple[GenerationTurn, ...] = ()
     findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyCompileFailed:
-    """Rules and scenarios do not agree; the last event.
-
-    Attributes:
-        findings: the reasons and remedies.
-        document: the latest policy document; empty if none was written.
-        scenarios: the latest scenarios.
-        verification: the last verification report; None before the first.
-        audit: the audit log.
-        spent: the usage of language models.
-    """
-
-    findings: tuple[Finding, ...]
-    document: bytes
-    scenarios: tuple[TestScenario, ...]
-    verification: VerificationReport | None
-    audit: tuple[AuditEntry, ...]
-    spent: UsageTotal
-
-
-CompileEvent: TypeAlias = (
-    CompileProgress
-    | RulesWritten
-    | ScenariosWritten
-    | ScenariosVerified
-    | AuditEntry
-    | PolicyCompiled
-    | PolicyCompileFailed
-)
-"""An event of a compile run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class _Call:
             # The reader may have stopped early. On a call that has ended this does nothing.
             self._call.cancel()
 
-    async def read_variable(self) -> Any:
+    async def read(self) -> Any:
         with _translate_errors():
             return await self._call.read()
 

@@ -36,7 +36,8 @@ class ServiceContainer:
         resources: closed in reverse order after the server has stopped.
         services: full names of the registered services, for health and reflection.
         stop_callbacks: functions called when the server rejects new calls and running ones end.
-        methods_without_deadline: full names of methods, `/package.Service/Method`, without a default deadline.
+        methods_without_deadline: full names of methods, `/package.Service/Method`, without a default
+            deadline.
     """
 
     config: Config

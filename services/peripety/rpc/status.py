@@ -1,6 +1,6 @@
 """GRPC status mapping, both directions, one table; findings and item errors as messages.
 
-Conversion of a gRPC status to the error that the server raised: the reverse of `peripety.rpc.errors`.
+Conversion of a gRPC status to the error that the server raised: the reverse of `peripety.rpc.status`.
 
 Conversion of findings to and from messages, common to all services and clients.
 
@@ -8,7 +8,7 @@ Batch items, and errors inside messages: of one item, or of work that continues 
 
 gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
 
-The reverse is in `peripety.client.errors`. Details travel in HTTP/2 trailers, whose size clients limit: above
+The reverse is in `peripety.rpc.status`. Details travel in HTTP/2 trailers, whose size clients limit: above
 about 8 KiB the whole status is lost at random. The server limits them to 4 KiB and counts the violations it
 leaves out.
 """
@@ -207,16 +207,6 @@ _DETAIL_BYTES = 96
 _FIELD_BYTES = 256
 _DESCRIPTION_BYTES = 512
 _RESERVE_BYTES = 160  # type names of the details, and the count of omitted violations
-
-
-def public_rpc_error(error: Exception, request_id: str) -> PeripetyError:
-    """Return the error shown to the caller: our own errors unchanged, anything else as an id to quote."""
-    if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
-        return error
-    return InternalError(
-        f"internal error of the server; quote request id {request_id}",
-        details={"request_id": request_id},
-    )
 
 
 class RpcStatus(NamedTuple):

@@ -152,7 +152,8 @@ class ScenarioRegistrar:
             version_of: the stored scenario that gets the document as its latest version.
 
         Yields:
-            Progress, `NumbersAdjusted` after a repair, and `Compiled` or `RegistrationFailed` as the last event.
+            Progress, `NumbersAdjusted` after a repair, and `Compiled` or `RegistrationFailed` as the last
+            event.
 
         Raises:
             InvalidArgumentError: the document is empty or too large, or an option is out of range.

@@ -153,7 +153,7 @@ class ProgramCache:
     """
 
     def __init__(self, most: int = _DEFAULT_CAPACITY) -> None:
-        self._programs: LruCache[Program] = LruCache(most)
+        self._programs: LruCache[str, Program] = LruCache(most)
 
     def get(self, spec_hash: str) -> Program | None:
         """Return the cached program of a version; None on a miss."""
@@ -170,7 +170,7 @@ class ProgramCache:
 
     def put(self, program: Program) -> Program:
         """Store a program that was compiled elsewhere; return the cached one, which may be an earlier one."""
-        return self._programs.put(program.spec_hash, program)
+        return self._programs.put_if_absent(program.spec_hash, program)
 
 
 _table = versions_table(
@@ -268,7 +268,7 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: the scenario or version does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = await _versions.find(_select_versions(), scenario_id, spec_hash, connection)
         if row is None:
             raise _not_found_error(scenario_id, spec_hash)
@@ -280,7 +280,7 @@ class ScenarioRegistry:
 
     async def get_certificate_document(self, scenario_id: str, spec_hash: str) -> bytes | None:
         """Return the document of the latest certificate of a version; None without one."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await get_latest_document(scenario_id, spec_hash, connection)
 
     async def list_scenarios(self, page_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
@@ -341,7 +341,7 @@ class ScenarioRegistry:
         Raises:
             NotFoundError: the certificate does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await get_certificate(certificate_hash, connection)
 
     async def _page(
@@ -359,7 +359,7 @@ class ScenarioRegistry:
             _scenario_columns.create_time,
             _certificate,
         ).where(which)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             page = await _versions.list_page(query, page_size, page_token, connection)
         return Page(tuple(map(_row_to_summary, page.items)), page.next_page_token)
 

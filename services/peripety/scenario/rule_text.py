@@ -116,11 +116,9 @@ def _format_prefix(operator: str, arguments: list[Any]) -> tuple[str, int]:
             return _phrase_with_precedence(meant)
         case "-", [negated]:
             return f"-{_parenthesize(negated, _WHOLE)}", _PRODUCT
-        case "if" | "?:", [told, then, otherwise]:
-            return (
-                f"{describe_expression(then)} if {describe_expression(told)} else {describe_expression(otherwise)}",
-                _OR,
-            )
+        case "if" | "?:", [tested, then, otherwise]:
+            condition, other = describe_expression(tested), describe_expression(otherwise)
+            return f"{describe_expression(then)} if {condition} else {other}", _OR
         case _:
             return f"{operator}({', '.join(map(describe_expression, arguments))})", _WHOLE
 

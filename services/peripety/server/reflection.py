@@ -1,6 +1,6 @@
 """Server reflection, under `grpc.reflection.v1` and the older `v1alpha`.
 
-`grpcio-reflection` has only v1alpha, and current tools ask for v1 first. The messages of both versions have
+`grpcio-reflection` has only v1alpha, and current tools try v1 first. The messages of both versions have
 the same bytes, so one servicer answers under both names. Only the descriptor of v1 is derived, so that tools
 can describe the v1 service itself. It has its own descriptor pool: a later `grpcio-reflection` may add the
 official file to the default pool, which rejects a second file of that name.

@@ -1,4 +1,4 @@
-"""How well a narrator keeps to the facts, canaries.
+"""Narrator metrics: faithfulness to the facts; canaries.
 
 Canaries: random words in restricted state, which make a leak detectable in the narration.
 
@@ -123,7 +123,7 @@ class NarratorMetrics:
         return not any(played.resolution is None or played.has_leak for played in self.turns)
 
     def to_figures(self) -> dict[str, Any]:
-        """Return every figure by name; docs/narrators.md defines them."""
+        """Return every figure by name; docs/how-to/compare-narrators.md defines them."""
         conduct = self._total_stats
         used = sum((played.usage for played in self.turns), UsageTotal())
         return {
@@ -172,7 +172,7 @@ def find_unsupported_numbers(prose: str, known: Collection[float]) -> tuple[str,
         text
         for text, first in _find_numbers(prose)
         if not any(
-            _matches_rounded(number, known) for number in _possible_values(text, first) for known in known
+            _matches_rounded(number, one) for number in _possible_values(text, first) for one in known
         )
     )
 

@@ -9,12 +9,12 @@ Compiled programs of the scenarios that sessions play.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from peripety import engine
+from peripety.core.lru import LruCache
 from peripety.session.narration.turn_context import HISTORY_TURNS
 from peripety.session.visibility import Projector
 
@@ -72,7 +72,7 @@ _MAX_BYTES = 64 * 1024
 
 
 class RecentTurnCache:
-    """Cache of the last turns of sessions, bounded by number and size.
+    """Cache of the last turns of sessions, an LRU cache whose records are bounded in size.
 
     An entry is valid until something else happens in the session, in any process. `Session.last_sequence`
     detects this: it counts all events and never repeats.
@@ -83,11 +83,11 @@ class RecentTurnCache:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._entries: OrderedDict[str, tuple[int, tuple[CommittedTurn, ...]]] = OrderedDict()
+        self._entries: LruCache[str, tuple[int, tuple[CommittedTurn, ...]]] = LruCache(_MAX_SESSIONS)
 
     async def get(self, session: Session) -> tuple[CommittedTurn, ...]:
         """Return the last turns of a session, oldest first, as many as a narrator may use."""
-        sequence, turns = self._entries.get(session.session_id, (0, ()))
+        sequence, turns = self._entries.get(session.session_id) or (0, ())
         if sequence == session.last_sequence:
             return turns
         first = session.turn - HISTORY_TURNS
@@ -96,11 +96,10 @@ class RecentTurnCache:
     def put(self, session: Session, turns: Sequence[CommittedTurn]) -> None:
         """Cache the last turns of a session that was just committed."""
         last = tuple(turns[-HISTORY_TURNS:])
-        self._entries.pop(session.session_id, None)
         if sum(len(turn.record) for turn in last) <= _MAX_BYTES:
-            self._entries[session.session_id] = session.last_sequence, last
-        if len(self._entries) > _MAX_SESSIONS:
-            self._entries.popitem(last=False)
+            self._entries.put(session.session_id, (session.last_sequence, last))
+        else:
+            self._entries.remove(session.session_id)
 
 
 @dataclass(frozen=True, slots=True)

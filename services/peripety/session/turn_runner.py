@@ -46,7 +46,8 @@ from weakref import WeakValueDictionary
 from peripety import engine
 from peripety.core.call_context import now_micros
 from peripety.core.concurrency import run_in_thread_if_large, shield_until_done
-from peripety.errors import AlreadyExistsError, ConflictError, InternalError, PeripetyError
+from peripety.core.idempotency.store import check_same_request
+from peripety.errors import ConflictError, InternalError, PeripetyError
 from peripety.gateway.types.response import UsageTotal
 from peripety.session.events import Accepted, Committed, RuleFailed
 from peripety.session.memory import diff_memories
@@ -194,11 +195,8 @@ class TurnRunner:
 
     async def _find_recorded(self, request: TurnRequest) -> CommittedTurn | None:
         recorded = await self._store.find_turn(request.session_id, request.request_id)
-        if recorded is not None and recorded.request_digest != request.request_digest():
-            raise AlreadyExistsError(
-                f".request_id was used for another request, of turn {recorded.turn}; make a new one",
-                code="REQUEST_ID_REUSED",
-            )
+        if recorded is not None:
+            check_same_request(request.request_digest(), recorded.request_digest)
         return recorded
 
     async def _play(self, attempt: TurnAttempt) -> AsyncGenerator[TurnEventView, None]:

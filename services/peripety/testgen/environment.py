@@ -116,7 +116,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 # All repetitions are bounded or possessive, so the time is linear in the length of the description.
 _TOOL_PATTERN = r"[`'\"]?(?<!\w)[A-Za-z][\w.+-]{0,63}+[`'\"]?"
-_TOOL_LIST_PATTERN = rf"(?P<tools>{_TOOL_PATTERN}(?:\s*,\s*(?:or\s+|and\s+)?{_TOOL_PATTERN}|\s+(?:or|and|nor)\s+{_TOOL_PATTERN}){{0,50}})"
+_TOOL_LIST_PATTERN = (
+    rf"(?P<tools>{_TOOL_PATTERN}"
+    rf"(?:\s*,\s*(?:or\s+|and\s+)?{_TOOL_PATTERN}|\s+(?:or|and|nor)\s+{_TOOL_PATTERN}){{0,50}})"
+)
 _FORBIDS = r"(?:do|must|may|should|shall)\s+not|don't|cannot|never"
 _USE = r"use|call|run|import|invoke|install"
 _USING = r"using|calling|running|importing|invoking|installing"

@@ -106,7 +106,7 @@ class SubjectResolver:
         self._policies = policies
         self._worker = worker
         self._commands = commands
-        self._loaded: LruCache[Subject] = LruCache(_MAX_LOADED_SUBJECTS)
+        self._loaded: LruCache[str, Subject] = LruCache(_MAX_LOADED_SUBJECTS)
 
     async def resolve(self, source: SubjectSource) -> ResolvedSubject:
         """Return the stored form of a subject.
@@ -136,7 +136,9 @@ class SubjectResolver:
             self._check_commands()
             return await self._worker.run(_load_command, kept)
         name = f"{type(kept).__name__} {sha256(kept.document).hexdigest()}"
-        return self._loaded.get(name) or self._loaded.put(name, await self._worker.run(_load_document, kept))
+        return self._loaded.get(name) or self._loaded.put_if_absent(
+            name, await self._worker.run(_load_document, kept)
+        )
 
     def _check_commands(self) -> None:
         if not self._commands:

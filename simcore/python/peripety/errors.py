@@ -1,8 +1,8 @@
-"""The one tree of errors, stable reasons, `Finding`, `FieldViolation`; finding catalogue and remedies from `findings.toml`; standard library only.
+"""Errors with stable reasons, findings, and their catalogue; standard library only.
 
 Exception hierarchy of the package, with stable reasons for machines.
 
-A subclass names the *kind* of failure; the transport maps kinds to statuses in `peripety.rpc.errors`. `code`
+A subclass names the *kind* of failure; the transport maps kinds to statuses in `peripety.rpc.status`. `code`
 is a stable UPPER_SNAKE reason. The message names the field and the remedy.
 
     PeripetyError
@@ -289,3 +289,18 @@ class InternalError(PeripetyError):
 
     kind = ErrorKind.INTERNAL
     default_code = "INTERNAL"
+
+
+def hide_internal_error(
+    error: Exception, reference: str, details: Mapping[str, str] | None = None
+) -> PeripetyError:
+    """Return the error shown to clients: a defect is replaced by a reference to the log.
+
+    Args:
+        error: the error.
+        reference: the id to quote, as part of a sentence.
+        details: details of the replacement.
+    """
+    if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
+        return error
+    return InternalError(f"internal error of the server; quote {reference}", details=details)

@@ -1,4 +1,4 @@
-"""Writes docs/simulator-conformance.md from a run."""
+"""Writes docs/reference/llmsim-conformance.md from a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.simulator.run import Run
 
 __all__ = ["PAGE"]
 
-PAGE = Path(__file__).parents[3] / "docs" / "simulator-conformance.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "llmsim-conformance.md"
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in. <async_generator object Resp:pytest.PytestUnraisableExceptionWarning",
     ),
+    pytest.mark.slow(reason="one case for each official SDK and failure"),
 ]
 
 

@@ -119,7 +119,7 @@ def test_every_provider_and_every_failure_has_its_place_in_the_matrix() -> None:
 
 
 def test_the_guide_says_what_becomes_of_every_failure() -> None:
-    guide = (ROOT / "docs" / "gateway.md").read_text("utf-8")
+    guide = (ROOT / "docs" / "reference" / "gateway.md").read_text("utf-8")
     rows = re.findall(r"^\| (`.*?`) \| (.*) \|$", guide.split("<!-- failures -->")[1], re.MULTILINE)
     told = {kind: outcome for kinds, outcome in rows for kind in re.findall(r"`(\w+)`", kinds)}
     assert told.keys() == set(KINDS)
@@ -306,6 +306,7 @@ def arguments(completion: Completion) -> list[Any]:
 # ---- the matrix
 
 
+@pytest.mark.slow_after(12, reason="one case for each provider and failure")
 @pytest.mark.parametrize("kind", ["none", *KINDS])
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_every_call_ends_in_time_with_the_right_answer_or_the_right_error(

@@ -86,6 +86,7 @@ def partials(events: list[pb.GenerateObjectResponse]) -> list[Any]:
     return [json.loads(event.partial) for event in events if event.WhichOneof("event") == "partial"]
 
 
+@pytest.mark.slow_after(2, reason="one case for each provider")
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_an_object_grows_and_its_report_says_how_it_was_asked_for(
     tmp_path: Path,
@@ -120,6 +121,7 @@ async def test_the_arguments_of_the_answer_tool_are_shown_like_any_answer(
     assert [part.WhichOneof("part") for part in completed.message.parts] == ["text"]
 
 
+@pytest.mark.slow_after(2, reason="one case for each provider")
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_an_advisory_answer_that_was_cut_off_comes_with_what_was_whole_of_it(
     tmp_path: Path,
@@ -140,6 +142,7 @@ async def test_an_advisory_answer_that_was_cut_off_comes_with_what_was_whole_of_
     assert complete_members(completed.text, {"gauges"}) == {"name": "alpha", "gauges": [1, 2]}
 
 
+@pytest.mark.slow_after(2, reason="one case for each provider")
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_what_was_shown_of_a_refused_answer_is_void(tmp_path: Path, spoken: Spoken) -> None:
     wrong = {"name": "", "gauges": [1, 1], "note": "this breaks what the provider could not be told"}
@@ -164,6 +167,7 @@ async def test_what_was_shown_of_a_refused_answer_is_void(tmp_path: Path, spoken
     assert completed.usage.output_tokens > repairing.usage.output_tokens > 0
 
 
+@pytest.mark.slow_after(2, reason="one case for each provider")
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_an_answer_that_never_becomes_valid_tells_what_it_cost(tmp_path: Path, spoken: Spoken) -> None:
     scenario = ScriptBuilder().default_response({"text": "I would rather not.", "stop": "length"}).build()
@@ -179,6 +183,7 @@ async def test_an_answer_that_never_becomes_valid_tells_what_it_cost(tmp_path: P
     assert (used.cost is None) == (spoken.name in without_price)
 
 
+@pytest.mark.slow_after(2, reason="one case for each provider")
 @pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
 async def test_spoilt_answers_become_valid_at_once_or_when_asked_for_again(
     tmp_path: Path,

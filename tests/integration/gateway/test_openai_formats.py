@@ -115,7 +115,7 @@ async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Sp
     for told, outcome in zip(usage, outcomes, strict=True):
         assert isinstance(outcome, AnsweredOutcome)
         billed = outcome.usage
-        assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read_variable)
+        assert (told.input_tokens, told.cache_read_tokens) == (billed.input, billed.read)
         assert told.cache_write_tokens == sum(billed.written.values())
         assert (told.output_tokens, told.reasoning_tokens) == (billed.output, billed.reasoning)
 

@@ -19,12 +19,12 @@ from peripety.errors import (
     UnavailableError,
 )
 from peripety.gateway.types.request import Budget
+from peripety.policy.events import PolicyCompileFailed
 from peripety.policy.types import (
     AnnotatedTool,
     CompileLimits,
     CompileOrder,
     Expectation,
-    PolicyCompileFailed,
     ScenarioOrigin,
     TestScenario,
 )

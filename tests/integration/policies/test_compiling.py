@@ -13,7 +13,8 @@ import pytest
 
 from peripety.llmsim.script.types import ScriptResponse
 from peripety.llmsim.types import SimStopReason
-from peripety.policy.types import PolicyCompiled, ScenariosWritten
+from peripety.policy.events import ScenariosWritten
+from peripety.policy.types import PolicyCompiled
 from support.policy.models import (
     FINE,
     ORDER,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from peripety.llmsim.types import SimRequest
-    from peripety.policy.types import CompileEvent, GenerationTurn
+    from peripety.policy.events import CompileEvent
+    from peripety.policy.types import GenerationTurn
     from support.policy.models import Workshop
 
 
@@ -145,7 +147,7 @@ async def test_every_turn_tells_what_of_it_was_read_from_the_cache_as_the_provid
     assert sum(account.requests for account in accounts) == done.spent.calls == len(shop.model.requests)
     assert sum(account.amount for account in accounts) == done.spent.cost
     used = done.spent.usage
-    assert sum(account.usage.read_variable for account in accounts) == used.cache_read_tokens
+    assert sum(account.usage.read for account in accounts) == used.cache_read_tokens
     assert sum(account.usage.output for account in accounts) == used.output_tokens
 
 

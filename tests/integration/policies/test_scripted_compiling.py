@@ -12,15 +12,8 @@ from peripety import engine
 from peripety.errors import Severity
 from peripety.policy.analysis.differences import find_differences
 from peripety.policy.authoring.scenario_merge import request_key
-from peripety.policy.types import (
-    CompileLimits,
-    Expectation,
-    PolicyCompiled,
-    PolicyCompileFailed,
-    ScenarioOrigin,
-    ScenariosWritten,
-    TestScenario,
-)
+from peripety.policy.events import PolicyCompileFailed, ScenariosWritten
+from peripety.policy.types import CompileLimits, Expectation, PolicyCompiled, ScenarioOrigin, TestScenario
 from support.policy.models import Habit, ScriptedModel, workshop
 from support.policy.policies import TruePolicy
 
@@ -57,6 +50,7 @@ def conversations(requests: Iterable[SimRequest]) -> dict[tuple[str, str], list[
     return found
 
 
+@pytest.mark.slow(reason="compiles a policy with a model that errs in many ways")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("habit", [Habit.PERFECT, Habit.LAZY, Habit.TRUNCATING, Habit.REPEATING])
 async def test_rules_mean_what_is_written_and_the_suite_notices_every_mistake_in_them(

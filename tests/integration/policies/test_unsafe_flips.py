@@ -11,15 +11,20 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from peripety import engine
 from peripety.errors import Severity
 from peripety.policy.analysis.differences import find_differences
-from peripety.policy.types import Expectation, Judgement, PolicyCompiled, PolicyCompileFailed
+from peripety.policy.types import Expectation, Judgement, PolicyCompiled
 from support.policy.models import ScriptedModel, workshop
 from support.policy.policies import TruePolicy, plausible_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from peripety.policy.events import PolicyCompileFailed
+pytestmark = pytest.mark.slow(reason="compiles a policy for each planted mistake")
 
 
 FLIPS = int(os.environ.get("PERIPETY_FLIPS", "12"))

@@ -325,6 +325,7 @@ class _Process:
         self.address = self.process.stdout.readline().strip()
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_drains_the_process_which_then_exits_well(
     tmp_path: Path,
@@ -359,10 +360,11 @@ async def test_a_second_signal_stops_the_process_now(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 async def test_serving_one_service_does_not_load_the_others(tmp_path: Path) -> None:
     program = (
         "import asyncio, sys; from pathlib import Path; from support.servers.apps import config_for\n"
-        "from peripety.rpc.app import serve\n"
+        "from peripety.server.app import serve\n"
         "async def main():\n"
         "    async with serve(config_for(Path(sys.argv[1]), log_level='error'), {'gateway'}) as app:\n"
         "        loaded = {'peripety.scenarios', 'peripety.sessions'} & set(sys.modules)\n"

@@ -141,6 +141,7 @@ async def test_a_document_that_takes_long_delays_no_other(
     assert order[-1] == "long"
 
 
+@pytest.mark.slow(reason="fills every buffer of a connection")
 async def test_a_client_that_does_not_read_is_not_read_from(client: Client) -> None:
     everything = 20_000
     sent = 0

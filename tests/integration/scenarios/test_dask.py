@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from peripety.scenario.batch.partitions import InputSplit
 
+pytestmark = pytest.mark.slow(reason="starts a cluster")
+
 
 DOCUMENTS = 48
 OPTIONS = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=256))

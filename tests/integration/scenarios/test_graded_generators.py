@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from support.gateway.providers import Spoken
     from support.scenario.generation import Heard
 
+pytestmark = pytest.mark.slow(reason="writes scenarios with dozens of flawed models")
+
 
 GOOD = good_specs()[0]
 FAULTY = {name: grade for name, grade in GRADES.items() if grade.told is not None}

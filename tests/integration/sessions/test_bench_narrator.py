@@ -150,6 +150,7 @@ def test_one_who_tells_a_secret(graded: Any, place: str) -> None:
     assert faults(figures) == {"withheld_secrets", "server_resolved"}
 
 
+@pytest.mark.slow(reason="plays many turns")
 def test_one_who_makes_numbers_up(graded: Any) -> None:
     exit_code, figures = graded(always({"json": CLEAN | {"narrative": "The gauge shows 31337 by now."}}))
     assert exit_code == 0

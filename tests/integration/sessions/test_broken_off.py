@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from support.gateway.fake_server import FakeModel
 
+pytestmark = pytest.mark.slow(reason="breaks off many turns")
+
 
 BREAKS = int(os.environ.get("PERIPETY_BREAKS", "100"))
 CLIENTS = 8

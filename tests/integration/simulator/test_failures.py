@@ -34,7 +34,8 @@ ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"
 
 @dataclass(frozen=True)
 class Seen:
-    """What arrived, how it ended (`normalize_text`, `closed`, `reset`, `silent`), and after how many seconds."""
+    """What arrived, how it ended (`normalize_text`, `closed`, `reset`, `silent`), and "
+    "after how many seconds."""
 
     head: bytes
     body: bytes

@@ -6,11 +6,14 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from peripety.llmsim import Simulator, load_script
 from peripety.llmsim.server.runner import serve_in_thread
 from support.repo.repository import ROOT
 
-GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "test-with-llmsim.md").read_text(encoding="utf-8")
+pytestmark = pytest.mark.slow(reason="starts the official SDKs")
 SCRIPT = re.compile(r"^```python\n(import ollama\n.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.core.idempotency.store import RequestKey
 from peripety.core.runs.types import LostLeaseError
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from peripety.core.runs.types import Lease, RecordedEvent, RunUpdate
     from peripety.testgen.events import GenerationEvent
     from support.testgen.fake_run import Author, Question
+
+pytestmark = pytest.mark.slow(reason="ends a process at every write of a run")
 
 
 MOST_TOKENS = 400_000

@@ -29,6 +29,7 @@ def task(request: pytest.FixtureRequest) -> Task:
     return TASKS[request.param]()
 
 
+@pytest.mark.slow(reason="measures whole suites by their mutants")
 @pytest.mark.parametrize(("model", "wanted"), [("perfect", 0.95), ("hallucinating 30 %", 0.90)])
 async def test_our_tests_kill_nearly_all_mutants_and_those_of_the_first_loop_do_not(
     task: Task,
@@ -65,6 +66,7 @@ async def test_an_answer_that_breaks_off_loses_no_test_before_its_end(task: Task
     assert measured(task, await ours(task, grade, order)).tests > 10
 
 
+@pytest.mark.slow(reason="measures whole suites by their mutants")
 def test_a_program_does_without_a_process_of_its_own_what_it_does_with_one() -> None:
     task = COMMANDS["spans"]()
     with TemporaryDirectory() as place:

@@ -131,6 +131,7 @@ def played(**fields: Any) -> pb.GeneratedTest:
 EMPTY_PARAM = engine.ActionCall(action_id="a", params={"p": engine.ParamValue()})
 
 
+@pytest.mark.slow_after(3, reason="each case starts a service")
 @pytest.mark.parametrize(
     ("fields", "place"),
     [
@@ -220,6 +221,7 @@ async def test_stored_documents_of_other_processes_need_an_address(tmp_path: Pat
             await client.generate(subject=pb.Subject(policy=policy.PolicySource(policy_id="a")))
 
 
+@pytest.mark.slow(reason="runs commands with many environments")
 async def test_what_the_variables_of_a_command_hold_is_told_to_nobody(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

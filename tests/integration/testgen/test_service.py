@@ -89,6 +89,7 @@ async def test_a_run_without_a_subject_tells_everything_and_is_stored(tmp_path: 
     )
 
 
+@pytest.mark.slow_after(1, reason="starts a server and runs a whole generation")
 @pytest.mark.parametrize("kind", ["scenario", "policy", "command"])
 async def test_tests_are_run_on_a_subject_of_each_kind(tmp_path: Path, kind: str) -> None:
     cases: dict[str, tuple[pb.Subject, dict[str, Any], str | None]] = {
@@ -124,6 +125,7 @@ JUNK: tuple[Any, ...] = (
 )
 
 
+@pytest.mark.slow_after(1, reason="starts a server and runs a whole generation")
 @pytest.mark.parametrize("kind", ["scenario", "policy", "command"])
 async def test_whatever_a_model_writes_is_kept_and_can_be_read(tmp_path: Path, kind: str) -> None:
     subject = {"scenario": SCENARIO, "policy": POLICY, "command": command(tmp_path)}[kind]
@@ -142,6 +144,7 @@ async def test_whatever_a_model_writes_is_kept_and_can_be_read(tmp_path: Path, k
     assert told[-1].HasField("measured")
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 async def test_files_are_written_beside_the_event_loop_which_others_wait_for(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -160,6 +163,7 @@ async def test_files_are_written_beside_the_event_loop_which_others_wait_for(
     assert threading.current_thread() not in threads
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 async def test_tests_are_exported_as_files_in_parts_that_fit_a_message(tmp_path: Path) -> None:
     files = [pb.FilePreview(path=f"f{number}", preview="x" * 16_000) for number in range(100)]
     limits = pb.TestGenConfig(max_total_rounds=1, combinatorial_floor=False)
@@ -200,6 +204,7 @@ async def until_first_test(client: TestRuns, **fields: Any) -> list[pb.TestGenEv
     return events
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 async def test_a_client_that_leaves_goes_on_without_loss_or_repetition(tmp_path: Path) -> None:
     async with serving_runs(config_for(tmp_path), always()) as client:
         before = await until_first_test(client)
@@ -211,6 +216,7 @@ async def test_a_client_that_leaves_goes_on_without_loss_or_repetition(tmp_path:
     assert kinds(everything)[-1] == "complete"
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 async def test_a_run_whose_server_stops_goes_on_in_the_next_one(tmp_path: Path) -> None:
     config, author = config_for(tmp_path), pausing()
     async with serving_runs(config, author) as client:
@@ -227,6 +233,7 @@ async def test_a_run_whose_server_stops_goes_on_in_the_next_one(tmp_path: Path) 
     assert len(told) == len(set(told))
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 async def test_a_run_that_cannot_go_on_says_why_and_ends(tmp_path: Path) -> None:
     limits = pb.TestGenConfig(combinatorial_floor=False)
     async with serving_runs(config_for(tmp_path, testgen_commands=True), pausing()) as client:
@@ -241,6 +248,7 @@ async def test_a_run_that_cannot_go_on_says_why_and_ends(tmp_path: Path) -> None
     assert run.stats.stopped_by == pb.STOPPED_BY_ERROR
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 async def test_the_same_request_follows_the_same_run(tmp_path: Path) -> None:
     author, request_id = always(), new_id()
     async with serving_runs(config_for(tmp_path), author) as client:
@@ -288,6 +296,7 @@ async def test_a_deleted_run_is_gone_also_while_it_is_worked_on(tmp_path: Path) 
         assert not (await client.page()).runs
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 async def test_runs_are_listed_in_pages_newest_first_and_by_task(tmp_path: Path) -> None:
     limits = pb.TestGenConfig(max_total_rounds=1)
     async with serving_runs(config_for(tmp_path), always()) as client:

@@ -23,6 +23,8 @@ from support.testgen.fake_run import TestRuns, kinds
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow(reason="starts a process for each service")
+
 
 NOBODY = {"model": "nobody/nothing"}
 """A model that cannot be asked: the tests that need none are made all the same."""

@@ -1,4 +1,4 @@
-"""Rules as formulas of z3: a second implementation of docs/policies.md by other means.
+"""Rules as formulas of z3: a second implementation of docs/reference/policies-semantics.md by other means.
 
 One tool with an amount, a mode, a place and up to two addressees; each value is a number of the solver or a
 few segments, and never a text.

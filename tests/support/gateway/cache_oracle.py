@@ -141,7 +141,7 @@ def usage_of(found: SimCacheVisit) -> Usage:
     """Return the usage that a provider reports for the prompt, with an answer of one token."""
     written = sum(found.written.values())
     long = found.written.get("1h", 0)
-    return Usage(found.fresh + found.read_variable + written, 1, found.read_variable, written, 0, long)
+    return Usage(found.fresh + found.read + written, 1, found.read, written, 0, long)
 
 
 def _count(piece: Segment, call: ProviderCall) -> int:
@@ -303,23 +303,23 @@ class _Asked:
         found, plan = self._found, self._visit.plan
         markers = sum(block.marker is not None for block in self._read.prompt.blocks)
         tally.requests += 1
-        tally.reading += found.read_variable > 0
+        tally.reading += found.read > 0
         tally.writing += bool(found.written)
         tally.markers[markers] = tally.markers.get(markers, 0) + 1
         assert markers <= MOST_MARKERS
         if plan is None:
             # A provider that caches by default does so unless there is a way to turn it off.
             assert (found.written, markers) == ({}, 0)
-            assert found.read_variable == 0 or self._world.provider.within is not None
+            assert found.read == 0 or self._world.provider.within is not None
             return
         assert markers == len(plan.breakpoints), "a planned marker found no block"
         assert plan.predicted_write_tokens == sum(found.written.values())
         within = self._world.provider.within
         if within is None:
-            assert plan.predicted_read_tokens == found.read_variable
+            assert plan.predicted_read_tokens == found.read
         else:
-            assert plan.predicted_read_tokens <= found.read_variable + within, (plan, found.read_variable)
-            tally.missed += found.read_variable > plan.predicted_read_tokens + STEP
+            assert plan.predicted_read_tokens <= found.read + within, (plan, found.read)
+            tally.missed += found.read > plan.predicted_read_tokens + STEP
 
     def accepted(self) -> None:
         """The provider lets it in."""

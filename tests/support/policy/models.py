@@ -34,16 +34,14 @@ from peripety.policy.authoring.prompts import (
     SCENARIOS_SCHEMA_NAME,
 )
 from peripety.policy.authoring.run_context import InMemoryArtifactCache
+from peripety.policy.events import CompileProgress, PolicyCompileFailed, ScenariosVerified
 from peripety.policy.types import (
     AnnotatedTool,
     AuditEntry,
     CompileOrder,
-    CompileProgress,
     Expectation,
     PolicyCompiled,
-    PolicyCompileFailed,
     ScenarioOrigin,
-    ScenariosVerified,
     TestScenario,
 )
 from support.gateway.providers import PROVIDERS, gateway_of
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
     from peripety.gateway.types.response import GatewayEvent
     from peripety.llmsim.types import SimRequest
     from peripety.policy.authoring.run_context import ArtifactCache
-    from peripety.policy.types import CompileEvent
+    from peripety.policy.events import CompileEvent
     from support.policy.policies import TruePolicy
 
 

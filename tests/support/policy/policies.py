@@ -22,6 +22,13 @@ from peripety.engine.policies.types import Decision, ToolRequest
 from peripety.errors import Finding, Severity
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.policy.compile_cache import ArtifactStore
+from peripety.policy.events import (
+    CompileProgress,
+    PolicyCompileFailed,
+    RulesWritten,
+    ScenariosVerified,
+    ScenariosWritten,
+)
 from peripety.policy.setup import register_service_with
 from peripety.policy.store import PolicyStore
 from peripety.policy.types import (
@@ -29,22 +36,17 @@ from peripety.policy.types import (
     AuditEntry,
     CompileOrder,
     CompilePhase,
-    CompileProgress,
     DiscardedScenario,
     Expectation,
     FaultAttribution,
     GenerationTurn,
     Judgement,
     PolicyCompiled,
-    PolicyCompileFailed,
     RulePatch,
     RulePatchKind,
-    RulesWritten,
     ScenarioCorrection,
     ScenarioOrigin,
     ScenarioResult,
-    ScenariosVerified,
-    ScenariosWritten,
     TestScenario,
     VerificationReport,
 )
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
     from peripety.engine import Policy
     from peripety.policy.compile_cache import PolicyCompilerProtocol
-    from peripety.policy.types import CompileEvent
+    from peripety.policy.events import CompileEvent
     from peripety.rpc.container import ServiceContainer
 
 

@@ -80,9 +80,11 @@ def playing_otherwise(
 ) -> None:
     """Have something else done with documents that are to be played; they are when it gives nothing."""
 
+    evaluate = validator.evaluate_compiled
+
     async def played(checked: ValidationResult, options: BatchOptions, worker: Executor) -> DocumentVerdict:
         done = await otherwise(name_of(checked), worker)
-        return done or await validator.evaluate_compiled(checked, options, worker)
+        return done or await evaluate(checked, options, worker)
 
     monkeypatch.setattr(validator, "evaluate_compiled", played)
 

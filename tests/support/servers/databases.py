@@ -96,9 +96,9 @@ class FaultyDatabase:
         self._faults = faults
 
     @asynccontextmanager
-    async def read_variable(self) -> AsyncIterator[FaultyConnection]:
+    async def read(self) -> AsyncIterator[FaultyConnection]:
         await self._faults.point()
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             yield FaultyConnection(connection, self._faults)
 
     @asynccontextmanager

@@ -180,7 +180,7 @@ async def add_half(database: Database, number: int) -> None:
 async def halves(database: Database) -> dict[int, int]:
     """Return the number of rows of each pair."""
     query = sqlalchemy_select(pairs.c.number, func.count()).group_by(pairs.c.number)
-    async with database.read_variable() as connection:
+    async with database.read() as connection:
         return {row[0]: row[1] for row in await connection.execute(query)}
 
 

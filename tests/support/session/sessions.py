@@ -484,7 +484,7 @@ async def verified(store: SessionStore, session_id: str) -> list[CommittedTurn]:
 async def standing_rows(database: Database) -> dict[str, int]:
     """Return the number of rows in the tables of history segments."""
     tables = ("session_lines", "session_turns", "session_snapshots")
-    async with database.read_variable() as connection:
+    async with database.read() as connection:
         return {name: await connection.scalar(text(f"SELECT count(*) FROM {name}")) for name in tables}  # noqa: S608
 
 

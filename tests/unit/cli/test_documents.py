@@ -47,7 +47,7 @@ def test_a_line_that_is_too_large_is_cut_and_the_next_one_is_read() -> None:
 
 def test_documents_come_as_they_are_read() -> None:
     class Stream(io.BytesIO):
-        def read_variable(self, *_: object) -> bytes:
+        def read(self, *_: object) -> bytes:
             raise AssertionError("a stream of lines must not be read whole")
 
     lines = iterate_documents("-", Stream(b"{}\n{}\n{}\n"))

@@ -80,10 +80,10 @@ def test_the_program_in_the_documentation_verifies_a_bundle(
     bundle: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    page = (ROOT / "docs" / "bundles.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "bundle-format.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(bundle.parent)
-    exec(compile(program, "bundles.md", "exec"), {"canonical": engine.canonicalize})  # noqa: S102 - it is ours
+    exec(compile(program, "bundle-format.md", "exec"), {"canonical": engine.canonicalize})  # noqa: S102 - it is ours
     bundle.write_bytes(BUNDLE.replace(b'"after":12', b'"after":13'))
     with pytest.raises(AssertionError):
-        exec(compile(program, "bundles.md", "exec"), {"canonical": engine.canonicalize})  # noqa: S102 - it is ours
+        exec(compile(program, "bundle-format.md", "exec"), {"canonical": engine.canonicalize})  # noqa: S102 - it is ours

@@ -42,7 +42,7 @@ def test_input_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
     class Endless:
         asked = 0
 
-        def read_variable(self, count: int) -> bytes:
+        def read(self, count: int) -> bytes:
             self.asked += count
             return b"a" * count
 

@@ -30,7 +30,7 @@ class Sending:
 
     def __init__(self, under_way: int = 64) -> None:
         self.inner = GatedGateway()
-        self.read_variable: list[str] = []
+        self.read: list[str] = []
         self.hits: list[str] = []
         cache = ResponseCache(MemoryTier(1_000_000), [], ttl=60, clock=lambda: 0.0)
         self.batches = BatchRunner(
@@ -44,7 +44,7 @@ class Sending:
 
     async def items(self, *items: BatchItem) -> AsyncIterator[BatchItem]:
         for item_ in items:
-            self.read_variable.append(item_.item_id)
+            self.read.append(item_.item_id)
             yield item_
 
     def send(self, *items: BatchItem) -> AsyncIterator[list[BatchItemResult]]:
@@ -115,11 +115,11 @@ async def test_no_more_is_read_than_results_are_taken() -> None:
         for _ in range(20):
             await asyncio.sleep(0)
         # Nobody has asked for more than the first result: the next item waits at the door.
-        assert sending.read_variable == ["a", "b", "c"]
+        assert sending.read == ["a", "b", "c"]
         assert len(sending.inner.calls) == 2
         assert await anext(batches) == [BatchItemResult("b", answer("b"))]
         await sending.inner.call(3)
-        assert sending.read_variable == ["a", "b", "c", "d"]
+        assert sending.read == ["a", "b", "c", "d"]
 
 
 async def test_of_prompts_that_begin_alike_the_first_goes_alone_until_its_answer_begins(

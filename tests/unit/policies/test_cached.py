@@ -12,8 +12,9 @@ from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import PendingResponse
 from peripety.errors import Finding, InvalidArgumentError, NotFoundError, Severity, UnavailableError
 from peripety.policy.compile_cache import ArtifactStore, CachedResult, CachingCompiler
+from peripety.policy.events import CompileProgress, PolicyCompileFailed
 from peripety.policy.store import PolicyStore
-from peripety.policy.types import AnnotatedTool, CompileOrder, CompileProgress, PolicyCompileFailed
+from peripety.policy.types import AnnotatedTool, CompileOrder
 from support.policy.policies import FakeCompiler, compiled_policy
 
 if TYPE_CHECKING:

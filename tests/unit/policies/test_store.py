@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from peripety.core.storage.database import Database
     from peripety.policy.types import CompiledPolicy
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture
 def store(database: Database) -> PolicyStore:

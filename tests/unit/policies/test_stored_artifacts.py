@@ -14,6 +14,8 @@ from peripety.policy.compile_cache import ArtifactStore
 if TYPE_CHECKING:
     from peripety.core.storage.database import Database
 
+pytestmark = pytest.mark.postgresql
+
 
 async def test_what_was_put_is_there_for_every_process_with_the_same_configuration(
     database: Database,

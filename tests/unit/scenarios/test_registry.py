@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from peripety.scenario.registry import ScenarioRegistry
     from peripety.scenario.types import ScenarioRecord
 
+pytestmark = pytest.mark.postgresql
+
 
 ONE_MORE = replace(FEWEST, max_runs=65)
 

@@ -152,7 +152,7 @@ def test_two_ranges_together_are_the_whole_range(core: Backend) -> None:
         futures(program, state, runs=runs, first_run=first, digest=False)
         for first, runs in ((5, 64), (69, 32))
     ]
-    assert parts[0].merged(parts[1]) == futures(program, state, runs=96, first_run=5, digest=False)
+    assert parts[0].merge(parts[1]) == futures(program, state, runs=96, first_run=5, digest=False)
 
 
 def test_neither_threads_nor_repetition_show_in_a_report(core: Backend) -> None:

@@ -124,7 +124,7 @@ def test_tool_calls_reasoning_and_claimed_usage_arrive_as_scripted() -> None:
     assert [(call.name, call.arguments) for call in answer.tool_calls] == [("f", {"x": [1, "ü"]}), ("g", {})]
     assert len({call.id for call in answer.tool_calls}) == 2
     assert answer.usage is not None
-    assert (answer.usage.input, answer.usage.read_variable, answer.usage.fresh, answer.usage.output) == (
+    assert (answer.usage.input, answer.usage.read, answer.usage.fresh, answer.usage.output) == (
         100,
         60,
         40,

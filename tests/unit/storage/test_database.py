@@ -13,6 +13,8 @@ from peripety.core.storage.database import METADATA, Database
 from peripety.errors import UnavailableError
 from support.servers.processes import add_next_pair, add_pair, halves, pairs, writing
 
+pytestmark = pytest.mark.postgresql
+
 things = Table(
     "things",
     METADATA,
@@ -41,7 +43,7 @@ async def test_a_write_block_that_raises_leaves_nothing(database: Database) -> N
 
 async def test_a_reader_keeps_its_snapshot_while_a_writer_commits(database: Database) -> None:
     await add_pair(database, 1)
-    async with database.read_variable() as connection:
+    async with database.read() as connection:
         count = select(func.count()).select_from(pairs)
         before = await connection.scalar(count)
         await add_pair(database, 2)
@@ -51,7 +53,7 @@ async def test_a_reader_keeps_its_snapshot_while_a_writer_commits(database: Data
 
 async def test_writing_inside_a_read_block_fails(database: Database) -> None:
     with pytest.raises(DBAPIError, match=r"read-?only"):
-        async with database.read_variable() as connection:
+        async with database.read() as connection:
             await connection.execute(insert(pairs).values(number=1, half=0))
 
 
@@ -91,7 +93,7 @@ async def test_readers_that_find_every_connection_taken_are_told_to_come_back(
     monkeypatch.setattr(pool, "_timeout", 0.05)
     async with AsyncExitStack() as held:
         for _ in range(pool.size()):
-            await held.enter_async_context(database.read_variable())
+            await held.enter_async_context(database.read())
         with pytest.raises(UnavailableError) as caught:
             await halves(database)
     assert caught.value.code == "STORAGE_BUSY"
@@ -103,7 +105,7 @@ async def test_any_text_and_any_bytes_come_back_as_they_were(database: Database,
     data = bytes(range(256))
     async with database.write() as connection:
         await connection.execute(insert(things).values(number=1, said=said, data=data))
-    async with database.read_variable() as connection:
+    async with database.read() as connection:
         row = (await connection.execute(select(things).where(things.c.said == said))).one()
     assert (row.said, row.data) == (said, data)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from support.servers.databases import Kind
 
+pytestmark = pytest.mark.slow(reason="injects a fault into each write of the disk")
+
 
 _LARGE = b"x" * 40_000
 
@@ -183,7 +185,7 @@ async def test_whatever_fails_of_the_disk_while_a_database_is_opened_the_next_at
         failed = disk.failed
         disk.mend()
         database = await Database.open(url)
-        async with database.read_variable() as connection:
+        async with database.read() as connection:
             rows = await connection.execute(
                 text("SELECT number, note FROM pairs") if exists else select(pairs),
             )

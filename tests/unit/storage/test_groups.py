@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:

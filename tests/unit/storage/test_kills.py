@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import TYPE_CHECKING
 
 import pytest
 
+from support.examples import example_count
 from support.servers.processes import found
 from support.session.crash import WRITERS, killing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow(reason="kills processes at many points")
 
 _LIVES = 50  # of a file
-_FILES = max(1, int(os.environ.get("PERIPETY_EXAMPLES", "200")) // _LIVES)
+_FILES = example_count(200, times=1 / _LIVES)
 _REPORTS = 2 * WRITERS  # of up to three groups
 _SECONDS = 0.004  # a group takes about as long
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Step = Callable[[Connection], None]
 
+pytestmark = pytest.mark.postgresql
+
 
 _version = METADATA.tables["peripety_schema"]
 _NEWEST = 1 + len(STEPS)
@@ -63,12 +65,12 @@ async def opened(url: str) -> AsyncIterator[Database]:
 
 
 async def rows(url: str, query: str) -> list[tuple[object, ...]]:
-    async with opened(url) as database, database.read_variable() as connection:
+    async with opened(url) as database, database.read() as connection:
         return [tuple(row) for row in await connection.execute(text(query))]
 
 
 async def recorded(url: str) -> list[int]:
-    async with opened(url) as database, database.read_variable() as connection:
+    async with opened(url) as database, database.read() as connection:
         return list(await connection.scalars(select(_version.c.version)))
 
 
@@ -118,7 +120,7 @@ async def test_a_table_that_is_not_there_yet_is_made_whole_and_not_altered(
     know(add_to_what_is_not_there, add_note)
     async with opened(database_url) as database:
         await add_pair(database, 1)
-        async with database.read_variable() as connection:
+        async with database.read() as connection:
             assert await column_names(connection) == ["number", "half"]
 
 
@@ -133,7 +135,7 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(
         await Database.open(database_url)
     know()
     assert await recorded(database_url) == [_NEWEST]
-    async with opened(database_url) as database, database.read_variable() as connection:
+    async with opened(database_url) as database, database.read() as connection:
         assert await column_names(connection) == ["number", "half"]
 
 

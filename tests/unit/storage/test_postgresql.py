@@ -21,6 +21,8 @@ from support.servers.processes import add_next_pair, add_pair, halves, pairs, wr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture
 def database_url(postgresql: PostgresqlProcess) -> Iterator[str]:
@@ -196,7 +198,7 @@ async def test_a_server_that_does_not_answer_is_unavailable(
     database = await Database.open(database_url)
     monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
     with pytest.raises(UnavailableError) as caught:
-        async with database.read_variable() as connection:
+        async with database.read() as connection:
             await connection.execute(text("SELECT pg_sleep(60)"))
     assert caught.value.details == {"fault": "TimeoutError"}
     assert await halves(database) == {}
@@ -209,7 +211,7 @@ async def test_an_idle_connection_that_fell_silent_is_given_up(
 ) -> None:
     database = await Database.open(database_url)
     monkeypatch.setattr(module, "_COMMAND_SECONDS", 0.2)
-    async with database.read_variable() as connection:
+    async with database.read() as connection:
         process = await connection.scalar(text("SELECT pg_backend_pid()"))
     assert isinstance(process, int)
     os.kill(process, signal.SIGSTOP)

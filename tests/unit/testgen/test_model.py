@@ -9,7 +9,7 @@ import pytest
 from peripety.testgen.types import TestGenConfig
 from support.repo.repository import ROOT
 
-GUIDE = " ".join((ROOT / "docs" / "testgen.md").read_text(encoding="utf-8").split())
+GUIDE = " ".join((ROOT / "docs" / "how-to" / "generate-tests.md").read_text(encoding="utf-8").split())
 CONFIG = TestGenConfig()
 
 

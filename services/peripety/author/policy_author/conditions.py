@@ -1,4 +1,4 @@
-"""Which tools a clause is about, and argument conditions.
+"""Tools that match a clause, and conditions on their arguments.
 
 Conditions of rules on the arguments of a tool, from the literals and bounds of a clause.
 

@@ -323,7 +323,8 @@ class SizedBlueprint:
     Attributes:
         blueprint: the complete blueprint.
         gauges: its quantities, by name.
-        use_counters: for each delayed or one-time action, by name: a private counter of the player, with the number
+        use_counters: for each delayed or one-time action, by name: a private counter of the player, with
+            the number
             of pending or completed uses.
         people: the identifier of each person, by name.
         actions: the identifier of each action, by name.

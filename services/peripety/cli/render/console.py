@@ -4,7 +4,7 @@ Console view with a live status bar: progress and cost so far.
 
 Console view of a game, for a terminal or a file: mechanics first, then prose as it arrives.
 
-View interface of a game, for people (`peripety.cli.story`) or as JSON lines.
+View interface of a game, for people (`peripety.cli.render.console`) or as JSON lines.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class ConsoleView:
                 self._lines(_finding_lines(event.completed.findings), "yellow")
             case "rejected":
                 self._line(
-                    f"  given up after {_format_attempts(event.rejected)}{_format_used(event.rejected.usage)}",
+                    "  given up after "
+                    f"{_format_attempts(event.rejected)}{_format_used(event.rejected.usage)}",
                     "red",
                 )
 

@@ -140,7 +140,10 @@ def format_stats(stats: pb.TestRunStats, categories: Iterable[pb.Category]) -> I
     rounds += [f"refinement {stats.global_rounds}"] if stats.global_rounds else []
     dropped = f", {format_count(stats.duplicates, 'duplicate')} dropped" if stats.duplicates else ""
     each = f" ({', '.join(rounds)})" if rounds else ""
-    yield f"{format_count(stats.total_tests, 'test')} in {format_count(stats.total_rounds, 'round')}{each}{dropped}"
+    yield (
+        f"{format_count(stats.total_tests, 'test')} in "
+        f"{format_count(stats.total_rounds, 'round')}{each}{dropped}"
+    )
     if stats.stopped_by:
         yield f"  ended: {format_stop_reason(stats.stopped_by)}"
     score = f"{stats.comprehensiveness_score} of 10" if stats.HasField("comprehensiveness_score") else "none"

@@ -29,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 
-from peripety.core.idempotency.store import RequestRecords, request_id_reused_error, request_table
+from peripety.core.idempotency.store import IdempotencyStore, request_id_reused_error, request_table
 from peripety.core.runs.types import RUNNING, LostLeaseError, RecordedEvent, RunLog, StartResult, StoredRun
 from peripety.core.storage.database import METADATA
 from peripety.errors import NotFoundError
@@ -64,7 +64,7 @@ class RunStore(ABC, Generic[R, E]):
         self._runs = tables.runs
         self._events = tables.events
         self._now = now
-        self._request_records = RequestRecords(tables.requests, now)
+        self._requests = IdempotencyStore(database, tables.requests, now)
         # Statements used by every write are built once: building takes as long as executing.
         columns = tables.runs.c
         self._find = select(
@@ -99,7 +99,7 @@ class RunStore(ABC, Generic[R, E]):
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await self._find_request(connection, request)
 
     async def add(self, run: R, lease: Lease, request: RequestKey) -> StartResult[R]:
@@ -124,7 +124,7 @@ class RunStore(ABC, Generic[R, E]):
             if (await connection.execute(self._find, {"which": run.run_id})).one_or_none() is not None:
                 raise request_id_reused_error()
             await connection.execute(insert(self._runs).values(row | self._run_columns(run)))
-            await self._request_records.record(connection, request, run_id=run.run_id, sequence=0)
+            await self._requests.record(connection, request, run_id=run.run_id, sequence=0)
         return StartResult(run.run_id, 0, run)
 
     async def get(self, run_id: str) -> R:
@@ -133,12 +133,12 @@ class RunStore(ABC, Generic[R, E]):
         Raises:
             NotFoundError: the run does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await self._read(connection, run_id)
 
     async def last_sequence(self, run_id: str) -> int:
         """Return the sequence of the last event of a run; raise as `get` does."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             last: int = (await self._load_row(connection, run_id)).last_sequence
         return last
 
@@ -150,7 +150,7 @@ class RunStore(ABC, Generic[R, E]):
         """
         columns = self._events.c
         query = select(self._events).where(columns.run_id == run_id, columns.sequence > after)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = await self._load_row(connection, run_id)
             found = (await connection.execute(query.order_by(columns.sequence).limit(limit))).all()
             events = [
@@ -212,7 +212,7 @@ class RunStore(ABC, Generic[R, E]):
                 return done
             before = await self._read(connection, run_id)
             await self._apply(connection, await self._load_row(connection, run_id), decide(before), lease)
-            await self._request_records.record(
+            await self._requests.record(
                 connection,
                 request,
                 run_id=run_id,
@@ -237,7 +237,7 @@ class RunStore(ABC, Generic[R, E]):
                 return
             await self._load_row(connection, run_id)
             await connection.execute(delete(self._runs).where(self._runs.c.run_id == run_id))
-            await self._request_records.record(connection, request, run_id=run_id, sequence=0)
+            await self._requests.record(connection, request, run_id=run_id, sequence=0)
 
     async def _list_newest(
         self,
@@ -249,7 +249,7 @@ class RunStore(ABC, Generic[R, E]):
         """Return columns of runs, newest first.
 
         Args:
-            told: the columns to select.
+            selected: the columns to select.
             conditions: conditions on the runs.
             before: creation time and id of the last run of the previous page.
             limit: maximum number of rows.
@@ -258,7 +258,7 @@ class RunStore(ABC, Generic[R, E]):
         query = select(*selected).where(*conditions).order_by(*(one.desc() for one in columns))
         if before is not None:
             query = query.where(tuple_(*columns) < before)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return (await connection.execute(query.limit(limit))).all()
 
     async def _read(self, connection: AsyncConnection, run_id: str) -> R:
@@ -266,7 +266,7 @@ class RunStore(ABC, Generic[R, E]):
         return await self._run_from_row(connection, _require_row(found.one_or_none(), run_id))
 
     async def _find_request(self, connection: AsyncConnection, request: RequestKey) -> StartResult[R] | None:
-        row = await self._request_records.find(connection, request)
+        row = await self._requests.find(connection, request)
         return None if row is None else StartResult(row.run_id, row.sequence)
 
     async def _apply(

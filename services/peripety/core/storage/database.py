@@ -101,7 +101,7 @@ class Database:
         return database
 
     @asynccontextmanager
-    async def read_variable(self) -> AsyncIterator[AsyncConnection]:
+    async def read(self) -> AsyncIterator[AsyncConnection]:
         """Run the block on one consistent snapshot; writing inside it is an error.
 
         Raises:

@@ -29,7 +29,8 @@ Waiting blocks are woken all at once, not one by one. A block that only writes f
 starts, so a whole group fits in one iteration of the event loop. Fairness between blocks is first come, first
 served.
 
-docs/decisions/0004-storage.md has the measurements. PostgreSQL has concurrent write transactions and its own
+docs/explanation/decisions/0004-storage.md has the measurements. PostgreSQL has concurrent write transactions
+and its own
 group commit, so its backend does not use this module.
 """
 

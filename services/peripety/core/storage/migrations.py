@@ -2,7 +2,7 @@
 
 The steps are listed in the order in which they were added, and use the table names of their time. A process
 upgrades a database whichever services it serves, so a step must not depend on modules that only some services
-import. docs/decisions/0004-storage.md explains how to add a step.
+import. docs/explanation/decisions/0004-storage.md explains how to add a step.
 """
 
 from __future__ import annotations

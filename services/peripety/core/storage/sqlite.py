@@ -2,7 +2,7 @@
 
 One connection writes and checkpoints; all others only read. Writers therefore queue in this process, where
 they share commits (group commit), and not on the file. Old SQLite libraries have a race between two
-checkpointing connections (docs/decisions/0004-storage.md); with one writer it cannot occur.
+checkpointing connections (docs/explanation/decisions/0004-storage.md); with one writer it cannot occur.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _MAX_ENTRIES = 1024
 
 @dataclass(slots=True)
 class _LedgerEntry:
-    get_usage: BudgetAmount
+    used: BudgetAmount
     reserved: BudgetAmount
 
 
@@ -77,10 +77,10 @@ class MemoryBudgetLedger:
         """See `Ledger.reserve`."""
         entries = [self._entries.get(scope.key) for scope in scopes]
         for index, (scope, entry) in enumerate(zip(scopes, entries, strict=True)):
-            if entry is None or not (entry.get_usage + entry.reserved + amount).is_within(scope.caps):
+            if entry is None or not (entry.used + entry.reserved + amount).is_within(scope.caps):
                 self._released.clear()
                 return ReservationRejected(
-                    tuple(None if entry is None else entry.get_usage for entry in entries),
+                    tuple(None if entry is None else entry.used for entry in entries),
                     index,
                 )
         for scope in scopes:
@@ -93,7 +93,7 @@ class MemoryBudgetLedger:
         for scope in hold.scopes:
             entry = self._entries[scope.key]
             entry.reserved -= hold.amount
-            entry.get_usage += used
+            entry.used += used
         self._released.set()
 
     async def wait_for_release(self, seconds: float) -> None:
@@ -182,11 +182,11 @@ class BudgetManager:
             answer = await self._ledger.reserve(scopes, _to_amount(estimate))
             if isinstance(answer, LedgerHold):
                 return estimate, answer
-            if None in answer.get_usage:
+            if None in answer.used:
                 await self._open_scopes(scopes, answer)
                 continue
             fitting = estimate
-            for scope, used in zip(scopes, answer.get_usage, strict=True):
+            for scope, used in zip(scopes, answer.used, strict=True):
                 fitting = self.fit_estimate(scope, used or BudgetAmount(), call, fitting, least)
             if fitting == estimate:
                 # The rest is reserved by calls in flight; most of them return a part of it.
@@ -194,7 +194,7 @@ class BudgetManager:
                 if left <= 0:
                     scope, used = (
                         scopes[answer.exhausted_index],
-                        answer.get_usage[answer.exhausted_index] or BudgetAmount(),
+                        answer.used[answer.exhausted_index] or BudgetAmount(),
                     )
                     raise budget_exhausted_error(
                         scope,
@@ -241,7 +241,7 @@ class BudgetManager:
         await self._ledger.settle(hold, used)
 
     async def _open_scopes(self, scopes: Iterable[BudgetScope], rejection: ReservationRejected) -> None:
-        for scope, used in zip(scopes, rejection.get_usage, strict=True):
+        for scope, used in zip(scopes, rejection.used, strict=True):
             if used is None:
                 await self._ledger.open(scope, await self._history.get_usage(scope))
 

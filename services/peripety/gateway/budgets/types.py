@@ -105,7 +105,7 @@ class ReservationRejected:
         exhausted_index: index of the first budget that lacks room or is not open.
     """
 
-    get_usage: tuple[BudgetAmount | None, ...]
+    used: tuple[BudgetAmount | None, ...]
     exhausted_index: int
 
 
@@ -176,7 +176,7 @@ class BudgetShortage:
 
     cap: str
     limit: int
-    get_usage: int
+    used: int
     needed: int
 
 
@@ -197,7 +197,7 @@ def find_exhausted(caps: Budget, used: BudgetAmount, needed: BudgetAmount) -> Bu
         )
         if cap is not None
     ]
-    return next((each for each in shortages if each.get_usage + each.needed > each.limit), shortages[0])
+    return next((each for each in shortages if each.used + each.needed > each.limit), shortages[0])
 
 
 def budget_exhausted_error(
@@ -214,11 +214,11 @@ def budget_exhausted_error(
     """
     limit, used, needed = (
         format_dollars(amount) if cap_shortage.cap == "max_cost" else str(amount)
-        for amount in (cap_shortage.limit, cap_shortage.get_usage, cap_shortage.needed)
+        for amount in (cap_shortage.limit, cap_shortage.used, cap_shortage.needed)
     )
     unit = {"max_calls": "calls", "max_tokens": "tokens", "max_cost": "dollars"}[cap_shortage.cap]
     way_out = _REMEDIES[scope.kind].format(cap=cap_shortage.cap)
-    if cap_shortage.get_usage + cap_shortage.needed <= cap_shortage.limit:
+    if cap_shortage.used + cap_shortage.needed <= cap_shortage.limit:
         way_out = "calls in progress have reserved the rest; try again when they have ended"
     tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
     return ResourceExhaustedError(

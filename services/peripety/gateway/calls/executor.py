@@ -159,7 +159,7 @@ class CallAttempt:
     """
 
     started_at: datetime
-    get_usage: CallUsage | None = None
+    used: CallUsage | None = None
     has_released: bool = False
     outcome: BreakerOutcome = BreakerOutcome.NEUTRAL
     code: str = "CANCELLED"
@@ -172,7 +172,7 @@ class CallAttempt:
         self.outcome, self.code, self.finished, self.cost = BreakerOutcome.SUCCEEDED, "OK", finished, cost
         usage = finished.usage
         if usage != Usage():
-            self.get_usage = CallUsage(
+            self.used = CallUsage(
                 usage.input_tokens,
                 usage.output_tokens,
                 None if cost is None else cost.total,
@@ -183,7 +183,7 @@ class CallAttempt:
         self.outcome = BreakerOutcome.FAILED if is_provider_fault(error) else BreakerOutcome.NEUTRAL
         self.code = error.code
         if not self.has_released and is_explicit_rejection(error):
-            self.get_usage, self.cost = CallUsage(0, 0), Cost()
+            self.used, self.cost = CallUsage(0, 0), Cost()
 
     def to_record(self, provider: str, call: ProviderCall, seconds: float) -> CallRecord:
         """Return the call record.
@@ -200,7 +200,7 @@ class CallAttempt:
             outcome=self.code,
             started_at=self.started_at,
             seconds=seconds,
-            counted_usage=self.get_usage or CallUsage(0, 0),
+            counted_usage=self.used or CallUsage(0, 0),
             usage=Usage() if self.finished is None else self.finished.usage,
             cost=self.cost,
         )
@@ -378,7 +378,7 @@ class CallExecutor:
                 period = state.breaker.acquire()
                 budget_session.calls += 1
                 # A sent request counts as its whole reservation until the actual usage is known.
-                attempt.get_usage = held.estimate
+                attempt.used = held.estimate
                 async with closing(self._execute_once(attempt, provider, call)) as deltas:
                     try:
                         async for delta in deltas:
@@ -386,9 +386,9 @@ class CallExecutor:
                     finally:
                         state.breaker.release(period, attempt.outcome)
             finally:
-                await state.rate_limiter.release(reservation, attempt.get_usage)
+                await state.rate_limiter.release(reservation, attempt.used)
         finally:
-            await budget_session.settle(held, attempt.get_usage)
+            await budget_session.settle(held, attempt.used)
 
     async def _execute_once(
         self,

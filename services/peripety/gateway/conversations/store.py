@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from peripety.core.idempotency.store import RequestRecords, request_table
+from peripety.core.idempotency.store import IdempotencyStore, request_table
 from peripety.core.storage.database import METADATA
 from peripety.core.validation import field_error
 from peripety.errors import ConflictError, NotFoundError
@@ -107,7 +107,7 @@ class ConversationStore:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
-        self._request_log = RequestRecords(_request_table, now)
+        self._requests = IdempotencyStore(database, _request_table, now)
 
     async def find_by_request(self, request: RequestKey) -> IdempotentResult | None:
         """Return the effect of an earlier request with the same id, if there is one.
@@ -115,7 +115,7 @@ class ConversationStore:
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await self._find_by_request(connection, request)
 
     async def create(self, conversation: StoredConversation, request: RequestKey) -> StoredConversation:
@@ -134,7 +134,7 @@ class ConversationStore:
         Raises:
             NotFoundError: it does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await _load_conversation(connection, conversation_id)
 
     async def list_newest(self, before: tuple[Any, ...] | None, limit: int) -> list[StoredConversation]:
@@ -148,7 +148,7 @@ class ConversationStore:
         query = select(*_FIELDS).order_by(*(column.desc() for column in columns))
         if before is not None:
             query = query.where(tuple_(*columns) < before)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return [_from_row(row) for row in await connection.execute(query.limit(limit))]
 
     async def turns(self, conversation_id: str, after: int = 0, limit: int | None = None) -> list[StoredTurn]:
@@ -157,7 +157,7 @@ class ConversationStore:
             _turn_table.c.conversation_id == conversation_id,
             _turn_table.c.number > after,
         )
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             rows = await connection.execute(query.order_by(_turn_table.c.number).limit(limit))
             return [StoredTurn(row.number, decode_turn(row.turn), row.committed) for row in rows]
 
@@ -165,7 +165,7 @@ class ConversationStore:
         """Return the estimated prompt size of each turn, oldest first."""
         query = select(_turn_table.c.said_tokens, _turn_table.c.answer_tokens, _turn_table.c.may_be_first)
         query = query.where(_turn_table.c.conversation_id == conversation_id).order_by(_turn_table.c.number)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return [TurnSize(*row) for row in await connection.execute(query)]
 
     async def commit(
@@ -317,7 +317,7 @@ class ConversationStore:
         connection: AsyncConnection,
         request: RequestKey,
     ) -> IdempotentResult | None:
-        row = await self._request_log.find(connection, request)
+        row = await self._requests.find(connection, request)
         return None if row is None else IdempotentResult(row.conversation_id, row.turn)
 
     async def _record_request(
@@ -327,7 +327,7 @@ class ConversationStore:
         conversation_id: str,
         turn: int = 0,
     ) -> None:
-        await self._request_log.record(connection, request, conversation_id=conversation_id, turn=turn)
+        await self._requests.record(connection, request, conversation_id=conversation_id, turn=turn)
 
 
 async def _load_conversation(connection: AsyncConnection, conversation_id: str) -> StoredConversation:

@@ -33,7 +33,8 @@ Invariants:
   this answer only: later requests do not repeat these.
 - If a caller declares the expected reuse, and the write premium would not pay off, nothing is marked.
 
-Rejected, by measurement (docs/gateway.md): one automatic marker at the end, which shares nothing between
+Rejected, by measurement (docs/reference/gateway.md): one automatic marker at the end, which shares nothing
+between
 conversations; markers on the first messages, or on the system text only, which pay for growing histories
 again and again; a marker on every message, which exceeds the provider's maximum.
 

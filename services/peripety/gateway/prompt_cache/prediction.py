@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from peripety.core.lru import LruTable
+from peripety.core.lru import LruCache
 from peripety.gateway.models.model_data import CacheKind
 from peripety.gateway.types.response import CacheBlock
 
@@ -51,7 +51,7 @@ class CachedPrefixes:
 
     def __init__(self, now: Callable[[], float], max_entries: int = _MAX_ENTRIES) -> None:
         self._now = now
-        self._expiries: LruTable[bytes, tuple[float, float]] = LruTable(max_entries)
+        self._expiries: LruCache[bytes, tuple[float, float]] = LruCache(max_entries)
 
     def lifetime_of(self, key: bytes) -> float | None:
         """Return the lifetime of an entry in seconds; None if it does not exist or has expired."""
@@ -83,7 +83,8 @@ class CachePrediction:
         written_tokens: tokens written to it, at the write price.
         read_entries: entries that are read; their lifetime restarts at the request's time.
         entries_after: entries that exist afterwards.
-        readable_at_end: whether those become readable, and their lifetime starts, at the end of the answer; else they
+        readable_at_end: whether those become readable, and their lifetime starts, at the end of the
+            answer; else they
             are readable from its start, and their lifetime starts at the request's time.
         cached_blocks: how many blocks of the prompt are cached afterwards.
         answer_lifetime: lifetime of the prompt together with its answer; 0 if that is not cached.
@@ -300,7 +301,7 @@ class PrefixTracker:
     """The last cached prompt of each conversation, in LRU order."""
 
     def __init__(self) -> None:
-        self._outlines: LruTable[str, _PromptOutline] = LruTable(_MAX_CONVERSATIONS)
+        self._outlines: LruCache[str, _PromptOutline] = LruCache(_MAX_CONVERSATIONS)
 
     def first_difference(
         self,

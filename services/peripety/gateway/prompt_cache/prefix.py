@@ -59,7 +59,8 @@ class Segment:
         role: role of the message.
         message: index of its message, from 0.
         is_first: whether it is the first of its message.
-        is_last: whether it is the last of its message. Each tool result is a message of its own if the provider
+        is_last: whether it is the last of its message. Each tool result is a message of its own if the
+            provider
             distinguishes them.
         is_repeated: whether later requests repeat it.
     """

@@ -4,7 +4,8 @@ Time-outs of one answer, each bounded by the caller's deadline.
 
 Connection pool of a provider: aiohttp behind the transport interface of httpx2.
 
-It costs a fraction of httpx2's own pool (docs/decisions/0005-http-client.md). The other features of httpx2's
+It costs a fraction of httpx2's own pool (docs/explanation/decisions/0005-http-client.md). The other features
+of httpx2's
 client are unwanted: redirects, cookies, credentials from `.netrc`.
 
 HTTP transport of providers.

@@ -79,7 +79,8 @@ class Provider(Protocol):
     A provider makes one call per `stream`: no retry, no schema validation, no repair. It raises errors of
     `peripety.errors`, and the class attributes the fault: `UnavailableError` to the provider,
     `ResourceExhaustedError` to its limits, `FailedPreconditionError` to the configuration,
-    `InvalidArgumentError` to the request. The codes are listed in docs/gateway.md; `gateway.calling.faults`
+    `InvalidArgumentError` to the request. The codes are listed in docs/reference/gateway.md;
+    `gateway.calling.faults`
     derives retry and fallback from them.
     """
 

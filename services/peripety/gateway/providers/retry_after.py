@@ -39,7 +39,8 @@ def parse_retry_after(
         headers: response headers.
         error: the error in the response body.
         now: current time, in seconds since 1970.
-        is_rate_limited: whether the response reports a reached limit. Many providers send reset times with every
+        is_rate_limited: whether the response reports a reached limit. Many providers send reset times
+            with every
             answer; only then are they a retry delay.
     """
     lowered = {name.lower(): value for name, value in headers.items()}

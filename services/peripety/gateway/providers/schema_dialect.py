@@ -183,11 +183,13 @@ class SchemaDialect:
     Attributes:
         name: name of the enforcement, for messages: "strict mode".
         keywords: the keywords that are passed on unchanged, with a predicate for their values.
-        allows_optional_keys: whether keys can be optional; else every key is required, and an optional one may be null.
+        allows_optional_keys: whether keys can be optional; else every key is required, and an optional
+            one may be null.
         object_root: whether the root must be an object, and not a union.
         allows_recursion: whether recursion is supported.
         allows_overlapping_choices: whether alternatives may start with the same key.
-        allows_any: whether a part may be unconstrained, and objects have arbitrary keys; else every part has a type
+        allows_any: whether a part may be unconstrained, and objects have arbitrary keys; else every part
+            has a type
             and every object is closed.
         max_depth: the maximum nesting of objects.
         max_keys: the maximum number of keys.

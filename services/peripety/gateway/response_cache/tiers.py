@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import logging
 import struct
-from collections import OrderedDict
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
@@ -38,6 +37,7 @@ from sqlalchemy import (
 )
 
 from peripety.core import logging_setup
+from peripety.core.lru import LruCache
 from peripety.core.storage.database import METADATA
 from peripety.errors import UnavailableError
 from peripety.gateway.codec import decode_completion, encode_completion
@@ -229,7 +229,7 @@ class DatabaseTier:
 
     async def get(self, key: str) -> StoredAnswer | None:
         """See `Place.get`."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = (
                 await connection.execute(
                     select(_answer_table.c.answer, _answer_table.c.stored).where(_answer_table.c.key == key),
@@ -257,7 +257,7 @@ class DatabaseTier:
 
     async def size(self) -> int:
         """Return the total size of all answers, in bytes."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await _total_bytes(connection)
 
 
@@ -308,45 +308,15 @@ ENTRY_OVERHEAD_BYTES = 512
 """Overhead per answer: its key, and its slot in the table."""
 
 
-class MemoryTier:
+class MemoryTier(LruCache[str, StoredAnswer]):
     """LRU cache of answers. The caller checks their age.
-
-    Implemented here, because the bound in bytes needs a size function that a library would not verify, and
-    because it avoids a dependency.
 
     Args:
         max_bytes: the maximum total size; a larger answer is not stored.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._answers: OrderedDict[str, StoredAnswer] = OrderedDict()
-        self.size = 0
-
-    def get(self, key: str) -> StoredAnswer | None:
-        """Return an answer, and mark it as most recently used."""
-        answer = self._answers.get(key)
-        if answer is not None:
-            self._answers.move_to_end(key)
-        return answer
-
-    def put(self, key: str, answer: StoredAnswer) -> None:
-        """Store an answer, replacing the previous one; evict the least recently used ones to make room."""
-        self.remove(key)
-        needed = _answer_size(answer)
-        if needed > self._max_bytes:
-            return
-        while self.size + needed > self._max_bytes:
-            _, oldest = self._answers.popitem(last=False)
-            self.size -= _answer_size(oldest)
-        self._answers[key] = answer
-        self.size += needed
-
-    def remove(self, key: str) -> None:
-        """Remove an answer, if there is one."""
-        answer = self._answers.pop(key, None)
-        if answer is not None:
-            self.size -= _answer_size(answer)
+        super().__init__(max_bytes, _answer_size)
 
 
 def _answer_size(answer: StoredAnswer) -> int:

@@ -1,4 +1,4 @@
-"""Ask, validate, one repair; can a partial value still match its schema.
+"""Structured output: request, validate, repair once.
 
 Structured answers: extraction from model text, validation against a schema, and incremental display.
 

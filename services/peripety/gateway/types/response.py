@@ -1,4 +1,4 @@
-"""Completion, usage, deltas, cache report; the `ModelGateway` protocol; `collect_completion`, `replay_completion` of today's streams.py.
+"""Responses of a model: completion, usage, deltas, cache report; the `ModelGateway` protocol.
 
 Responses of a model: events, completion and usage.
 
@@ -304,7 +304,7 @@ class ModelGateway(Protocol):
         """Stream the answer of a request as it is generated.
 
         Cancellation closes the call to the provider. A caller that may leave the iteration early must wrap it
-        in `peripety.gateway.streams.following`.
+        in `peripety.core.concurrency.closing`.
 
         Yields:
             Fallbacks before any delta, deltas, at most one `Repairing`, and `Completed` as the last event.

@@ -71,7 +71,7 @@ def bill_request(model: SimModel, usage: BilledUsage, at: float) -> Bill:
         return Bill()
     items = [
         ("input", usage.fresh, price.input),
-        ("cache_read", usage.read_variable, price.read_variable),
+        ("cache_read", usage.read, price.read),
         *(
             (f"cache_write_{ttl}", count, price.written.get(ttl, price.input))
             for ttl, count in usage.written.items()
@@ -161,7 +161,7 @@ def _add_usage(one: BilledUsage, other: BilledUsage) -> BilledUsage:
         written[ttl] = written.get(ttl, 0) + tokens
     return BilledUsage(
         fresh=one.fresh + other.fresh,
-        read_variable=one.read_variable + other.read_variable,
+        read=one.read + other.read,
         written=written,
         output=one.output + other.output,
         reasoning=one.reasoning + other.reasoning,
@@ -206,7 +206,7 @@ class Meter:
         _check_size(model, request)
         key = fingerprint(request.key)
         visit = self._caches.begin_visit(model, key, request.prompt, now)
-        reserved = BilledUsage(visit.fresh, visit.read_variable, visit.written, request.max_tokens or 0)
+        reserved = BilledUsage(visit.fresh, visit.read, visit.written, request.max_tokens or 0)
         admission = self._limits.admit(key, request.model, reserved, now)
         visit.on_accepted()
         return AdmittedRequest(model, key, visit, admission, self.ledger, now)
@@ -251,7 +251,7 @@ class AdmittedRequest:
         visit = self._visit
         self._usage = BilledUsage(
             visit.fresh,
-            visit.read_variable,
+            visit.read,
             dict(visit.written),
             output_tokens,
             reasoning_tokens,

@@ -167,9 +167,9 @@ class CacheFindings:
         counted: the kind of prompt whose requests are counted.
     """
 
-    read_variable: int = 0
+    read: int = 0
     written: Mapping[str, int] = field(default_factory=dict)
-    get_usage: tuple[SimCacheEntry, ...] = ()
+    used: tuple[SimCacheEntry, ...] = ()
     at_start: tuple[SimCacheEntry, ...] = ()
     at_end: tuple[SimCacheEntry, ...] = ()
     after_answer: Callable[[Sequence[SimBlock]], SimCacheEntry] | None = None
@@ -186,16 +186,16 @@ class SimCacheVisit:
     """
 
     def __init__(self, entries: SimCacheEntries, findings: CacheFindings, tokens: int, now: float) -> None:
-        self.read_variable = findings.read_variable
+        self.read = findings.read
         self.written = dict(findings.written)
-        self.fresh = tokens - self.read_variable - sum(self.written.values())
+        self.fresh = tokens - self.read - sum(self.written.values())
         self._entries = entries
         self._findings = findings
         self._begun = now
 
     def on_accepted(self) -> None:
         """Mark the entries that are read as used."""
-        for entry in self._findings.get_usage:
+        for entry in self._findings.used:
             self._entries.store(entry, self._begun)
         if self._findings.counted:
             self._entries.count_request(self._findings.counted, self._begun)

@@ -256,7 +256,7 @@ def _counted_usage(usage: BilledUsage) -> dict[str, int]:
     """Return the usage per dimension; input read from the cache is not limited."""
     return {
         _TOKENS: usage.input + usage.output,
-        _INPUT: usage.input - usage.read_variable,
+        _INPUT: usage.input - usage.read,
         _OUTPUT: usage.output,
     }
 

@@ -133,7 +133,7 @@ class SimPrice:
 
     input: int
     output: int
-    read_variable: int
+    read: int
     written: Mapping[str, int] = field(default_factory=dict)
     hour: int = 0
     effective_from: float = float("-inf")

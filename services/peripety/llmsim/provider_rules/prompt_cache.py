@@ -87,7 +87,7 @@ def lookup_anthropic(
                 written[mark.ttl] = written.get(mark.ttl, 0) + cut.tokens - reached
                 reached = cut.tokens
             kept.append(SimCacheEntry(cut.key, rules.ttls[mark.ttl]))
-    return CacheFindings(read_variable=read, written=written, get_usage=tuple(used), at_start=tuple(kept))
+    return CacheFindings(read=read, written=written, used=tuple(used), at_start=tuple(kept))
 
 
 def _find_breakpoints(rules: SimCacheRules, blocks: Sequence[SimBlock]) -> list[PlacedBreakpoint]:
@@ -97,7 +97,8 @@ def _find_breakpoints(rules: SimCacheRules, blocks: Sequence[SimBlock]) -> list[
     ]
     if len(marks) > rules.breakpoints:
         raise _invalid_breakpoint(
-            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. Found {len(marks)}.",
+            f"A maximum of {rules.breakpoints} blocks with cache_control may be provided. "
+            f"Found {len(marks)}.",
         )
     for before, after in pairwise(marks):
         if rules.ttls[after.ttl] > rules.ttls[before.ttl]:
@@ -241,8 +242,8 @@ def lookup_deepseek(
         return SimCacheEntry(prefixes.key_with_blocks(answer), seconds)
 
     return CacheFindings(
-        read_variable=hit.tokens if hit else 0,
-        get_usage=(SimCacheEntry(hit.key, seconds),) if hit else (),
+        read=hit.tokens if hit else 0,
+        used=(SimCacheEntry(hit.key, seconds),) if hit else (),
         at_end=(
             *(SimCacheEntry(key, seconds) for key in sorted(units)),
             *(SimCacheEntry(SEEN_PREFIX + cut.key, seconds) for cut in cuts),
@@ -309,7 +310,7 @@ def lookup_openai(
                 written[ttl] = written.get(ttl, 0) + cut.tokens - reached
                 reached = cut.tokens
             kept.append(SimCacheEntry(cut.key, rules.ttls[ttl]))
-    return CacheFindings(read_variable=read, written=written, get_usage=tuple(used), at_end=(*used, *kept))
+    return CacheFindings(read=read, written=written, used=tuple(used), at_end=(*used, *kept))
 
 
 def _read_options(rules: SimCacheRules, prompt: SimPrompt) -> dict[str, Any]:
@@ -350,8 +351,8 @@ def lookup_stepped(
     )
     seconds = rules.ttls[ttl]
     return CacheFindings(
-        read_variable=cuts[found - 1].tokens if found else 0,
-        get_usage=tuple(SimCacheEntry(cut.key, seconds) for cut in cuts[:found]),
+        read=cuts[found - 1].tokens if found else 0,
+        used=tuple(SimCacheEntry(cut.key, seconds) for cut in cuts[:found]),
         at_end=tuple(SimCacheEntry(cut.key, seconds) for cut in cuts),
     )
 
@@ -432,7 +433,7 @@ class SimPromptCaches:
                 f"(models/{content.model}) has to be the same."
             )
             raise ApiError(ApiErrorKind.INVALID_REQUEST, message, param="cachedContent")
-        return CacheFindings(read_variable=min(content.tokens, tokens))
+        return CacheFindings(read=min(content.tokens, tokens))
 
     def _lookup_automatic(
         self,

@@ -110,7 +110,7 @@ def _read_usage(usage: Any, draft: ResponseDraft) -> None:
     details = usage.get("output_tokens_details") or {}
     draft.usage = BilledUsage(
         fresh=_latest_count(usage.get("input_tokens"), known.fresh),
-        read_variable=_latest_count(usage.get("cache_read_input_tokens"), known.read_variable),
+        read=_latest_count(usage.get("cache_read_input_tokens"), known.read),
         written=by_ttl or known.written,
         output=_latest_count(usage.get("output_tokens"), known.output),
         reasoning=_latest_count(details.get("thinking_tokens"), known.reasoning),
@@ -168,7 +168,7 @@ def _gemini_usage(usage: Any) -> BilledUsage:
     thoughts = usage.get("thoughtsTokenCount", 0)
     return BilledUsage(
         fresh=usage.get("promptTokenCount", 0) - cached,
-        read_variable=cached,
+        read=cached,
         output=usage.get("candidatesTokenCount", 0) + thoughts,
         reasoning=thoughts,
     )
@@ -247,7 +247,7 @@ def _chat_usage(usage: Any) -> BilledUsage:
     written = prompt.get("cache_write_tokens") or 0
     return BilledUsage(
         fresh=usage["prompt_tokens"] - read_ - written,
-        read_variable=read_,
+        read=read_,
         written={"30m": written} if written else {},
         output=usage["completion_tokens"],
         reasoning=completion.get("reasoning_tokens") or 0,
@@ -321,7 +321,7 @@ def _responses_usage(usage: Any) -> BilledUsage:
     written = details.get("cache_write_tokens") or 0
     return BilledUsage(
         fresh=usage["input_tokens"] - cached - written,
-        read_variable=cached,
+        read=cached,
         written={"30m": written} if written else {},
         output=usage["output_tokens"],
         reasoning=(usage.get("output_tokens_details") or {}).get("reasoning_tokens") or 0,

@@ -182,7 +182,7 @@ def _claimed_usage(usage: BilledUsage) -> ScriptedUsage:
         input_tokens=usage.input,
         output_tokens=usage.output,
         reasoning_tokens=usage.reasoning,
-        cache_read_tokens=usage.read_variable,
+        cache_read_tokens=usage.read,
         cache_write_tokens=sum(usage.written.values()) or None,
     )
 

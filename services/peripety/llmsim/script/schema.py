@@ -709,7 +709,8 @@ def _read_time(value: Any, path: FieldPath, reading: ReadContext) -> datetime | 
     elif not _MIN_TIME <= moment < _MAX_TIME:
         reading.add_problem(
             path,
-            f"{format_value(value)} is out of range; expected the years {_MIN_TIME.year} to {_MAX_TIME.year - 1}",
+            f"{format_value(value)} is out of range; expected the years {_MIN_TIME.year} to "
+            f"{_MAX_TIME.year - 1}",
         )
     else:
         return moment

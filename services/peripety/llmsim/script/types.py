@@ -99,7 +99,7 @@ class Fault:
     """A fault that replaces or changes an answer.
 
     Attributes:
-        type: a kind of `peripety.simulator.failures`.
+        type: a kind of `peripety.llmsim.faults.kinds`.
         settings: the settings of the kind, including defaults.
         times: number of matches that fail; None for all, or by probability.
         of: number of matches among which the seed chooses them; None for the first ones.

@@ -241,7 +241,7 @@ class SimulatorApp:
         request_id: str,
         connection: ClientConnection,
     ) -> None:
-        if connection.get_usage:
+        if connection.used:
             connection.keep_alive = False
         else:
             await connection.deliver(

@@ -134,7 +134,7 @@ class ClientConnection:
         self._time = asyncio.get_running_loop().time
         self._head = b""
         self._chunked = False
-        self.get_usage = False
+        self.used = False
         self.keep_alive = request.keep_alive
 
     async def read_body(self) -> bytes:
@@ -233,8 +233,8 @@ class ClientConnection:
         if not data:
             return
         transport = self._transport
-        if not self.get_usage:
-            self.get_usage = True
+        if not self.used:
+            self.used = True
             started()
         transport.write(data)
 
@@ -242,7 +242,7 @@ class ClientConnection:
         transport = self._transport
         transport.set_write_buffer_limits(0)  # sent data must be on its way first
         await self._request.writer.drain()
-        if self.get_usage:
+        if self.used:
             await asyncio.sleep(_DRAIN_SECONDS)
         connected: socket.socket = transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)

@@ -229,7 +229,8 @@ def _read_format(body: Fields, draft: PromptDraft) -> Mapping[str, Any] | None:
         raise invalid_request("This response_format type is unavailable now")
     if not mentions_json(draft):
         raise invalid_request(
-            "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
+            "Prompt must contain the word 'json' in some form to use 'response_format' of "
+            "type 'json_object'.",
         )
     return {}
 
@@ -307,10 +308,10 @@ class DeepSeekCompletion(ChatCompletion):
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
             "total_tokens": usage.input + usage.output,
-            "prompt_tokens_details": {"cached_tokens": usage.read_variable},
+            "prompt_tokens_details": {"cached_tokens": usage.read},
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-            "prompt_cache_hit_tokens": usage.read_variable,
-            "prompt_cache_miss_tokens": usage.input - usage.read_variable,
+            "prompt_cache_hit_tokens": usage.read,
+            "prompt_cache_miss_tokens": usage.input - usage.read,
         }
 
 

@@ -1,4 +1,4 @@
-"""What a tool's schema allows for an argument, argument paths.
+"""Argument paths, and the values that a tool's schema allows.
 
 Argument paths: the segments that lead to a value.
 

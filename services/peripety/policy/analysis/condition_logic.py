@@ -1,4 +1,4 @@
-"""Conditions taken apart per argument, for one tool.
+"""Conditions decomposed by argument, for one tool.
 
 Decomposition of JSONLogic conditions into parts that each read one argument.
 

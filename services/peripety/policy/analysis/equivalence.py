@@ -1,4 +1,4 @@
-"""Variants proved equal or told apart by a request.
+"""Variants proved equivalent, or distinguished by a request.
 
 Equivalence check of rule variants: a proof of equal decisions, or a request that differs.
 

@@ -33,16 +33,8 @@ from peripety.policy.authoring.scenario_suite import (
     finalize,
     uncovered_sentences,
 )
-from peripety.policy.types import (
-    CompilePhase,
-    PolicyCompiled,
-    PolicyCompileFailed,
-    RulesWritten,
-    ScenarioFeedback,
-    ScenariosVerified,
-    ScenariosWritten,
-    VerificationReport,
-)
+from peripety.policy.events import PolicyCompileFailed, RulesWritten, ScenariosVerified, ScenariosWritten
+from peripety.policy.types import CompilePhase, PolicyCompiled, ScenarioFeedback, VerificationReport
 from peripety.policy.validation import check_order
 
 if TYPE_CHECKING:
@@ -54,9 +46,9 @@ if TYPE_CHECKING:
     from peripety.policy.authoring.run_context import ArtifactCache
     from peripety.policy.authoring.scenario_authors import AuthorContribution
     from peripety.policy.authoring.scenario_suite import FinalSuite
+    from peripety.policy.events import CompileEvent
     from peripety.policy.types import (
         AuditEntry,
-        CompileEvent,
         CompileOrder,
         DiscardedScenario,
         ScenarioResult,

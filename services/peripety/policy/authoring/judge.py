@@ -64,6 +64,7 @@ from peripety.policy.authoring.run_context import (
 )
 from peripety.policy.authoring.scenario_merge import request_key
 from peripety.policy.authoring.scenario_suite import evaluate_scenarios
+from peripety.policy.events import ScenariosWritten
 from peripety.policy.types import (
     CompilePhase,
     Expectation,
@@ -71,7 +72,6 @@ from peripety.policy.types import (
     Judgement,
     ScenarioCorrection,
     ScenarioOrigin,
-    ScenariosWritten,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ if TYPE_CHECKING:
     from peripety.policy.authoring.rule_author import Rulebook
     from peripety.policy.authoring.run_context import RunContext, ToolBatch
     from peripety.policy.authoring.scenario_suite import ScenarioSuite
-    from peripety.policy.types import AuditEntry, CompileEvent, CompileOrder, ScenarioResult, TestScenario
+    from peripety.policy.events import CompileEvent
+    from peripety.policy.types import AuditEntry, CompileOrder, ScenarioResult, TestScenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,10 @@ def _accepted_correction(scenario: TestScenario, attribution: JudgeAttribution) 
 
 
 def _handwritten_warning(scenario: TestScenario, attribution: JudgeAttribution) -> Finding:
-    message = f'the judge blames the handwritten scenario "{scenario.description}", not changed: {attribution.reasoning}'
+    message = (
+        f'the judge blames the handwritten scenario "{scenario.description}", not '
+        f"changed: {attribution.reasoning}"
+    )
     return Finding("HANDWRITTEN_BLAMED", "", message, Severity.WARNING)
 
 

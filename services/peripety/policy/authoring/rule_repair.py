@@ -31,8 +31,9 @@ from peripety.policy.authoring.prompts import (
 from peripety.policy.authoring.rule_author import Rulebook, RuleSection
 from peripety.policy.authoring.run_context import is_response_error, model_actor, run_concurrently
 from peripety.policy.authoring.scenario_suite import evaluate_scenarios
+from peripety.policy.events import RulesWritten
 from peripety.policy.rule_paths import diff_rules
-from peripety.policy.types import CompilePhase, Expectation, RulePatch, RulePatchKind, RulesWritten
+from peripety.policy.types import CompilePhase, Expectation, RulePatch, RulePatchKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from peripety.policy.authoring.rule_author import RuleAuthor
     from peripety.policy.authoring.run_context import RunContext, ToolBatch
     from peripety.policy.authoring.scenario_suite import ScenarioSuite
-    from peripety.policy.types import CompileEvent, CompileOrder, ScenarioResult, TestScenario
+    from peripety.policy.events import CompileEvent
+    from peripety.policy.types import CompileOrder, ScenarioResult, TestScenario
 
 
 _PATCH_UNFIT_CODE = "PATCH_UNFIT"

@@ -1,4 +1,4 @@
-"""What a run shares: order, budgeted gateway, artifacts by fingerprint, batches of tools in parallel.
+"""Shared context of a run: order, budgeted gateway, artifacts by fingerprint, batches of tools in parallel.
 
 Cache of model output by the fingerprint of its inputs, prompts, schema and model.
 
@@ -31,7 +31,8 @@ from peripety.policy.authoring.prompts import (
     rules_schema,
     scenario_to_document,
 )
-from peripety.policy.types import AuditEntry, CompilePhase, CompileProgress
+from peripety.policy.events import CompileProgress
+from peripety.policy.types import AuditEntry, CompilePhase
 from peripety.version import __version__
 
 if TYPE_CHECKING:

@@ -43,13 +43,8 @@ if TYPE_CHECKING:
     from peripety.engine.policies.types import ToolRequest
     from peripety.gateway.types.response import ModelGateway
     from peripety.policy.authoring.run_context import RunContext, ToolBatch
-    from peripety.policy.types import (
-        AnnotatedTool,
-        CompileProgress,
-        DiscardedScenario,
-        ScenarioCorrection,
-        TestScenario,
-    )
+    from peripety.policy.events import CompileProgress
+    from peripety.policy.types import AnnotatedTool, DiscardedScenario, ScenarioCorrection, TestScenario
 
 
 _CORRECTED_HEADING = "These scenarios expected the wrong decision:"

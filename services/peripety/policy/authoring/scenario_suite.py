@@ -177,7 +177,8 @@ def evaluate_scenarios(policy: Policy, scenarios: Iterable[TestScenario]) -> tup
 
 def _contradiction_warning(existing: TestScenario, new: TestScenario) -> Finding:
     message = (
-        f'"{existing.description}" expects {existing.expected_decision.value} and remains; "{new.description}"'
+        f'"{existing.description}" expects {existing.expected_decision.value} and remains; '
+        f'"{new.description}"'
         f" has the same request, expects {new.expected_decision.value} ({new.reasoning}), and was left out"
     )
     return Finding("SCENARIOS_CONTRADICT", "", message, Severity.WARNING)

@@ -169,7 +169,10 @@ def describe_target(policy: Policy, target: CoverageTarget) -> str:
     if target.kind == CONDITION_DECISION_COVERAGE:
         holds = "holds" if wanted == "true" else "does not hold"
         return f"{rule} is evaluated, and its {'/'.join(place[3:])} {holds}"
-    return f"{rule} is evaluated for a value {_POINT_NAMES[wanted]} {_shorten_json(_part_at(policy.spec, place))}"
+    return (
+        f"{rule} is evaluated for a value {_POINT_NAMES[wanted]} "
+        f"{_shorten_json(_part_at(policy.spec, place))}"
+    )
 
 
 def _part_at(document: Any, place: list[str]) -> Any:

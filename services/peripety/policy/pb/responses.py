@@ -25,18 +25,14 @@ from peripety.engine import canonicalize
 from peripety.errors import Finding, Severity
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.gateway.types.response import UsageTotal
-from peripety.policy.types import (
-    AuditEntry,
+from peripety.policy.events import (
     CompileProgress,
-    DiscardedScenario,
-    Judgement,
     PolicyCompileFailed,
-    RulePatch,
     RulesWritten,
-    ScenarioCorrection,
     ScenariosVerified,
     ScenariosWritten,
 )
+from peripety.policy.types import AuditEntry, DiscardedScenario, Judgement, RulePatch, ScenarioCorrection
 from peripety.rpc.status import batch_items, finding_to_proto
 
 if TYPE_CHECKING:

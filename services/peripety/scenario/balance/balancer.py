@@ -264,7 +264,8 @@ class _BalanceAttempts:
         else:
             message = (
                 f"no number moves by more than {MAX_MOVE:.0%} of itself, which brings the rate to"
-                f" {closest.rate:.1%} only, and {wanted}; largest moves: {_describe_largest_moves(closest)}; change the rules"
+                f" {closest.rate:.1%} only, and {wanted}; largest moves: "
+                f"{_describe_largest_moves(closest)}; change the rules"
             )
         return BalanceFailed((Finding("BALANCE_OUT_OF_REACH", "", message),), closest.report)
 

@@ -105,7 +105,8 @@ class TunableNumber:
         segments: its path in the specification.
         value: its value; not 0.
         kind: its meaning.
-        harder_direction: the direction that makes the scenario harder, from its conditions: 1 for up, -1 for down, 0 if
+        harder_direction: the direction that makes the scenario harder, from its conditions: 1 for up, -1
+            for down, 0 if
             unknown.
     """
 

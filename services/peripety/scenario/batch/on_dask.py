@@ -1,4 +1,4 @@
-"""Batch validation on Dask: `python -m peripety.scenarios.batch.on_dask IN OUT --scheduler HOST:PORT`.
+"""Batch validation on Dask: `python -m peripety.scenario.batch.on_dask IN OUT --scheduler HOST:PORT`.
 
 Each worker needs the package, and access to the files under the same names.
 """
@@ -62,7 +62,7 @@ def _connect(scheduler: str | None) -> Client:
 
 def _parse_arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m peripety.scenarios.batch.on_dask",
+        prog="python -m peripety.scenario.batch.on_dask",
         description="Validate specifications on a Dask cluster, with an output file for each part.",
         epilog="Exit code 0: all documents of this run are accepted, 1: some are not, 2: the job failed.",
     )

@@ -221,7 +221,7 @@ async def validate_stream(
     outbox: _VerdictQueue[tuple[T, int]] = _VerdictQueue()
     judging: BatchValidator[tuple[T, int]] = BatchValidator(options, threads, memory, outbox.put)
     intake = _ReaderTask(documents, judging)
-    reading = asyncio.ensure_future(intake.read_variable())
+    reading = asyncio.ensure_future(intake.read())
     reading.add_done_callback(lambda _: outbox.wake())
     given = 0
     try:
@@ -280,7 +280,7 @@ class _ReaderTask(Generic[T]):
         self._window = PendingWindow()
         self._changed = asyncio.Event()
 
-    async def read_variable(self) -> None:
+    async def read(self) -> None:
         """Read all documents."""
         async with closing(self._documents):
             async for some in self._documents:

@@ -13,11 +13,11 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from peripety.core.lru import LruCache
 from peripety.engine import BACKEND_VERSION, RNG_VERSION, DryRunReport
 from peripety.errors import Finding, InvalidArgumentError, Severity
 from peripety.scenario.certificate.types import CertificateOptions
@@ -179,23 +179,21 @@ class RecentVerdictCache:
     """Cache of recent verdicts with findings; others are faster to compute than to look up."""
 
     def __init__(self) -> None:
-        self._verdicts: OrderedDict[bytes, DocumentVerdict] = OrderedDict()
+        self._verdicts: LruCache[bytes, DocumentVerdict] = LruCache(_CAPACITY)
         self._lock = threading.Lock()
 
     def get_many(self, names: Sequence[bytes]) -> dict[bytes, DocumentVerdict]:
         """Return the cached verdicts, by content hash."""
         with self._lock:
-            known = {name: self._verdicts[name] for name in names if name in self._verdicts}
-            for name in known:
-                self._verdicts.move_to_end(name)
-            return known
+            found = {name: self._verdicts.get(name) for name in names}
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     def put_many(self, verdicts: Iterable[tuple[bytes, DocumentVerdict]]) -> None:
         """Store verdicts that have findings."""
         with self._lock:
-            self._verdicts.update((name, verdict) for name, verdict in verdicts if verdict.findings)
-            while len(self._verdicts) > _CAPACITY:
-                self._verdicts.popitem(last=False)
+            for name, verdict in verdicts:
+                if verdict.findings:
+                    self._verdicts.put(name, verdict)
 
     def close(self) -> None:
         """Discard all verdicts."""

@@ -351,7 +351,8 @@ class Certifier:
             options: certificate options.
 
         Yields:
-            Progress, the report of each persona, and the certificate or `CertificationRefused` as the last event.
+            Progress, the report of each persona, and the certificate or `CertificationRefused` as the last
+            event.
 
         Raises:
             InvalidArgumentError: the document is empty or too large, or an option is out of range.

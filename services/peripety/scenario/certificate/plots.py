@@ -137,7 +137,8 @@ def fail_rates(certificate: Certificate) -> Element:
     return frame(
         "fail-rates",
         "How often each persona loses",
-        f"{_describe_rates(reports)}. Band of the random persona: from {format_percent(band.min_fail_rate)} to"
+        f"{_describe_rates(reports)}. Band of the random persona: from "
+        f"{format_percent(band.min_fail_rate)} to"
         f" {format_percent(band.max_fail_rate)}.",
         (WIDTH, bottom + 30),
         _draw_band(band, x, bottom),

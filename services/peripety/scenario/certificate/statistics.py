@@ -1,4 +1,4 @@
-"""Runs per persona until the interval is narrow; figures; what the figures say.
+"""Statistics of a certificate: sampled runs per persona, figures, findings.
 
 Figures of a certificate, computed from counts.
 

@@ -28,7 +28,7 @@ from peripety.scenario.dry_run.drift import Drift  # noqa: TC001 - pydantic read
 from peripety.scenario.dry_run.rate_interval import rate_interval
 
 ENGINE_VERSION: Final = "1.0"
-"""The version of docs/semantics.md; both backends implement it, so certificates do not name one."""
+"""The version of docs/reference/semantics.md; both backends implement it, so certificates do not name one."""
 
 MIN_RUNS: Final = 64
 MAX_RUNS: Final = 9_604

@@ -25,7 +25,8 @@ _PIECE_SECONDS = 0.25
 # The number of lockstep runs that may take as long as one.
 _LOCKSTEP_RUNS = 64
 _GROWTH = 8
-# The number of turns that the planner simulates for each candidate, in each of its turns (docs/semantics.md).
+# The number of turns that the planner simulates for each candidate, in each of its turns
+# (docs/reference/semantics.md).
 _LOOKAHEAD_TURNS = 4 * 8
 
 
@@ -58,7 +59,7 @@ class Simulatable(Protocol):
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
     ) -> DryRunReport:
-        """Simulate runs; see `peripety.sim.Program.dry_run`."""
+        """Simulate runs; see `peripety.engine.Program.dry_run`."""
         ...
 
 

@@ -135,7 +135,7 @@ class DraftCache:
         return sha256(json.dumps(asked).encode()).hexdigest()
 
     async def _get(self, key: str) -> SpecGenerated | None:
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             row = (await connection.execute(select(_drafts_table).where(_columns.key == key))).one_or_none()
         return None if row is None else _row_to_event(row)
 

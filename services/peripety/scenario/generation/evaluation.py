@@ -1,4 +1,4 @@
-"""How far a document passes, notice of retained risk.
+"""Evaluation of a draft, and the notice of retained risk.
 
 Evaluation of a document: validate, prove, simulate and certify it, up to a level.
 

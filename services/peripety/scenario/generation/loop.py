@@ -1,4 +1,4 @@
-"""Ask, apply, evaluate, ask again; whole document or by outline.
+"""Generation loop: request, merge, evaluate, repair; whole documents or by outline.
 
 Scenario generator: from a description to a specification.
 

@@ -355,7 +355,10 @@ class OutlineAuthor:
                 yield step
         outline = self._last_answer()
         if outline is None:
-            message = f"the model gave no usable answer{self._failure_suffix()}; rules wrote the scenario from the description"
+            message = (
+                f"the model gave no usable answer{self._failure_suffix()}; rules "
+                "wrote the scenario from the description"
+            )
             found = Finding("WITHOUT_MODEL", "", message, Severity.WARNING)
             self.candidates = (
                 OutlineCandidate(partial(author_from_text, self._description, self._seed), (found,)),

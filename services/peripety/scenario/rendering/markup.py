@@ -4,7 +4,8 @@ Frame of an SVG drawing, with a description for screen readers and an optional s
 
 Markup as a tree, so that the text of a specification is always escaped.
 
-`render_xml.etree` escapes on output. A plotting library was rejected: the drawings are rectangles and lines, and
+`render_xml.etree` escapes on output. A plotting library was rejected: the drawings are rectangles and lines,
+and
 their bytes must be the same on every machine.
 """
 

@@ -1,4 +1,4 @@
-"""How often each node was active; inspections.
+"""Activity of the nodes of a rule graph; inspections.
 
 Activity of rule graph nodes in simulated runs.
 

@@ -99,7 +99,10 @@ def draw_arrowhead(x: float, y: float, way: int) -> Element:
     return build_element(
         "path",
         class_="tip",
-        d=f"M{format_length(x)} {format_length(y)}L{format_length(back)} {format_length(y - 4)}V{format_length(y + 4)}Z",
+        d=(
+            f"M{format_length(x)} {format_length(y)}L{format_length(back)} "
+            f"{format_length(y - 4)}V{format_length(y + 4)}Z"
+        ),
     )
 
 

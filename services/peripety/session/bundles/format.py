@@ -4,7 +4,7 @@ Session bundles: files that contain a whole session and can be verified independ
 
 Defects of a bundle and their line numbers.
 
-Bundle format: lines of canonical JSON (docs/bundles.md).
+Bundle format: lines of canonical JSON (docs/reference/bundle-format.md).
 
 A bundle contains, in this order, a header, the specification, its certificate if it has one, a line per turn,
 and a seal: the hash of all previous bytes.

@@ -40,7 +40,7 @@ _CODE_PREFIXES = ("{", "`")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _EMPTY_ARRAY = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
 _REVEALS_TO_OTHERS = "value reveals restricted information to other viewers; leave it out"
-_REVEALS_SECRET = "text reveals what the point of view may not know; leave that out"
+_REVEALS_TO_VIEWER = "text reveals what the point of view may not know; leave that out"
 _CACHED_VERSIONS = 64
 _MECHANICS_FIELDS = ("state_changes", "roll_requests")
 # The messages of these errors depend on the change itself or on the scope, never on the state.
@@ -119,7 +119,7 @@ class OutcomeValidator:
     async def _check_secrets(self, outcome: Mapping[str, Any]) -> list[Finding]:
         spoken = [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
         leaks = (await self.leak_filter()).contains_secret(normalize_text(outcome["narrative"]), *spoken)
-        return [Finding("SECRET_TOLD", "/narrative", _REVEALS_SECRET)] if leaks else []
+        return [Finding("SECRET_TOLD", "/narrative", _REVEALS_TO_VIEWER)] if leaks else []
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         return await run_in_thread_if_large(work, len(self._scene.session.snapshot))

@@ -1,4 +1,4 @@
-"""What a narration draws on, summaries of past turns, truncated views.
+"""Context of a narration: summaries of past turns, truncated views.
 
 Truncation of JSON values to a size limit, so that prompts do not grow with the state.
 
@@ -64,7 +64,7 @@ def truncate_text(text: str, limit: int) -> str:
 
 
 def truncate_json(value: Any, max_bytes: int) -> Any:
-    """Truncate long strings and containers to fit a value into `max_bytes` bytes; return None if impossible."""
+    """Truncate long strings and containers until a value fits into `max_bytes`; None if impossible."""
     for items, characters in _DETAIL_LEVELS:
         shown = _limit_items(value, items, characters)
         if json_size(shown) <= max_bytes:

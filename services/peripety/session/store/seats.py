@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, insert, select, update
 
 from peripety.core.call_context import now_micros
-from peripety.errors import AlreadyExistsError
+from peripety.core.idempotency.store import check_same_request
 from peripety.session.events import decode_member, encode_value
 from peripety.session.seats.turn_order import SeatSubmission, SimultaneousTurn
 from peripety.session.store.tables import sessions, submissions
@@ -47,7 +47,8 @@ class SeatStore:
         Args:
             submission: the submission.
             check: raises an error if the submission is not possible now.
-            new_deadline: new due time if the submission completes the turn, in microseconds since 1970; if the
+            new_deadline: new due time if the submission completes the turn, in microseconds since 1970;
+                if the
                 process that plays the turn crashes, another one plays it then.
 
         Returns:
@@ -79,7 +80,7 @@ class SeatStore:
 
     async def load_turn(self, session: Session) -> SimultaneousTurn:
         """Return the current state of the turn after a session."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await _load_turn(connection, session)
 
     async def list_acted(self, session_ids: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
@@ -92,7 +93,7 @@ class SeatStore:
             .order_by(submissions.c.time, submissions.c.seat_id)
         )
         acted: dict[tuple[str, int], tuple[str, ...]] = {}
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             for session_id, after, seat_id in await connection.execute(query):
                 acted[session_id, after] = (*acted.get((session_id, after), ()), seat_id)
         return acted
@@ -100,7 +101,7 @@ class SeatStore:
     async def list_due(self, now: int, limit: int) -> list[Session]:
         """Return sessions whose seat deadline has passed, the earliest deadline first."""
         query = select(sessions.c.session_id).where(sessions.c.due <= now).order_by(sessions.c.due)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             found = (await connection.scalars(query.limit(limit))).all()
             return [await load_session(connection, session_id) for session_id in found]
 
@@ -158,11 +159,8 @@ async def _is_recorded(connection: AsyncConnection, submission: SubmitActionsReq
         submissions.c.request_id == submission.request_id,
     )
     digest = await connection.scalar(query)
-    if digest is not None and digest != submission.request_digest():
-        raise AlreadyExistsError(
-            ".request_id was used for a different request; make a new one for each request",
-            code="REQUEST_ID_REUSED",
-        )
+    if digest is not None:
+        check_same_request(submission.request_digest(), digest)
     return digest is not None
 
 

@@ -101,7 +101,7 @@ class SessionStore:
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await say.find_session_by_request(connection, request)
 
     async def find_fork_or_parent(self, request: SessionRequestKey, session_id: str) -> tuple[Session, bool]:
@@ -114,7 +114,7 @@ class SessionStore:
             NotFoundError: neither session exists.
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             made, other = await say.find_session_by_request_or_id(connection, request, session_id)
         found = made or other
         if found is None:
@@ -232,7 +232,7 @@ class SessionStore:
         Raises:
             AlreadyExistsError: the request id was used for a different request.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await say.is_rewound_by_request(connection, session_id, request)
 
     async def get_session(self, session_id: str) -> Session:
@@ -241,13 +241,13 @@ class SessionStore:
         Raises:
             NotFoundError: the session does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return await say.load_session(connection, session_id)
 
     async def last_sequences(self, session_ids: Collection[str]) -> dict[str, int]:
         """Return the last sequences of the sessions that exist."""
         query = select(tables.sessions.c.session_id, tables.sessions.c.last_sequence)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             found = await connection.execute(query.where(tables.sessions.c.session_id.in_(session_ids)))
             return {row.session_id: row.last_sequence for row in found}
 
@@ -270,12 +270,12 @@ class SessionStore:
             query = query.where(found.scenario_id == scenario_id)
         if before is not None:
             query = query.where(tuple_(found.created, found.session_id) < before)
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             return [summary_from_row(row) for row in await connection.execute(query.limit(limit))]
 
     async def get_document(self, spec_hash: str) -> bytes:
         """Return the specification of a version that a session plays."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             document: bytes | None = await connection.scalar(
                 select(tables.specs.c.document).where(tables.specs.c.spec_hash == spec_hash),
             )
@@ -328,7 +328,7 @@ class SessionStore:
         Raises:
             FailedPreconditionError: `TURN_REWOUND`: the turn of the request was rewound.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             if isinstance(which, str):
                 return await say.find_turn_by_request(connection, session_id, which)
             return await say.find_turn(
@@ -339,7 +339,7 @@ class SessionStore:
 
     async def list_turns(self, session_id: str, after: int, limit: int) -> list[CommittedTurn]:
         """Return committed turns after a number, oldest first."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
             return await say.load_turns(connection, segments, after, limit)
 
@@ -361,7 +361,7 @@ class SessionStore:
                 whole turn is returned first.
             limit: maximum number of turns and rewinds.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
             known = await say.find_known_turn(connection, segments, after)
             found: list[CommittedTurn | RecordedRewind] = [
@@ -377,7 +377,7 @@ class SessionStore:
         Raises:
             NotFoundError: the session does not exist.
         """
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             session = await say.load_session(connection, session_id)
             if turn > session.turn:
                 return None
@@ -403,7 +403,7 @@ class SessionStore:
 
     async def common_turn(self, session_id: str, other_id: str) -> int:
         """Return the last common turn of two sessions of one version; 0 for none."""
-        async with self._database.read_variable() as connection:
+        async with self._database.read() as connection:
             one, other = [
                 await history_segments.load_ancestry(connection, name) for name in (session_id, other_id)
             ]

@@ -1,4 +1,4 @@
-"""Tests taken out of a stream, tool call or list.
+"""Parser of tests in a response stream, as tool calls or as a list.
 
 Parser of tests from a response stream; each test is available as soon as it is complete.
 

@@ -11,7 +11,8 @@ of species that were seen once and twice:
 - A. Chao, "Estimating the population size for capture-recapture data with unequal catchability", Biometrics
   43 (1987); `_unseen` is its bias-corrected form;
 - R. K. Colwell et al., "Models and estimators linking individual-based and sample-based rarefaction,
-  extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18: `_estimate_new`;
+  extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18:
+  `_estimate_new`;
 - M. Böhme, "STADS: Software Testing as Species Discovery", ACM TOSEM 27 (2018), where tests are the samples.
 
 Rounds are not random samples, because their prompts list the gaps. So the estimate never ends a run by

@@ -19,7 +19,7 @@
 //!
 //! - Findings in Rust: two implementations of all messages would have to stay equal.
 //! - A general JSON Schema validator: the schema alone takes it longer than this module takes for everything
-//!   (docs/performance.md).
+//!   (docs/explanation/performance.md).
 //! - A thread pool: it does not survive `fork`. Threads live as long as one call.
 
 mod checks;

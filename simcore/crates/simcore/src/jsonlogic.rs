@@ -5,7 +5,7 @@
 //! An expression is compiled once into a tree with resolved operators and split paths (`expression`).
 //! Constant parts are folded (`folding`). The evaluator (`evaluation`, `operators`) borrows values from the
 //! expression and the data where possible. The dialect is defined by the test suites of the community. If
-//! they are silent, the table in docs/semantics.md decides.
+//! they are silent, the table in docs/reference/semantics.md decides.
 //!
 //! # Invariants
 //!

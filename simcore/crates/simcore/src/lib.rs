@@ -1,6 +1,6 @@
 //! The engine of Peripety: scenarios are data, and runs are deterministic.
 //!
-//! It has the semantics of docs/semantics.md and of the Python reference, byte for byte: the same canonical
+//! It has the semantics of docs/reference/semantics.md and of the Python reference, byte for byte: the same canonical
 //! states, diffs and reports, the same error codes and messages. It does no I/O.
 
 mod bulk_validation;

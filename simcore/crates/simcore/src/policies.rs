@@ -1,6 +1,6 @@
 //! Policies: rules that decide about the tool calls of an agent.
 //!
-//! docs/policies.md specifies the semantics. The static part of each rule is evaluated once for each tool. So
+//! docs/reference/policies-semantics.md specifies the semantics. The static part of each rule is evaluated once for each tool. So
 //! a request is compared only with the rules that can match its tool. Texts are parsed once for all rules.
 
 mod attributes;

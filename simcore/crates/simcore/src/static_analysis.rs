@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //!
-//! - `peripety.sim.proofs` is the only author of findings. This module creates no messages.
+//! - `peripety.engine.static_analysis.claims` is the only author of findings. This module creates no messages.
 //! - The abstract domain is at least as precise as that of the reference. Otherwise a finding of the
 //!   reference could be missed.
 //! - The answer is positive only if each condition may hold, no loss is certain, no rule can fail, and no

@@ -1,6 +1,7 @@
 """Public API of the scenario engine.
 
-The engine defines the meaning of scenarios; docs/semantics.md specifies it. A document passes one strict JSON
+The engine defines the meaning of scenarios; docs/reference/semantics.md specifies it. A document passes one
+strict JSON
 parser, then the JSON Schema and the static checks (`validate`), and is compiled (`compile`). `check_all` does
 so for many documents at once. A `Program` plays turns and dry-runs, and proves claims about all runs.
 
@@ -23,7 +24,7 @@ Invariants:
 
 Rejected: `google.protobuf.Struct` or messages for documents (numbers would lose digits, duplicate keys would
 vanish, and there would be a second parser with other limits), and the random generators of libraries (they
-change with their versions). docs/decisions 2, 6 and 7 have the details.
+change with their versions). docs/explanation/decisions 2, 6 and 7 have the details.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from peripety.engine.backend_protocol import CompiledRule, EngineError, RuleData
 from peripety.engine.canonical_json import canonicalize as _canonical
 from peripety.engine.documents import (
     ValidationResult,
-    compile,
+    compile,  # noqa: A004 - the engine's own verb
     compile_canonical,
     compile_trusted,
     parse,

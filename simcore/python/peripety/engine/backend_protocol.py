@@ -188,7 +188,7 @@ class CompiledRule(Protocol):
         """Evaluate the expression over data.
 
         Args:
-            data: a result of `peripety.sim.data`, or anything that function accepts.
+            data: a result of `peripety.engine.parse_data`, or anything that function accepts.
 
         Returns:
             None, bool, int, float, str, or lists and dicts of them; a number is an int if it is a safe
@@ -268,15 +268,15 @@ class Backend(Protocol):
         """Parse data from Python objects, or from the JSON in a `bytes`; errors are built by `refusal`."""
 
     def compile(self, document: bytes) -> BackendProgram:
-        """Compile a document that has passed `peripety.sim.validate`."""
+        """Compile a document that has passed `peripety.engine.validate`."""
 
     def compile_policy(self, document: bytes) -> BackendPolicy:
-        """Compile a policy in canonical form that has passed `peripety.sim.validate_policy`."""
+        """Compile a policy in canonical form that has passed `peripety.engine.validate_policy`."""
 
     def validate_many(self, documents: Sequence[bytes], threads: int) -> list[ValidatedSpec | None]:
         """Validate and compile many documents on several threads.
 
-        None means that a document has findings, or may have; `peripety.sim.validate` reports them.
+        None means that a document has findings, or may have; `peripety.engine.validate` reports them.
         """
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:

@@ -249,7 +249,7 @@ class Program:
 
         Args:
             runs: number of runs, 1 … 1,000,000.
-            persona: strategy of the player, one of `PERSONAS`; docs/semantics.md defines them.
+            persona: strategy of the player, one of `PERSONAS`; docs/reference/semantics.md defines them.
             seed: base of the seeds of the runs; the spec's own by default.
             first_run: number of the first run; disjoint ranges give independent runs.
             horizon: maximum turns of a run; the spec's own by default.

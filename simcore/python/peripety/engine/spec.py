@@ -1,7 +1,7 @@
 """Documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
 
-The models are the source of the JSON Schemas in `peripety.sim.schemas`. Documents are validated against the
-schemas, not by instantiating the models, so that every finding has a path.
+The models are the source of the JSON Schemas in `peripety.engine.schemas`. Documents are validated against
+the schemas, not by instantiating the models, so that every finding has a path.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow(reason="cuts an answer at every place")
 @given(st.dictionaries(st.sampled_from(["a", "b", "list", "map"]), values, min_size=1), st.data())
 def test_whatever_is_cut_off_nothing_is_kept_that_the_whole_does_not_say(
     whole: dict[str, Any],

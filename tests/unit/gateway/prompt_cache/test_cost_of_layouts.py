@@ -1,4 +1,4 @@
-"""What a conversation costs by where its markers stand: the table of docs/gateway.md."""
+"""What a conversation costs by where its markers stand: the table of docs/reference/gateway.md."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ from peripety.gateway.response_cache.tiers import (
 )
 from support.gateway.fake_gateway import answer
 
+pytestmark = pytest.mark.postgresql
+
 MIB = 1024 * 1024
 
 
@@ -88,6 +90,7 @@ async def test_the_disk_is_never_over_its_bound_and_keeps_the_newest(database: D
     assert [number for number in range(60) if await disk.get(str(number))] == list(range(40, 60))
 
 
+@pytest.mark.slow(reason="writes until a disk bound is reached, in many orders")
 @pytest.mark.parametrize("seed", range(5))
 async def test_the_disk_is_never_over_its_bound_whatever_is_written(database: Database, seed: int) -> None:
     chance = random.Random(seed)

@@ -23,18 +23,15 @@ from peripety.policy.authoring.prompts import (
     SCENARIOS_SCHEMA_NAME,
 )
 from peripety.policy.authoring.run_context import InMemoryArtifactCache
+from peripety.policy.events import CompileProgress, RulesWritten, ScenariosVerified, ScenariosWritten
 from peripety.policy.types import (
     CompileLimits,
-    CompileProgress,
     DiscardedScenario,
     Expectation,
     Judgement,
     RulePatch,
-    RulesWritten,
     ScenarioCorrection,
     ScenarioOrigin,
-    ScenariosVerified,
-    ScenariosWritten,
 )
 from support.policy.models import (
     FINE,
@@ -56,7 +53,7 @@ from support.policy.models import (
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
-    from peripety.policy.types import CompileEvent
+    from peripety.policy.events import CompileEvent
 
 
 WIDE = (rule("open", "allow", arguments=below("/")),)
@@ -644,7 +641,7 @@ async def test_a_budget_that_is_used_up_ends_the_run_with_what_there_is() -> Non
 async def test_time_that_ends_after_the_last_question_leaves_measuring_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(OrderBudget, "is_late", True)
+    monkeypatch.setattr(OrderBudget, "is_expired", True)
     done = await ran(directed=True)
     assert done.codes == ["MEASURED_IN_PART"]
     assert done.names == ["inside", "outside"]

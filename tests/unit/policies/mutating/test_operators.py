@@ -240,6 +240,7 @@ def test_an_element_of_a_written_list_may_be_missing() -> None:
     assert afters("drop_element", allow("a", logic={"in": ["x", {"var": "roles"}]})) == []
 
 
+@pytest.mark.slow(reason="builds a rule as large as a document may be")
 def test_a_rule_that_would_be_larger_than_a_document_stands_as_it_is() -> None:
     lists = {"many": {"kind": "identifier", "values": [f"{number}" for number in range(9_000)]}}
     large = deny("large", arguments=[matcher("label", "identifier", "@many") for _ in range(12)])

@@ -263,8 +263,8 @@ async def test_a_version_without_a_certificate_needs_none(registry: ScenarioRegi
 async def test_a_version_that_is_not_the_expected_one_is_left_alone(registry: ScenarioRegistry) -> None:
     record = await stored(registry, siege())
     with pytest.raises(ConflictError, match="latest version"):
-        await amended(registry, record, LONGER, expected="0" * 64)
-    events, _ = await amended(registry, record, LONGER, expected=record.scenario.spec_hash)
+        await amended(registry, record, LONGER, expected_hash="0" * 64)
+    events, _ = await amended(registry, record, LONGER, expected_hash=record.scenario.spec_hash)
     assert isinstance(events[-1], AmendmentCompleted)
 
 

@@ -35,19 +35,19 @@ class Known:
     """Candidates that need no runs."""
 
     def __init__(self, rate: Callable[..., float], *values: float) -> None:
-        self.knobs = [
+        self.numbers = [
             TunableNumber((name,), value, NumberKind.AMOUNT)
             for name, value in zip("abcdef", values, strict=False)
         ]
-        self.start = tuple(values)
+        self.start_setting = tuple(values)
         self.asked = 0
         self._rate = rate
 
-    async def at(self, setting: Setting) -> Played:
+    async def get(self, setting: Setting) -> Played:
         self.asked += 1
         edits = tuple(
             NumberEdit(str(knob.segments[0]), knob.value, value)
-            for knob, value in zip(self.knobs, setting, strict=True)
+            for knob, value in zip(self.numbers, setting, strict=True)
             if value != knob.value
         )
         return Played(setting, self._rate(*setting), edits)

@@ -180,8 +180,8 @@ def test_a_document_that_uses_up_its_time_is_an_error_and_no_verdict() -> None:
 def test_an_error_is_tried_again_by_the_next_batch(tmp_path: object) -> None:
     hasty = BatchOptions(ValidationLevel.DRY_RUN, DICE.dry_run, seconds=1e-9)
     ledger = batch.SqliteVerdictCache(hasty)
-    assert verdicts([("good", GOOD)], hasty, memory=ledger)["good"].error
-    assert verdicts([("good", GOOD)], DICE, memory=ledger)["good"].is_accepted
+    assert verdicts([("good", GOOD)], hasty, cache=ledger)["good"].error
+    assert verdicts([("good", GOOD)], DICE, cache=ledger)["good"].is_accepted
     ledger.close()
 
 

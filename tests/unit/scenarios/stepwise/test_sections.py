@@ -82,7 +82,7 @@ def test_of_changes_what_makes_sense_is_kept(changes: Any, flows: tuple[Flow, ..
 @pytest.mark.parametrize("answer", [None, [], "text", {}, {"actions_01": 7}, {"events_99": {"changes": []}}])
 @pytest.mark.parametrize("section", OUTLINE_SECTIONS)
 def test_an_answer_of_no_use_changes_nothing_and_is_noted(section: Any, answer: Any) -> None:
-    assert section.read(OUTLINED, answer) == (OUTLINED, len(section.parts(OUTLINED)))
+    assert section.apply_answer(OUTLINED, answer) == (OUTLINED, len(section.parts(OUTLINED)))
 
 
 def test_keys_stay_in_the_order_of_the_parts_however_they_are_sorted() -> None:

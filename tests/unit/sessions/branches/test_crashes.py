@@ -34,6 +34,7 @@ async def points_of(game: Table, ask: Callable[[SessionManager], Awaitable[Sessi
     return faults.count
 
 
+@pytest.mark.slow_after(2, reason="injects a crash at each write")
 @pytest.mark.parametrize("kind", ["crash", "error", "hang"])
 async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) -> None:
     async with table(database_url, FATEFUL) as game:
@@ -58,6 +59,7 @@ async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) 
         assert await verified(game.store, game.session_id) == kept
 
 
+@pytest.mark.slow_after(2, reason="injects a crash at each write")
 @pytest.mark.parametrize(("kind", "needed"), [("crash", True), ("error", False), ("hang", True)])
 async def test_a_rewind_has_happened_once_or_not_at_all(database_url: str, kind: str, needed: bool) -> None:
     async with table(database_url, FATEFUL) as game:

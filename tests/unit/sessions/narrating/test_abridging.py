@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from peripety.session.narration.turn_context import json_size, truncate_json, truncate_text
 
 
@@ -23,6 +25,7 @@ def test_of_a_long_list_the_beginning_and_the_end_are_shown() -> None:
     assert truncate_json(list(range(1_000)), 40) == [0, 1, 2, 3, "…", 996, 997, 998, 999]
 
 
+@pytest.mark.slow(reason="builds a very large state")
 def test_a_value_that_can_not_be_cut_to_fit_is_left_out() -> None:
     deep: Any = ["x" * 40]
     for _ in range(8):

@@ -27,6 +27,7 @@ def _in_common(one: bytes, other: bytes) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
+@pytest.mark.slow_after(1, reason="plays many turns")
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_prompts_stay_the_same_for_the_most_part_and_do_not_grow(name: str) -> None:
     sizes: list[int] = []

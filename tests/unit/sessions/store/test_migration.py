@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from peripety.session.types import CommittedTurn, Session
 
+pytestmark = pytest.mark.postgresql
+
 
 OLD = """
 CREATE TABLE peripety_schema (version INTEGER NOT NULL PRIMARY KEY);
@@ -95,7 +97,7 @@ async def played(directory: Path) -> tuple[dict[str, list[dict[str, Any]]], Sess
         for turn in range(1, TURNS + 1):
             await game.play(turn, *(["act"] if turn % 2 else []))
         rows: dict[str, list[dict[str, Any]]] = {}
-        async with game.database.read_variable() as connection:
+        async with game.database.read() as connection:
             for name in COLUMNS:
                 found = await connection.execute(METADATA.tables[name].select())
                 rows[name] = [dict(row._mapping) for row in found]
@@ -225,6 +227,6 @@ async def shape_of(store: SessionStore) -> dict[str, Any]:
             if name.startswith("session")
         }
 
-    async with store._database.read_variable() as connection:
+    async with store._database.read() as connection:
         found: dict[str, Any] = await connection.run_sync(shape)
         return found

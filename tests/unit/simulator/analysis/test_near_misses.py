@@ -45,7 +45,10 @@ def test_a_rule_that_fails_in_less_is_closer() -> None:
 def test_an_example_is_made_for_what_is_written_as_a_pattern() -> None:
     builder = ScriptBuilder().respond_to_regex(r"^\d{3}-[xy]$", "1", ignore_case=True)
     assert closest(builder, MatchSubject("12")) == [
-        "responses[0]: the prompt does not match the regex '^\\\\d{3}-[xy]$' in any case; '000-X' would match",
+        (
+            "responses[0]: the prompt does not match the regex '^\\\\d{3}-[xy]$' in any case; "
+            "'000-X' would match"
+        ),
     ]
 
 

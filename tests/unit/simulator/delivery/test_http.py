@@ -148,7 +148,7 @@ def test_not_even_headers_come_over_a_dead_connection(deliver: Any, name: str) -
 def test_headers_come_before_a_reset(deliver: Any) -> None:
     delivery = deliver("connection_reset")
     assert delivery.head is not None
-    assert (delivery.plan.steps, delivery.plan.ending) == ([], ResponseEnd.RESET)
+    assert (delivery.plan.steps, delivery.plan.end) == ([], ResponseEnd.RESET)
 
 
 def test_a_malformed_stream_has_text_in_the_place_of_its_first_content() -> None:

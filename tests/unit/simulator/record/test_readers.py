@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from peripety.llmsim.wire.base import Wire
 
 
-USAGE = BilledUsage(fresh=40, read_variable=7, output=12, reasoning=0)
+USAGE = BilledUsage(fresh=40, read=7, output=12, reasoning=0)
 CALLS = (
     ToolUsePart("abc1", "weather", ('{"city":', '"Zürich"}')),
     ToolUsePart("abc2", "clock", ("{}",)),
@@ -95,12 +95,12 @@ def test_usage_is_read_back(wire: Wire, stream: bool) -> None:
     assert draft.usage is not None
     assert (draft.usage.input, draft.usage.output) == (47, 12)
     if not isinstance(wire, OllamaWire):  # which does not tell
-        assert draft.usage.read_variable == 7
+        assert draft.usage.read == 7
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_was_written_to_the_cache_is_read_back_with_its_lifetime(stream: bool) -> None:
-    usage = BilledUsage(fresh=3, read_variable=2, written={"5m": 4, "1h": 5}, output=12, reasoning=6)
+    usage = BilledUsage(fresh=3, read=2, written={"5m": 4, "1h": 5}, output=12, reasoning=6)
     draft = read(AnthropicWire(), reply(SimStopReason.END, TextPart(("a",)), usage=usage), stream=stream)
     assert draft.usage == usage
 

@@ -27,7 +27,8 @@ from peripety.llmsim.script.types import (
 from peripety.llmsim.types import SimStopReason
 from support.repo.repository import ROOT, command_exists, options_of
 
-GUIDE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
+PAGES = ("reference/llmsim-script.md", "how-to/test-with-llmsim.md")
+GUIDE = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES)
 EXAMPLES = ROOT / "examples" / "simulator"
 BLOCK = re.compile(r"^```(toml|json)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -114,7 +115,7 @@ def test_what_the_guide_does_in_process_works(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("heading", "kind"),
-    [("of a `Simulator`", Simulator), ("of a `ScenarioBuilder`", ScriptBuilder)],
+    [("of a `Simulator`", Simulator), ("of a `ScriptBuilder`", ScriptBuilder)],
 )
 def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any]) -> None:
     table = section("In process").split(f"| {heading} |")[1].split("\n\n")[0]

@@ -289,6 +289,7 @@ def test_plain_values_are_read_as_a_file_would_be() -> None:
     assert 'built: responses[0].pattern.type: "some" is not a valid choice' in str(caught.value)
 
 
+@pytest.mark.slow(reason="parses a very large file")
 def test_a_hundred_thousand_rules_are_read_in_seconds() -> None:
     rule = '[[responses]]\npattern = {{ type = "contains", text = "{0}" }}\nresponse = "{0}"\n'
     scenario = parse_script("".join(rule.format(number) for number in range(100_000)))

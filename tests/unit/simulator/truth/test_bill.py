@@ -20,7 +20,7 @@ OPUS = load_models().find("claude-opus-5-5", Api.ANTHROPIC)
 
 
 def test_each_kind_of_token_is_a_line() -> None:
-    usage = BilledUsage(fresh=3, read_variable=1000, written={"1h": 600, "5m": 100}, output=50, reasoning=20)
+    usage = BilledUsage(fresh=3, read=1000, written={"1h": 600, "5m": 100}, output=50, reasoning=20)
     charged = bill_request(OPUS, usage, NOW)
     assert charged.lines == (
         BillLine("input", 3, 4_000_000, 12_000_000),
@@ -40,11 +40,11 @@ def test_what_there_is_none_of_is_no_line() -> None:
 def test_all_input_tokens_choose_the_row_of_prices() -> None:
     haiku = load_models().find("claude-haiku-5-5", Api.ANTHROPIC)
     assert (
-        bill_request(haiku, BilledUsage(fresh=1, read_variable=99_999, output=1), NOW).total
+        bill_request(haiku, BilledUsage(fresh=1, read=99_999, output=1), NOW).total
         == 100_000 + 99_999 * 10_000 + 500_000
     )
     assert (
-        bill_request(haiku, BilledUsage(fresh=2, read_variable=99_999, output=1), NOW).total
+        bill_request(haiku, BilledUsage(fresh=2, read=99_999, output=1), NOW).total
         == 2 * 500_000 + 99_999 * 50_000 + 2_500_000
     )
 
@@ -57,7 +57,7 @@ def test_a_model_without_a_price_costs_nothing() -> None:
 
 def test_a_sum_of_many_small_bills_is_exact() -> None:
     flash = load_models().find("deepseek-flash", Api.DEEPSEEK)
-    assert sum(bill_request(flash, BilledUsage(read_variable=1), NOW).total for _ in range(1000)) == 3_000_000
+    assert sum(bill_request(flash, BilledUsage(read=1), NOW).total for _ in range(1000)) == 3_000_000
 
 
 def test_storage_is_paid_by_token_and_hour() -> None:
@@ -73,7 +73,7 @@ def test_storage_is_paid_by_token_and_hour() -> None:
 
 def test_the_ledger_adds_up_what_each_key_uses_of_each_model() -> None:
     ledger = UsageLedger(StateTable())
-    usage = BilledUsage(fresh=1, read_variable=2, written={"5m": 3}, output=4, reasoning=1)
+    usage = BilledUsage(fresh=1, read=2, written={"5m": 3}, output=4, reasoning=1)
     for key, model in (("b", "one"), ("a", "one"), ("a", "two"), ("a", "one")):
         ledger.add_request(key, model, usage, bill_request(OPUS, usage, NOW))
     each = bill_request(OPUS, usage, NOW).total

@@ -93,13 +93,13 @@ def test_what_is_left_refills_continuously() -> None:
 
 def test_input_and_output_count_together_against_tokens() -> None:
     gate = Gate(RateLimit(tokens_per_minute=1000))
-    admission = gate.ask(BilledUsage(fresh=100, read_variable=200, written={"5m": 300}, output=50))
+    admission = gate.ask(BilledUsage(fresh=100, read=200, written={"5m": 300}, output=50))
     assert left(admission, NOW).tokens == BucketState(1000, 350, 39.0)
 
 
 def test_what_is_read_from_the_cache_is_no_limited_input() -> None:
     gate = Gate(RateLimit(input_tokens_per_minute=1000))
-    admission = gate.ask(BilledUsage(fresh=100, read_variable=100_000, written={"5m": 300}, output=50))
+    admission = gate.ask(BilledUsage(fresh=100, read=100_000, written={"5m": 300}, output=50))
     assert left(admission, NOW).input_tokens == BucketState(1000, 600, 24.0)
 
 

@@ -74,7 +74,7 @@ def test_what_never_started_is_not_paid_for_and_leaves_nothing() -> None:
     metered.on_abandoned(NOW)
     assert list(whole.ledger) == []
     again = whole.admit(request(RULES, HELLO), NOW)
-    assert again.usage(0).read_variable == 0
+    assert again.usage(0).read == 0
     allowance = again.remaining_limits(NOW)
     assert allowance is not None
     assert allowance.tokens == BucketState(1000, 360, 38.4)
@@ -88,7 +88,7 @@ def test_what_was_started_is_paid_for_when_its_reader_leaves() -> None:
     metered.on_started(NOW)
     metered.on_abandoned(NOW)
     assert [account.usage for account in whole.ledger] == [BilledUsage(40, 0, {"5m": 600}, 10)]
-    assert whole.admit(request(RULES, HELLO), NOW).usage(0).read_variable == 600
+    assert whole.admit(request(RULES, HELLO), NOW).usage(0).read == 600
 
 
 def test_a_request_ends_once() -> None:
@@ -113,8 +113,8 @@ def test_a_request_that_is_refused_makes_no_entry_live_on() -> None:
     whole.admit(request(RULES), NOW).on_finished(NOW)
     with pytest.raises(ApiError):
         whole.admit(request(RULES), NOW + 10)
-    assert whole.admit(request(RULES), NOW + 299).usage(0).read_variable == 600
-    assert whole.admit(request(RULES), NOW + 600).usage(0).read_variable == 0
+    assert whole.admit(request(RULES), NOW + 299).usage(0).read == 600
+    assert whole.admit(request(RULES), NOW + 600).usage(0).read == 0
 
 
 def test_a_request_that_is_let_in_makes_what_it_reads_live_on() -> None:
@@ -122,7 +122,7 @@ def test_a_request_that_is_let_in_makes_what_it_reads_live_on() -> None:
     whole.admit(request(RULES), NOW).on_finished(NOW)
     for number in (1, 2, 3):
         metered = whole.admit(request(RULES), NOW + 299 * number)
-        assert metered.usage(0).read_variable == 600
+        assert metered.usage(0).read == 600
         metered.on_finished(NOW + 299 * number)
 
 
@@ -141,7 +141,7 @@ def test_forks_go_separate_ways() -> None:
     whole = meter(RateLimit(requests_per_minute=2), tables=tables)
     whole.admit(request(RULES), NOW).on_finished(NOW)
     fork = meter(RateLimit(requests_per_minute=2), tables=tables.fork())
-    assert fork.admit(request(RULES), NOW).usage(0).read_variable == 600
+    assert fork.admit(request(RULES), NOW).usage(0).read == 600
     assert [account.requests for account in fork.ledger] == [1]
     whole.admit(request(RULES), NOW)
     with pytest.raises(ApiError):

@@ -140,7 +140,7 @@ def test_what_a_token_costs(
 ) -> None:
     price = load_models().find(model, api).price_for(tokens, at(when))
     assert price is not None
-    assert (price.input, price.read_variable, price.output) == expected
+    assert (price.input, price.read, price.output) == expected
 
 
 def test_before_a_models_first_date_its_first_price_holds() -> None:

@@ -261,6 +261,6 @@ def test_each_key_has_an_account_for_each_model() -> None:
     (account,) = caller.simulator.accounts
     assert (account.model, account.requests) == ("claude-opus-5-5", 2)
     usage = account.usage
-    assert (usage.read_variable, usage.written) == (2800, {"5m": 2800})
+    assert (usage.read, usage.written) == (2800, {"5m": 2800})
     prices = usage.fresh * 4_000_000 + 2800 * (200_000 + 5_000_000) + usage.output * 20_000_000
     assert account.amount == prices

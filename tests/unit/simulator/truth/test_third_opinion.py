@@ -71,7 +71,7 @@ def differing(row: RateRow) -> Iterator[str]:
     figures = {
         "input": (price.input, base),
         "output": (price.output, row.output_usd_per_mtok * 1_000_000),
-        "read": (price.read_variable, base * (row.cache_read_mult or 0)),
+        "read": (price.read, base * (row.cache_read_mult or 0)),
         "minimum": (model.cache.minimum, row.min_cacheable_tokens),
         "long input": (long.input, over.get("input", row.input_usd_per_mtok) * 1_000_000),
         "system messages": (
@@ -169,7 +169,7 @@ def ours(sent: list[Sent]) -> list[UsageBuckets]:
     for each in sent:
         client.now = each.at
         visit = client.ask(prompt(*each.blocks, settings={CacheSection.MESSAGES: each.tool_choice.encode()}))
-        found.append(buckets(visit.fresh, visit.read_variable, visit.written))
+        found.append(buckets(visit.fresh, visit.read, visit.written))
     return found
 
 

@@ -31,7 +31,7 @@ PARTS = (
     ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
     ToolUsePart("b" * 24, "time", ("{}",)),
 )
-USAGE = BilledUsage(fresh=3, read_variable=20, written={"5m": 5, "1h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read=20, written={"5m": 5, "1h": 7}, output=12, reasoning=4)
 
 
 def request(**members: Any) -> SimRequest:

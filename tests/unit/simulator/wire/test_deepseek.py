@@ -33,7 +33,7 @@ ANSWER = reply(
     ToolUsePart("a" * 24, "weather", ("{}",)),
     model="deepseek-flash",
     stop=SimStopReason.TOOL_USE,
-    usage=BilledUsage(fresh=3, read_variable=20, output=12, reasoning=4),
+    usage=BilledUsage(fresh=3, read=20, output=12, reasoning=4),
 )
 OFF = {"thinking": {"type": "disabled"}}
 

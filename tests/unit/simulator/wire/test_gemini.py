@@ -593,7 +593,7 @@ def reply(*parts: Any, stop: SimStopReason = SimStopReason.END, usage: BilledUsa
         LENIENT,
         parts,
         stop,
-        usage or BilledUsage(fresh=6, read_variable=4, output=5, reasoning=2),
+        usage or BilledUsage(fresh=6, read=4, output=5, reasoning=2),
     )
 
 

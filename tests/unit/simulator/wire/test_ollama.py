@@ -208,7 +208,7 @@ PARTS = (
     ToolUsePart("a" * 24, "weather", ('{"city":', '"Oslo"}')),
     ToolUsePart("b" * 24, "time", ()),
 )
-USAGE = BilledUsage(fresh=7, read_variable=3, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=7, read=3, output=12, reasoning=4)
 CALLS = [
     {"function": {"name": "weather", "arguments": {"city": "Oslo"}}},
     {"function": {"name": "time", "arguments": {}}},

@@ -32,7 +32,7 @@ PARTS = (
     ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}')),
     ToolUsePart("b" * 24, "time", ("{}",)),
 )
-USAGE = BilledUsage(fresh=3, read_variable=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
 
 
 def request(**members: Any) -> Any:
@@ -194,7 +194,8 @@ def test_padding_is_streamed_only_when_it_is_asked_for() -> None:
 def test_frames_are_tagged_and_bring_every_token() -> None:
     frames = WIRE.frames(request(stream=True, stream_options={"include_usage": True}), reply(*PARTS))
     assert [frame.tag for frame in frames] == [
-        FrameTag.START, FrameTag.TEXT, FrameTag.TEXT, FrameTag.PART, FrameTag.ARGUMENTS, FrameTag.ARGUMENTS, FrameTag.PART, FrameTag.ARGUMENTS,
+        FrameTag.START, FrameTag.TEXT, FrameTag.TEXT, FrameTag.PART, FrameTag.ARGUMENTS,
+        FrameTag.ARGUMENTS, FrameTag.PART, FrameTag.ARGUMENTS,
         FrameTag.STOP, FrameTag.USAGE, FrameTag.END,
     ]  # fmt: skip
     # thoughts 4, "Hello" 2, "weather" 2 and its arguments 4, "time" 1 and its arguments 1

@@ -41,7 +41,7 @@ USE = ToolUsePart("a" * 24, "weather", ('{"ci', 'ty":"Oslo"}'))
 CALL = {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": '{"city":"Oslo"}'}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "sunny"}
 WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
-USAGE = BilledUsage(fresh=3, read_variable=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
+USAGE = BilledUsage(fresh=3, read=20, written={"30m": 5, "12h": 7}, output=12, reasoning=4)
 
 
 def read(given: Any = "Hello", service: FakeService | None = None, **members: Any) -> SimRequest:

@@ -122,7 +122,7 @@ def test_null_is_accepted_where_the_default_is_none_and_nowhere_else() -> None:
         (lambda f: f.texts("l"), "l.1: not string but integer"),
         (lambda f: f.objects("l"), "l.0: not object but string"),
         (lambda f: f.objects("o")[0].object("k").text("z"), "o.0.k.z: missing"),
-        (lambda f: f.only("b", "f", "t", "l"), "o: unexpected"),
+        (lambda f: f.reject_others("b", "f", "t", "l"), "o: unexpected"),
     ],
 )
 def test_a_fault_names_its_place(read: Callable[[Fields], object], expected: str) -> None:

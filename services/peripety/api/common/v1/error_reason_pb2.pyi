@@ -987,7 +987,7 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     treats a reason that it does not know by its status code.
 
     If the engine rejects a document or stops a run, the reason can be the code of the finding, such as
-    `INVALID_JSON` or `STATE_LIMIT`. Codes of findings have a catalogue of their own (docs/findings.md).
+    `INVALID_JSON` or `STATE_LIMIT`. Codes of findings have a catalogue of their own (docs/reference/findings.md).
 
     Each comment follows one template: what the reason means; `Why:` why it matters; `Example:` where there is
     one; `Fix:` what to do. `make generate` writes docs/reference/error-reasons.md from it.

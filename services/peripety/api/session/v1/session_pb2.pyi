@@ -2125,7 +2125,7 @@ class ExportSessionResponse(_message.Message):
     chunk: _builtins.bytes
     """Next bytes of the bundle, at most 1 MiB. The bundle is JSON Lines in UTF-8: a header, the
     specification, the certificate if there is one, one line per turn, and an end line with the hash of
-    the bundle (docs/bundles.md).
+    the bundle (docs/reference/bundle-format.md).
     """
     def __init__(
         self,

@@ -158,7 +158,7 @@ def diagnostics_value(request: SimRequest, reply: SimReply) -> dict[str, Any] | 
         return {"cache_miss_reason": None}
     reason: dict[str, Any] = {"type": change.value}
     if change not in _CHANGES_WITHOUT_DETAILS:
-        reason["cache_missed_input_tokens"] = max(0, found["cached"] - reply.usage.read_variable)
+        reason["cache_missed_input_tokens"] = max(0, found["cached"] - reply.usage.read)
     return {"cache_miss_reason": reason}
 
 
@@ -170,7 +170,7 @@ def outline_to_store(request: SimRequest, reply: SimReply) -> Mapping[str, Mappi
         _model_and_speed(request.model, request.options["speed"]),
         request.prompt,
     )
-    cached = reply.usage.read_variable + sum(reply.usage.written.values())
+    cached = reply.usage.read + sum(reply.usage.written.values())
     row = {"outline": outline.to_json(), "cached": cached}
     return {_TABLE: {_outline_key(request.key, f"msg_{reply.id}"): row}}
 

@@ -198,7 +198,7 @@ def _cumulative_input(usage: BilledUsage) -> dict[str, int]:
     return {
         "input_tokens": usage.fresh,
         "cache_creation_input_tokens": sum(usage.written.values()),
-        "cache_read_input_tokens": usage.read_variable,
+        "cache_read_input_tokens": usage.read,
     }
 
 

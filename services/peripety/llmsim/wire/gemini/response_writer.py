@@ -167,15 +167,15 @@ def _usage(usage: BilledUsage) -> _Json:
     The prompt count includes cached tokens; the candidates count excludes reasoning.
     """
     counts: _Json = {"promptTokenCount": usage.input}
-    if usage.read_variable:
-        counts["cachedContentTokenCount"] = usage.read_variable
+    if usage.read:
+        counts["cachedContentTokenCount"] = usage.read
     counts["candidatesTokenCount"] = usage.output - usage.reasoning
     if usage.reasoning:
         counts["thoughtsTokenCount"] = usage.reasoning
     counts["totalTokenCount"] = usage.input + usage.output
     counts["promptTokensDetails"] = _text_tokens(usage.input)
-    if usage.read_variable:
-        counts["cacheTokensDetails"] = _text_tokens(usage.read_variable)
+    if usage.read:
+        counts["cacheTokensDetails"] = _text_tokens(usage.read)
     return counts
 
 

@@ -61,7 +61,8 @@ class OllamaErrorMessages:
         kind = JsonType.of_value(value)
         names = ".".join(["Request", *(str(step) for step in path if isinstance(step, str))])
         return invalid_request(
-            f"json: cannot unmarshal {_ACTUAL_TYPE_NAMES.get(kind, kind)} into Go struct field {names} of type "
+            f"json: cannot unmarshal {_ACTUAL_TYPE_NAMES.get(kind, kind)} into Go struct "
+            f"field {names} of type "
             f"{_EXPECTED_TYPE_NAMES.get(wanted[0], wanted[0])}",
             path,
         )

@@ -247,7 +247,7 @@ class ChatCompletion:
             "completion_tokens": usage.output,
             "total_tokens": usage.input + usage.output,
             "prompt_tokens_details": {
-                "cached_tokens": usage.read_variable,
+                "cached_tokens": usage.read,
                 "cache_write_tokens": sum(usage.written.values()),
                 "audio_tokens": 0,
             },

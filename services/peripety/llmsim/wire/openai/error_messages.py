@@ -52,7 +52,10 @@ class OpenAiErrorMessages:
         names = [_NAMES[kind] for kind in wanted]
         expected = f"one of {', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
         at = bracketed_path(path) or "body"
-        message = f"Invalid type for '{at}': expected {expected}, but got {_NAMES[JsonType.of_value(value)]} instead."
+        message = (
+            f"Invalid type for '{at}': expected {expected}, but got "
+            f"{_NAMES[JsonType.of_value(value)]} instead."
+        )
         return invalid_request(message, path, "invalid_type")
 
     def invalid_choice(self, path: Path, choices: Sequence[str], value: str) -> ApiError:
@@ -110,7 +113,8 @@ def check_bounds(
     side, sign, bound = ("below minimum", ">=", low) if below else ("above maximum", "<=", high)
     path = fields.path_of(name)
     message = (
-        f"Invalid '{bracketed_path(path)}': {kind} {side} value. Expected a value {sign} {bound}, but got {value} "
+        f"Invalid '{bracketed_path(path)}': {kind} {side} value. Expected a value {sign} "
+        f"{bound}, but got {value} "
         "instead."
     )
     raise invalid_request(message, path, f"{kind}_{'below_min' if below else 'above_max'}_value")
@@ -130,7 +134,8 @@ def check_length(path: Path, items: Sequence[Any], low: int, high: int) -> None:
         what, side, bound, code = "array too long", "maximum", high, "array_above_max_length"
         got = f"an array with length {count}"
     message = (
-        f"Invalid '{bracketed_path(path)}': {what}. Expected an array with {side} length {bound}, but got {got} "
+        f"Invalid '{bracketed_path(path)}': {what}. Expected an array with {side} length "
+        f"{bound}, but got {got} "
         "instead."
     )
     raise invalid_request(message, path, code)

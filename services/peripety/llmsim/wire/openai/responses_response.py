@@ -226,7 +226,7 @@ def _usage_value(usage: BilledUsage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {
-            "cached_tokens": usage.read_variable,
+            "cached_tokens": usage.read,
             "cache_write_tokens": sum(usage.written.values()),
             "cache_write_tokens_details": {
                 "ttl_30m_tokens": usage.written.get("30m", 0),

@@ -1,6 +1,6 @@
 """The native core of Peripety.
 
-An implementation detail of `peripety.sim`, which chooses between this and the reference in Python. Bytes in,
+An implementation detail of `peripety.engine`, which chooses between this and the reference in Python. Bytes in,
 bytes out: documents, states and results cross as canonical JSON.
 """
 

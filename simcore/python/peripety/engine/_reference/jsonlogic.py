@@ -3,7 +3,7 @@
 JSONLogic interpreter, written for clarity.
 
 Values are JSON values whose numbers are floats. The dialect follows the community test suites; where these
-are silent, docs/semantics.md decides. Fuel bounds every evaluation.
+are silent, docs/reference/semantics.md decides. Fuel bounds every evaluation.
 
 Stand-alone JSONLogic rules and their data.
 """

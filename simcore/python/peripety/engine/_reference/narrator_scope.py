@@ -174,7 +174,10 @@ class _DefaultScope(_PermissionSource):
             raise _operation_error({*values, *(_COUNTING if path in self._amounts else ())}, operation, path)
         elif not values[operation].issuperset(_split_value(operation, value)):
             listed = ", ".join(_format_values(values[operation]))
-            message = f"the narrator may {operation} {_format_path(path)} only with what the scenario does: {listed}"
+            message = (
+                f"the narrator may {operation} {_format_path(path)} only with what "
+                f"the scenario does: {listed}"
+            )
             raise EngineError("OUT_OF_SCOPE", message)
 
 
@@ -252,7 +255,10 @@ def _operation_error(operations: set[str], operation: str, path: Path) -> Engine
 
 def _check_magnitude(operation: str, path: Path, value: Any, limit: float) -> None:
     if _max_magnitude(value) > limit:
-        message = f"the narrator may {operation} {_format_path(path)} with numbers within ±{_format_value(limit)} only"
+        message = (
+            f"the narrator may {operation} {_format_path(path)} with numbers within "
+            f"±{_format_value(limit)} only"
+        )
         raise EngineError("OUT_OF_SCOPE", message)
 
 

@@ -1,6 +1,6 @@
 """Personas and distance of a condition from holding.
 
-Distance of a condition from holding, 0 … 1, as docs/semantics.md defines it.
+Distance of a condition from holding, 0 … 1, as docs/reference/semantics.md defines it.
 
 Personas: strategies that choose actions in a dry-run.
 """

@@ -1,6 +1,6 @@
 """Compiled policy, conditions, annotated tools.
 
-Policies in the reference implementation, in the order of docs/policies.md.
+Policies in the reference implementation, in the order of docs/reference/policies-semantics.md.
 
 Conditions of policies: a filter by tool, and the other members as tests in a fixed order.
 

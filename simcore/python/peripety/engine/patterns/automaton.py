@@ -16,7 +16,8 @@ Design:
   states plus the class of the last character.
 - Code points are grouped into intervals that all sets treat alike (`starts`). A transition is computed once
   for each character that occurs, and cached.
-- The cache is bounded: at `MAX_CACHED_TRANSITIONS` transitions the DFA is discarded and built again. A reader in
+- The cache is bounded: at `MAX_CACHED_TRANSITIONS` transitions the DFA is discarded and built again. A reader
+in
   progress holds references to old states and stays correct.
 - A search is unanchored: the start state is added again before each character, unless the pattern is anchored
   to the start.

@@ -290,7 +290,8 @@ class _PatternParser:
     def check_size(self, node: Node) -> Node:
         if _count_size(node) > MAX_PATTERN_SIZE:
             self.fail(
-                f"the pattern becomes larger than {MAX_PATTERN_SIZE} characters when its repetitions are written "
+                f"the pattern becomes larger than {MAX_PATTERN_SIZE} characters when its "
+                "repetitions are written "
                 "out; repeat less, or split it",
                 0,
             )

@@ -160,7 +160,10 @@ def _check_id(rule_id: str, place: str, section: str, seen: dict[str, str]) -> I
         message = f"the id {UNKNOWN_TOOL} is reserved for the built-in invariant; choose another id"
         yield Finding("BAD_RULE_ID", f"{place}/id", message)
     elif section == "invariants" and not rule_id.startswith(_INVARIANT_PREFIX):
-        message = f"the id of an invariant must begin with {_INVARIANT_PREFIX}, such as {_INVARIANT_PREFIX}{rule_id}"
+        message = (
+            f"the id of an invariant must begin with {_INVARIANT_PREFIX}, such as "
+            f"{_INVARIANT_PREFIX}{rule_id}"
+        )
         yield Finding("BAD_RULE_ID", f"{place}/id", message[:300])
     elif section == "rules" and rule_id.startswith(_INVARIANT_PREFIX):
         message = (

@@ -174,7 +174,10 @@ def check_tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
 
 def _find_schema_defects(schema: Mapping[str, Any]) -> list[Finding]:
     if estimate_validation_cost(schema) > MAX_VALIDATION_COST:
-        message = f"more than {MAX_VALIDATION_COST} subschemas apply to one value; reduce the references between them"
+        message = (
+            f"more than {MAX_VALIDATION_COST} subschemas apply to one value; reduce "
+            "the references between them"
+        )
         return [Finding("BAD_SCHEMA", "", message)]
     return find_schema_defects(schema)
 

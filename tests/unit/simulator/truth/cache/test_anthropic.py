@@ -20,21 +20,21 @@ def system(tokens: int = 600, ttl: str | None = "5m", text: str = "rules ") -> S
 
 def test_what_is_marked_is_written_and_the_rest_is_fresh() -> None:
     visit = client().ask(prompt(system(600), block("hello", 40)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (0, {"5m": 600}, 40)
+    assert (visit.read, visit.written, visit.fresh) == (0, {"5m": 600}, 40)
 
 
 def test_without_a_marker_nothing_is_cached() -> None:
     somebody = client()
     for _ in range(2):
         visit = somebody.ask(prompt(system(600, ttl=None), block("hello", 40)))
-        assert (visit.read_variable, visit.written, visit.fresh) == (0, {}, 640)
+        assert (visit.read, visit.written, visit.fresh) == (0, {}, 640)
 
 
 def test_the_same_prefix_is_read_the_second_time() -> None:
     somebody = client()
     somebody.ask(prompt(system(600), block("hello", 40)))
     visit = somebody.ask(prompt(system(600), block("other", 30)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (600, {}, 30)
+    assert (visit.read, visit.written, visit.fresh) == (600, {}, 30)
 
 
 def test_tokens_between_a_hit_and_the_last_marker_are_written() -> None:
@@ -42,7 +42,7 @@ def test_tokens_between_a_hit_and_the_last_marker_are_written() -> None:
     first = [system(600), block("one", 100, ttl="5m")]
     somebody.ask(prompt(*first))
     visit = somebody.ask(prompt(*first, block("two", 50, message=1, ttl="5m"), block("three", 7, message=2)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (700, {"5m": 50}, 7)
+    assert (visit.read, visit.written, visit.fresh) == (700, {"5m": 50}, 7)
 
 
 def test_each_segment_is_written_with_the_ttl_of_its_marker() -> None:
@@ -118,8 +118,8 @@ def test_a_marker_looks_back_over_twenty_positions_its_own_included(added: int, 
     somebody.ask(prompt(system(600)))
     *between, last = grown(added)
     visit = somebody.ask(prompt(system(600, ttl=None), *between, block("end", last.tokens, ttl="5m")))
-    assert visit.read_variable == read
-    assert visit.read_variable + visit.written["5m"] == 600 + 5 * added
+    assert visit.read == read
+    assert visit.read + visit.written["5m"] == 600 + 5 * added
 
 
 def test_each_marker_looks_back_by_itself() -> None:
@@ -127,7 +127,7 @@ def test_each_marker_looks_back_by_itself() -> None:
     somebody.ask(prompt(system(600)))
     far = grown(30)
     visit = somebody.ask(prompt(system(600, ttl="5m"), *far, block("end", 5, ttl="5m")))
-    assert (visit.read_variable, visit.written) == (600, {"5m": 155})
+    assert (visit.read, visit.written) == (600, {"5m": 155})
 
 
 @pytest.mark.parametrize("kind", ["tool_use", "tool_result"])
@@ -136,9 +136,9 @@ def test_a_run_of_tool_blocks_is_one_position(kind: str) -> None:
     somebody.ask(prompt(system(600)))
     run = grown(50, kind)
     visit = somebody.ask(prompt(system(600, ttl=None), *run, *grown(17), block("end", 5, ttl="5m")))
-    assert visit.read_variable == 600
+    assert visit.read == 600
     visit = somebody.ask(prompt(system(600, ttl=None), *run, *grown(19), block("end", 6, ttl="5m")))
-    assert visit.read_variable == 0
+    assert visit.read == 0
 
 
 def test_runs_of_calls_and_of_results_are_two_positions() -> None:
@@ -146,9 +146,9 @@ def test_runs_of_calls_and_of_results_are_two_positions() -> None:
     somebody.ask(prompt(system(600)))
     pairs = [each for _ in range(10) for each in (*grown(3, "tool_use"), *grown(3, "tool_result"))]
     visit = somebody.ask(prompt(system(600, ttl=None), *pairs[:-6], block("end", 5, ttl="5m")))
-    assert visit.read_variable == 600  # 18 runs and the end
+    assert visit.read == 600  # 18 runs and the end
     visit = somebody.ask(prompt(system(600, ttl=None), *pairs, block("end", 6, ttl="5m")))
-    assert visit.read_variable == 0  # 20 runs and the end
+    assert visit.read == 0  # 20 runs and the end
 
 
 def test_a_moved_marker_changes_no_key() -> None:
@@ -157,7 +157,7 @@ def test_a_moved_marker_changes_no_key() -> None:
     visit = somebody.ask(
         prompt(system(600, ttl=None), block("one", 10), block("two", 10, message=1, ttl="5m")),
     )
-    assert (visit.read_variable, visit.written) == (610, {"5m": 10})
+    assert (visit.read, visit.written) == (610, {"5m": 10})
 
 
 def test_an_entry_is_found_once_the_first_answer_starts() -> None:
@@ -167,13 +167,13 @@ def test_an_entry_is_found_once_the_first_answer_starts() -> None:
     first.on_accepted()
     assert somebody.look(asked).written == {"5m": 600}
     first.on_started()
-    assert somebody.look(asked).read_variable == 600
+    assert somebody.look(asked).read == 600
 
 
 def test_an_answer_that_never_starts_leaves_nothing() -> None:
     somebody = client()
     somebody.look(prompt(system(600))).on_accepted()
-    assert somebody.look(prompt(system(600))).read_variable == 0
+    assert somebody.look(prompt(system(600))).read == 0
 
 
 @pytest.mark.parametrize(("ttl", "seconds"), [("5m", 300), ("1h", 3600)])
@@ -182,18 +182,18 @@ def test_an_entry_lives_for_its_ttl(ttl: str, seconds: int) -> None:
     asked = prompt(system(600, ttl=ttl))
     somebody.ask(asked)
     somebody.now += seconds - 1
-    assert somebody.look(asked).read_variable == 600
+    assert somebody.look(asked).read == 600
     somebody.now += 1
-    assert somebody.look(asked).read_variable == 0
+    assert somebody.look(asked).read == 0
 
 
 def test_the_ttl_counts_from_the_start_of_the_request() -> None:
     somebody = client()
     somebody.ask(prompt(system(600)), seconds=200)
     somebody.now += 99
-    assert somebody.look(prompt(system(600))).read_variable == 600
+    assert somebody.look(prompt(system(600))).read == 600
     somebody.now += 1
-    assert somebody.look(prompt(system(600))).read_variable == 0
+    assert somebody.look(prompt(system(600))).read == 0
 
 
 def test_a_read_makes_an_entry_live_on_at_no_cost() -> None:
@@ -203,7 +203,7 @@ def test_a_read_makes_an_entry_live_on_at_no_cost() -> None:
     for _ in range(5):
         somebody.now += 299
         visit = somebody.ask(asked)
-        assert (visit.read_variable, visit.written, visit.fresh) == (600, {}, 0)
+        assert (visit.read, visit.written, visit.fresh) == (600, {}, 0)
 
 
 def test_a_look_alone_makes_nothing_live_on() -> None:
@@ -213,7 +213,7 @@ def test_a_look_alone_makes_nothing_live_on() -> None:
     somebody.now += 299
     somebody.look(asked)
     somebody.now += 1
-    assert somebody.look(asked).read_variable == 0
+    assert somebody.look(asked).read == 0
 
 
 def test_a_read_by_a_shorter_marker_keeps_the_longer_life() -> None:
@@ -221,7 +221,7 @@ def test_a_read_by_a_shorter_marker_keeps_the_longer_life() -> None:
     somebody.ask(prompt(system(600, ttl="1h")))
     somebody.ask(prompt(system(600, ttl="5m")))
     somebody.now += 3599
-    assert somebody.look(prompt(system(600))).read_variable == 600
+    assert somebody.look(prompt(system(600))).read == 600
 
 
 def test_a_read_by_a_longer_marker_writes_nothing_and_keeps_the_shorter_life() -> None:
@@ -229,19 +229,19 @@ def test_a_read_by_a_longer_marker_writes_nothing_and_keeps_the_shorter_life() -
     somebody.ask(prompt(system(600, ttl="5m")))
     assert somebody.ask(prompt(system(600, ttl="1h"))).written == {}
     somebody.now += 300
-    assert somebody.look(prompt(system(600))).read_variable == 0
+    assert somebody.look(prompt(system(600))).read == 0
 
 
 def test_keys_share_nothing() -> None:
     somebody = client()
     somebody.ask(prompt(system(600)))
-    assert somebody.other(scope="another").look(prompt(system(600))).read_variable == 0
+    assert somebody.other(scope="another").look(prompt(system(600))).read == 0
 
 
 def test_models_share_nothing() -> None:
     somebody = client()
     somebody.ask(prompt(system(600)))
-    assert somebody.other(model="claude-opus-5").look(prompt(system(600))).read_variable == 0
+    assert somebody.other(model="claude-opus-5").look(prompt(system(600))).read == 0
 
 
 CONVERSATION = (
@@ -258,15 +258,15 @@ CONVERSATION = (
 def test_a_changed_setting_spoils_its_section_and_what_follows(section: CacheSection, read: int) -> None:
     somebody = client()
     somebody.ask(prompt(*CONVERSATION))
-    assert somebody.look(prompt(*CONVERSATION)).read_variable == 900
-    assert somebody.look(prompt(*CONVERSATION, settings={section: b"other"})).read_variable == read
+    assert somebody.look(prompt(*CONVERSATION)).read == 900
+    assert somebody.look(prompt(*CONVERSATION, settings={section: b"other"})).read == read
 
 
 def test_a_changed_tool_spoils_everything() -> None:
     somebody = client()
     somebody.ask(prompt(*CONVERSATION))
     tool = block("tool2", 600, ttl="5m", kind="tool", section=CacheSection.TOOLS)
-    assert somebody.look(prompt(tool, *CONVERSATION[1:])).read_variable == 0
+    assert somebody.look(prompt(tool, *CONVERSATION[1:])).read == 0
 
 
 def test_a_changed_system_prompt_spoils_what_follows() -> None:
@@ -274,11 +274,11 @@ def test_a_changed_system_prompt_spoils_what_follows() -> None:
     somebody.ask(prompt(*CONVERSATION))
     changed = block("rules2", 200, ttl="5m", section=CacheSection.SYSTEM)
     visit = somebody.look(prompt(CONVERSATION[0], changed, CONVERSATION[2]))
-    assert (visit.read_variable, visit.written) == (600, {"5m": 300})
+    assert (visit.read, visit.written) == (600, {"5m": 300})
 
 
 def test_what_is_read_under_a_marker_before_the_hit_is_not_written_again() -> None:
     somebody = client()
     somebody.ask(prompt(system(600, ttl=None), block("one", 10, ttl="5m")))
     visit = somebody.ask(prompt(system(600), block("one", 10, ttl="5m")))
-    assert (visit.read_variable, visit.written) == (610, {})
+    assert (visit.read, visit.written) == (610, {})

@@ -23,15 +23,15 @@ def test_what_was_sent_before_is_read_from_the_minimum_on(model: str, minimum: i
     somebody = Client(Api.GEMINI, model)
     for tokens, read in ((minimum - 1, 0), (minimum, minimum)):
         asked = prompt(block("report ", tokens))
-        assert somebody.ask(asked).read_variable == 0
+        assert somebody.ask(asked).read == 0
         visit = somebody.ask(asked)
-        assert (visit.read_variable, visit.written, visit.fresh) == (read, {}, tokens - read)
+        assert (visit.read, visit.written, visit.fresh) == (read, {}, tokens - read)
 
 
 def test_models_before_2_5_cache_nothing_by_themselves() -> None:
     somebody = Client(Api.GEMINI, "gemini-2.0-flash")
     somebody.ask(prompt(block("report ", 9000)))
-    assert somebody.ask(prompt(block("report ", 9000))).read_variable == 0
+    assert somebody.ask(prompt(block("report ", 9000))).read == 0
 
 
 @pytest.mark.parametrize(("api", "model"), [(Api.OLLAMA, "llama3.2"), (Api.IN_PROCESS, "claude-test")])
@@ -39,7 +39,7 @@ def test_local_models_report_no_cache(api: Api, model: str) -> None:
     somebody = Client(api, model)
     somebody.ask(prompt(block("report ", 9000)))
     visit = somebody.ask(prompt(block("report ", 9000)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (0, {}, 9000)
+    assert (visit.read, visit.written, visit.fresh) == (0, {}, 9000)
 
 
 # ---- explicit
@@ -105,7 +105,7 @@ def asking(model: str = "gemini-2.5-pro") -> Client:
 def test_a_prompt_that_begins_with_stored_contents_reads_them() -> None:
     asked = prompt(STORED, block("summarise", 12, message=1), cachedContent="cachedContents/1")
     visit = asking().ask(asked)
-    assert (visit.read_variable, visit.written, visit.fresh) == (3000, {}, 12)
+    assert (visit.read, visit.written, visit.fresh) == (3000, {}, 12)
 
 
 def test_stored_contents_cannot_be_used_with_another_model() -> None:

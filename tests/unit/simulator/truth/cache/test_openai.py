@@ -32,9 +32,9 @@ def messages(*tokens: int) -> list[SimBlock]:
 def test_prefixes_are_read_in_steps_of_128_from_1024_on(tokens: int, read: int) -> None:
     somebody = old()
     asked = prompt(*messages(tokens))
-    assert somebody.ask(asked).read_variable == 0
+    assert somebody.ask(asked).read == 0
     visit = somebody.ask(asked)
-    assert (visit.read_variable, visit.written, visit.fresh) == (read, {}, tokens - read)
+    assert (visit.read, visit.written, visit.fresh) == (read, {}, tokens - read)
 
 
 def test_a_prefix_may_end_within_a_block() -> None:
@@ -42,7 +42,7 @@ def test_a_prefix_may_end_within_a_block() -> None:
     head = "the same beginning, " * 256  # 1280 tokens
     one, two = (block(head + tail * 400, 1680) for tail in ("a", "b"))
     somebody.ask(prompt(one))
-    assert somebody.ask(prompt(two)).read_variable == 1280
+    assert somebody.ask(prompt(two)).read == 1280
 
 
 def test_writing_costs_nothing() -> None:
@@ -53,17 +53,17 @@ def test_a_routing_key_leads_to_a_cache_of_its_own() -> None:
     somebody = old()
     asked = messages(2000)
     somebody.ask(prompt(*asked, prompt_cache_key="one"))
-    assert somebody.look(prompt(*asked, prompt_cache_key="two")).read_variable == 0
-    assert somebody.look(prompt(*asked, prompt_cache_key="one")).read_variable == 1920
+    assert somebody.look(prompt(*asked, prompt_cache_key="two")).read == 0
+    assert somebody.look(prompt(*asked, prompt_cache_key="one")).read == 1920
 
 
 def test_more_than_fifteen_requests_a_minute_spill_over_to_another_machine() -> None:
     somebody = old()
     asked = prompt(*messages(2000))
-    reads = [somebody.ask(asked).read_variable for _ in range(32)]
+    reads = [somebody.ask(asked).read for _ in range(32)]
     assert [number for number, read in enumerate(reads) if not read] == [0, 15, 30]
     somebody.now += 60
-    assert somebody.ask(asked).read_variable == 1920
+    assert somebody.ask(asked).read == 1920
 
 
 def test_an_unused_prefix_is_forgotten_after_five_minutes() -> None:
@@ -72,9 +72,9 @@ def test_an_unused_prefix_is_forgotten_after_five_minutes() -> None:
     somebody.ask(asked)
     for _ in range(3):
         somebody.now += 299
-        assert somebody.ask(asked).read_variable == 1920
+        assert somebody.ask(asked).read == 1920
     somebody.now += 300
-    assert somebody.look(asked).read_variable == 0
+    assert somebody.look(asked).read == 0
 
 
 def test_extended_retention_keeps_a_prefix_for_a_day() -> None:
@@ -82,9 +82,9 @@ def test_extended_retention_keeps_a_prefix_for_a_day() -> None:
     asked = prompt(*messages(2000), prompt_cache_retention="24h")
     somebody.ask(asked)
     somebody.now += 86_399
-    assert somebody.look(asked).read_variable == 1920
+    assert somebody.look(asked).read == 1920
     somebody.now += 1
-    assert somebody.look(asked).read_variable == 0
+    assert somebody.look(asked).read == 0
 
 
 def test_extended_retention_is_all_that_later_models_have() -> None:
@@ -92,7 +92,7 @@ def test_extended_retention_is_all_that_later_models_have() -> None:
     asked = prompt(*messages(2000))
     somebody.ask(asked)
     somebody.now += 86_399
-    assert somebody.look(asked).read_variable == 1920
+    assert somebody.look(asked).read == 1920
 
 
 @pytest.mark.parametrize("section", list(CacheSection))
@@ -101,8 +101,8 @@ def test_any_changed_setting_spoils_the_whole_prefix(model: str, section: CacheS
     somebody = old(model)
     asked = messages(2000)
     somebody.ask(prompt(*asked))
-    assert somebody.look(prompt(*asked)).read_variable > 0
-    assert somebody.look(prompt(*asked, settings={section: b"other"})).read_variable == 0
+    assert somebody.look(prompt(*asked)).read > 0
+    assert somebody.look(prompt(*asked, settings={section: b"other"})).read == 0
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-6.1-sol"])
@@ -110,8 +110,8 @@ def test_keys_and_models_share_nothing(model: str) -> None:
     somebody = old(model)
     asked = prompt(*messages(2000))
     somebody.ask(asked)
-    assert somebody.other(scope="another").look(asked).read_variable == 0
-    assert somebody.other(model="gpt-6-sol" if model == "gpt-4o" else "gpt-4o").look(asked).read_variable == 0
+    assert somebody.other(scope="another").look(asked).read == 0
+    assert somebody.other(model="gpt-6-sol" if model == "gpt-4o" else "gpt-4o").look(asked).read == 0
 
 
 # ---- from GPT-5.6 on
@@ -119,14 +119,14 @@ def test_keys_and_models_share_nothing(model: str) -> None:
 
 def test_the_whole_prompt_is_written_by_itself() -> None:
     visit = new().ask(prompt(*messages(1500, 77)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (0, {"30m": 1577}, 0)
+    assert (visit.read, visit.written, visit.fresh) == (0, {"30m": 1577}, 0)
 
 
 def test_a_longer_conversation_reads_where_the_shorter_one_ended() -> None:
     somebody = new()
     somebody.ask(prompt(*messages(1500, 77)))
     visit = somebody.ask(prompt(*messages(1500, 77, 30, 20)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (1577, {"30m": 50}, 0)
+    assert (visit.read, visit.written, visit.fresh) == (1577, {"30m": 50}, 0)
 
 
 def test_a_prefix_is_found_exactly_where_one_was_written() -> None:
@@ -134,7 +134,7 @@ def test_a_prefix_is_found_exactly_where_one_was_written() -> None:
     somebody.ask(prompt(*messages(1500, 77)))
     asked = prompt(messages(1500)[0], block("another", 77, message=1))
     visit = somebody.ask(asked)
-    assert (visit.read_variable, visit.written) == (0, {"30m": 1577})
+    assert (visit.read, visit.written) == (0, {"30m": 1577})
 
 
 def test_an_explicit_breakpoint_is_found_after_a_change_behind_it() -> None:
@@ -142,7 +142,7 @@ def test_an_explicit_breakpoint_is_found_after_a_change_behind_it() -> None:
     rules = block("rules", 1500, ttl="30m", message=0)
     somebody.ask(prompt(rules, block("one", 77, message=1)))
     visit = somebody.ask(prompt(rules, block("two", 50, message=1)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (1500, {"30m": 50}, 0)
+    assert (visit.read, visit.written, visit.fresh) == (1500, {"30m": 50}, 0)
 
 
 def explicit(*blocks: SimBlock, ttl: str | None = None) -> Any:
@@ -153,14 +153,14 @@ def explicit(*blocks: SimBlock, ttl: str | None = None) -> Any:
 def test_in_explicit_mode_only_breakpoints_are_written() -> None:
     rules = block("rules", 1500, ttl="30m", message=0)
     visit = new().ask(explicit(rules, block("one", 77, message=1)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (0, {"30m": 1500}, 77)
+    assert (visit.read, visit.written, visit.fresh) == (0, {"30m": 1500}, 77)
 
 
 def test_in_explicit_mode_without_breakpoints_nothing_is_cached() -> None:
     somebody = new()
     somebody.ask(prompt(*messages(1500)))
     visit = somebody.ask(explicit(*messages(1500)))
-    assert (visit.read_variable, visit.written, visit.fresh) == (0, {}, 1500)
+    assert (visit.read, visit.written, visit.fresh) == (0, {}, 1500)
 
 
 @pytest.mark.parametrize(("mode", "written"), [("implicit", 3), ("explicit", 4)])
@@ -169,7 +169,7 @@ def test_the_latest_breakpoints_are_written(mode: str, written: int) -> None:
     marked = [block(f"part {number} ", 1100, ttl="30m", message=0) for number in range(6)]
     somebody.ask(prompt(*marked, block("end", 5, message=1), prompt_cache_options={"mode": mode}))
     found = [
-        bool(somebody.look(explicit(*marked[:number], block("new", 9, message=1))).read_variable)
+        bool(somebody.look(explicit(*marked[:number], block("new", 9, message=1))).read)
         for number in range(1, 7)
     ]
     assert found == [False] * (6 - written) + [True] * written
@@ -178,8 +178,8 @@ def test_the_latest_breakpoints_are_written(mode: str, written: int) -> None:
 def test_eighty_breakpoints_are_looked_up_and_no_more() -> None:
     somebody = new()
     somebody.ask(prompt(*messages(1500)))
-    assert somebody.look(prompt(*messages(1500, *[1] * 79))).read_variable == 1500
-    assert somebody.look(prompt(*messages(1500, *[1] * 80))).read_variable == 0
+    assert somebody.look(prompt(*messages(1500, *[1] * 79))).read == 1500
+    assert somebody.look(prompt(*messages(1500, *[1] * 80))).read == 0
 
 
 def test_prompts_below_1024_tokens_are_not_cached() -> None:
@@ -195,11 +195,11 @@ def test_the_ttl_counts_from_the_last_use(ttl: str, seconds: int) -> None:
     asked = explicit(block("rules", 1500, ttl=ttl))
     assert somebody.ask(asked, seconds=100).written == {ttl: 1500}
     somebody.now += seconds - 1
-    assert somebody.ask(asked).read_variable == 1500
+    assert somebody.ask(asked).read == 1500
     somebody.now += seconds - 1
-    assert somebody.look(asked).read_variable == 1500
+    assert somebody.look(asked).read == 1500
     somebody.now += 1
-    assert somebody.look(asked).read_variable == 0
+    assert somebody.look(asked).read == 0
 
 
 def test_a_use_lasts_until_the_answer_has_ended() -> None:
@@ -208,7 +208,7 @@ def test_a_use_lasts_until_the_answer_has_ended() -> None:
     somebody.ask(asked)
     somebody.ask(asked, seconds=100)
     somebody.now += 1799
-    assert somebody.look(asked).read_variable == 1500
+    assert somebody.look(asked).read == 1500
 
 
 def test_the_ttl_of_the_request_holds_for_its_own_breakpoint() -> None:
@@ -223,9 +223,9 @@ def test_an_entry_is_found_once_the_answer_has_ended(model: str) -> None:
     first = somebody.look(asked)
     first.on_accepted()
     first.on_started()
-    assert somebody.look(asked).read_variable == 0
+    assert somebody.look(asked).read == 0
     first.on_finished(somebody.now)
-    assert somebody.look(asked).read_variable == 1536
+    assert somebody.look(asked).read == 1536
 
 
 @pytest.mark.parametrize("model", ["gpt-5.6-sol", "gpt-5.6-nova", "gpt-6", "gpt-6.2-terra"])

@@ -336,8 +336,10 @@ class ExpressionCompiler:
 
     def contains(self, operand: Any, scope: CodeScope) -> CodeFragment:
         needle, haystack = _require_two(self._values(operand, scope))
-        is_item = haystack.kind.is_list and haystack.kind.item is needle.kind
-        is_part = haystack.kind is needle.kind is ValueKind.TEXT and not (haystack.null or needle.null)
+        is_item = haystack.kind.is_list and haystack.kind.item_kind is needle.kind
+        is_part = haystack.kind is needle.kind is ValueKind.TEXT and not (
+            haystack.may_be_null or needle.may_be_null
+        )
         if not is_item and not is_part:
             raise NotLoweredError("'in' of several kinds")
         text = f"{needle.operand} in {haystack.operand}"
