@@ -363,7 +363,7 @@ async def test_a_second_signal_stops_the_process_now(tmp_path: Path) -> None:
 @pytest.mark.slow(reason="starts a process for each case")
 async def test_serving_one_service_does_not_load_the_others(tmp_path: Path) -> None:
     program = (
-        "import asyncio, sys; from pathlib import Path; from support.apps import config_for\n"
+        "import asyncio, sys; from pathlib import Path; from support.servers.apps import config_for\n"
         "from peripety.server.app import serve\n"
         "async def main():\n"
         "    async with serve(config_for(Path(sys.argv[1]), log_level='error'), {'gateway'}) as app:\n"
