@@ -60,7 +60,7 @@ def test_random_conversations_read_and_write_as_predicted(provider: str) -> None
 
 
 def _keeping_too_long(keep: Callable[[CachedPrefixes, CachedPrefix, float], None]) -> Callable[..., None]:
-    return lambda self, entry, since: keep(self, entry._replace(seconds=entry.seconds + 1), since)
+    return lambda self, entry, since: keep(self, entry._replace(lifetime=entry.lifetime + 1), since)
 
 
 def test_a_lifetime_that_is_too_long_by_a_second_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
