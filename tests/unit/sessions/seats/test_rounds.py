@@ -180,7 +180,7 @@ async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: s
     async with together(database_url, seconds=3600.0) as game:
         await game.sessions.submit(submission(game, 1, "two", "act"))
         await game.store.seats.set_deadline((await game.now()).session, now_micros())
-        game.sessions.look_out()
+        game.sessions.start_polling()
         events = await heard(game, 1)
     assert [act.entity_id for act in only(events, ActionResolved)] == ["q"]
 
