@@ -200,7 +200,7 @@ def replayed(program: Program, proof: Proof) -> list[str]:
 
 
 INDIFFERENCE = 0.03
-"""Distance from the required rate within which either verdict is right, see docs/scenarios.md."""
+"""Distance from the required rate within which either verdict is right, see docs/reference/scenarios.md."""
 
 _DRIFT_RUNS = 512
 _PROOF_RUNS = 64
