@@ -1,4 +1,4 @@
-# Python >= 3.11 and make are all this needs; with cargo on PATH the native core is built as well.
+# Requires Python 3.11 or newer and make. With cargo on PATH, the native core is built too.
 # `make help` lists the targets.
 
 PYTHON ?= python3
@@ -6,9 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation
 
-# ABOUT and TURNS travel to the command through the environment, exactly as they were given: `value` keeps make from
-# expanding them, and they are kept out of MAKEFLAGS, which would need the room of a long text twice.
-# Without ABOUT an example is played; ABOUT="" is the empty text.
+# ABOUT and TURNS reach the command through the environment, unchanged: `value` prevents expansion by make. They are
+# removed from MAKEFLAGS, because a long text would take its space twice.
+# Without ABOUT, an example is played. ABOUT="" is the empty text.
 ABOUT_ORIGIN := $(origin ABOUT)
 override ABOUT := $(value ABOUT)
 override TURNS := $(value TURNS)
@@ -31,11 +31,11 @@ play: $(VENV)/installed native  ## Turn a description into a scenario and play i
 	@{ $(DESCRIPTION); } | $(BIN)/peripety play --auto --turns "$${TURNS:-5}" --description -
 
 .PHONY: play-llm
-play-llm: $(VENV)/installed-llm native  ## The same with a real language model on this machine (about 350 MB)
+play-llm: $(VENV)/installed-llm native  ## Play with a real language model on this machine (about 350 MB)
 	@{ $(DESCRIPTION); } | BIN=$(BIN) examples/local-model
 
 .PHONY: testgen-llm
-testgen-llm: $(VENV)/installed-llm native  ## Have that model write tests of an example, and see how good they are: ROUNDS=3
+testgen-llm: $(VENV)/installed-llm native  ## Generate and measure tests with that model: ROUNDS=3
 	@BIN=$(BIN) examples/local-model testgen generate --file examples/testgen/scenario.md \
 	  --scenario examples/scenario.json --no-baseline --max-rounds $(ROUNDS) --max-time 900
 
@@ -43,12 +43,27 @@ testgen-llm: $(VENV)/installed-llm native  ## Have that model write tests of an 
 serve: $(VENV)/installed native  ## Serve all services in one process
 	@$(BIN)/peripety serve all
 
-# One more than there are cores: many tests wait for a disk or another process.
+# One more process than cores: many tests wait for a disk or for another process.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+PYTEST  := $(BIN)/python -m pytest --ignore=tests/bench --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: test
-test: $(VENV)/installed-dev native test-core  ## Run every test, in one process more than there are cores: WORKERS=3
-	@$(BIN)/python -m pytest --ignore=tests/bench --numprocesses $(WORKERS) --dist worksteal
+test: $(VENV)/installed-dev native test-core  ## Run the fast tests, with the same result every time: WORKERS=3
+	@$(PYTEST) -m "not slow"
+
+.PHONY: test-rest
+test-rest: $(VENV)/installed-dev native  ## Run the slow tests, and the property tests with fresh random seeds
+	@$(PYTEST) -m "slow or property" --hypothesis-profile=all
+
+.PHONY: test-all
+test-all: $(VENV)/installed-dev native test-core  ## Run every test, with fresh random seeds
+	@$(PYTEST) --hypothesis-profile=all
+
+ENGINE_TESTS := $(wildcard tests/unit/engine tests/unit/sim)
+
+.PHONY: test-engine
+test-engine: build/engine/installed  ## Run the tests of the engine with only peripety-engine installed
+	@PYTHONPATH=tests build/engine/bin/python -m pytest --confcutdir=$(firstword $(ENGINE_TESTS)) -p support.engine_only $(ENGINE_TESTS)
 
 .PHONY: test-llm
 test-llm: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Test the gateway with a real language model on this machine (about 350 MB)
@@ -75,7 +90,7 @@ worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn
 	@PYTHONPATH=tests $(BIN)/python -m conformance.worked_example
 
 .PHONY: check
-check: check-python check-contract check-generated check-imports check-rust  ## Run every static check
+check: check-python check-text check-structure check-contract check-generated check-imports check-rust  ## Run every static check
 
 .PHONY: check-python
 check-python: $(VENV)/installed-dev
@@ -83,6 +98,14 @@ check-python: $(VENV)/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/mypy services simcore/python tests protos docs
 	$(BIN)/python -m pytest --quiet tests/unit/test_no_nouns.py
+
+.PHONY: check-text
+check-text: $(VENV)/installed-dev
+	$(BIN)/typos
+
+.PHONY: check-structure
+check-structure: $(VENV)/installed-dev
+	$(BIN)/python .ci/structure --check
 
 .PHONY: check-contract
 check-contract: $(VENV)/installed-dev
@@ -121,53 +144,53 @@ bench: $(VENV)/installed-bench native  ## Run the benchmarks and print their fig
 AIMOCK := build/aimock/node_modules/@copilotkit/aimock
 
 .PHONY: bench-simulator
-bench-simulator: $(VENV)/installed-dev native  ## Measure the scripted LLM's server, beside aimock if npm is there
+bench-simulator: $(VENV)/installed-dev native  ## Compare the scripted LLM with aimock, if npm is on PATH
 	@[ -d $(AIMOCK) ] || { command -v npm >/dev/null && \
 	  npm install --silent --no-audit --no-fund --prefix build/aimock '@copilotkit/aimock@^1.43'; } || \
-	  echo "*** aimock could not be installed: nothing to compare with (it needs Node.js and npm)" >&2
+	  echo "*** aimock could not be installed; no comparison (it needs Node.js and npm)" >&2
 	@PYTHONPATH=tests $(BIN)/python -m bench.simulator $(AIMOCK)
 
 .PHONY: bench-balance
-bench-balance: $(VENV)/installed-dev native  ## Balance a hundred random specifications, and say how many come out where they should
+bench-balance: $(VENV)/installed-dev native  ## Balance a hundred random specifications and count the successes
 	@PYTHONPATH=tests $(BIN)/python -m bench.balance
 
 DESCRIPTIONS ?=
 
 .PHONY: bench-generation
-bench-generation: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Write scenarios with the model on this machine, and with scripted ones: DESCRIPTIONS=file, a line each
+bench-generation: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Generate scenarios with local and scripted models: DESCRIPTIONS=file, one per line
 	@PYTHONPATH=tests $(BIN)/python -m bench.generation $(DESCRIPTIONS)
 
 .PHONY: bench-prompt-cache
-bench-prompt-cache: $(VENV)/installed-dev  ## What a conversation's prompts cost, by where their cache markers stand
+bench-prompt-cache: $(VENV)/installed-dev  ## Compare the cost of prompts by the position of cache markers
 	@PYTHONPATH=tests $(BIN)/python -m bench.prompt_cache
 
 .PHONY: bench-http-clients
-bench-http-clients: $(VENV)/installed-bench  ## Measure HTTP clients that could ask providers, beside the one that does
+bench-http-clients: $(VENV)/installed-bench  ## Compare HTTP clients for calls to providers
 	@PYTHONPATH=tests $(BIN)/python -m bench.http_clients
 
 LITELLM := build/litellm/bin/litellm
 
 .PHONY: bench-gateway
-bench-gateway: $(VENV)/installed-dev native  ## Measure the gateway beside LiteLLM, and Bifrost if it is on PATH
+bench-gateway: $(VENV)/installed-dev native  ## Compare the gateway with LiteLLM, and with Bifrost if it is on PATH
 	@[ -x $(LITELLM) ] || { echo "Installing LiteLLM into build/litellm (once)" >&2 && \
 	  $(PYTHON) -m venv build/litellm && build/litellm/bin/python -m pip install --quiet 'litellm[proxy]>=1.106,<2'; } || \
-	  echo "*** LiteLLM could not be installed: nothing to compare with" >&2
+	  echo "*** LiteLLM could not be installed; no comparison" >&2
 	@PYTHONPATH=tests $(BIN)/python -m bench.gateway --litellm $(LITELLM)
 
 REQUESTS ?= 100000
 
 .PHONY: soak-gateway
-soak-gateway: $(VENV)/installed-dev native  ## Ask the gateway for long, and watch its memory: REQUESTS=100000
+soak-gateway: $(VENV)/installed-dev native  ## Send many requests to the gateway and check its memory: REQUESTS=100000
 	@PYTHONPATH=tests $(BIN)/python -m bench.gateway --soak $(REQUESTS)
 
 .PHONY: bench-sessions
-bench-sessions: $(VENV)/installed-bench native  ## Measure sessions beside the naive version of them, in front of the scripted LLM
+bench-sessions: $(VENV)/installed-bench native  ## Compare sessions with a naive implementation, with the scripted LLM
 	@PYTHONPATH=tests $(BIN)/python -m bench.sessions
 
 SESSIONS ?= 10000
 
 .PHONY: soak-sessions
-soak-sessions: $(VENV)/installed-dev native  ## Play sessions for long, and watch the server's memory: SESSIONS=10000 TURNS=20
+soak-sessions: $(VENV)/installed-dev native  ## Play many sessions and check the memory of the server: SESSIONS=10000 TURNS=20
 	@PYTHONPATH=tests $(BIN)/python -m bench.sessions_soak $(SESSIONS) "$${TURNS:-20}"
 
 POINTS   ?= 5000
@@ -176,33 +199,33 @@ CHECKS   ?= 1000000
 RECORDED ?= 10000
 
 .PHONY: stress-sessions
-stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINTS=5000 kills, ANSWERS=100000, CHECKS=1000000 for leaks, RECORDED=10000
+stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINTS=5000 ANSWERS=100000 CHECKS=1000000 RECORDED=10000
 	@PERIPETY_KILL_POINTS=$(POINTS) PERIPETY_NARRATORS=$(ANSWERS) PERIPETY_LEAK_CHECKS=$(CHECKS) \
 		PERIPETY_SESSIONS=$(RECORDED) PERIPETY_GAMES=500 PERIPETY_MUTATIONS=10000 PERIPETY_EXAMPLES=2000 \
 		PERIPETY_REPLICA_TROUBLES=500 PERIPETY_DISK_FAULTS=500 PERIPETY_BREAKS=5000 \
-		$(BIN)/python -m pytest --timeout=0 -o log_cli=true -o log_cli_level=INFO tests/e2e/test_kills.py tests/e2e/test_rivals.py \
+		$(BIN)/python -m pytest --hypothesis-profile=all --timeout=0 -o log_cli=true -o log_cli_level=INFO tests/e2e/test_kills.py tests/e2e/test_rivals.py \
 		tests/e2e/test_failing_disk.py tests/integration/sessions/test_broken_off.py tests/property/test_sessions_*.py \
 		tests/unit/storage/test_kills.py
 
 .PHONY: bench-policies
-bench-policies: $(VENV)/installed-bench native  ## Measure suites of scenarios for policies, and decisions beside Cedar and Casbin
+bench-policies: $(VENV)/installed-bench native  ## Measure policy suites, and compare decisions with Cedar and Casbin
 	@PYTHONPATH=tests $(BIN)/python -m bench.policies
 
 .PHONY: bench-testgen
-bench-testgen: $(VENV)/installed-dev native  ## Measure generated tests by the mutants that they kill: models of graded quality, three ways to ask them
+bench-testgen: $(VENV)/installed-dev native  ## Measure the mutation score of generated tests, by model quality and prompt
 	@PYTHONPATH=tests $(BIN)/python -m bench.testgen
 
 ITEMS ?= 1000000
 
 .PHONY: bench-batch
-bench-batch: $(VENV)/installed-dev native  ## Measure batches beside validators of schemas alone, in process and over gRPC
+bench-batch: $(VENV)/installed-dev native  ## Compare batches with plain schema validators, in process and over gRPC
 	@PYTHONPATH=tests $(BIN)/python -m bench.batch
 
 .PHONY: soak-batch
-soak-batch: $(VENV)/installed-dev native  ## Stream specifications through one batch, and watch its memory: ITEMS=1000000
+soak-batch: $(VENV)/installed-dev native  ## Stream specifications through one batch and check its memory: ITEMS=1000000
 	@PYTHONPATH=tests $(BIN)/python -m bench.batch_soak $(ITEMS)
 
-# How much is compared, and from which seed: the cases depend on the seed alone.
+# Number of cases and their seed. The cases depend on the seed alone.
 STEPS ?= 1000000
 LOGIC ?= 100000
 SEED  ?= 1
@@ -214,7 +237,7 @@ fuzz-diff: $(VENV)/installed-dev native  ## Compare both cores over random cases
 PAIRS ?= 1000000
 
 .PHONY: fuzz-patterns
-fuzz-patterns: $(VENV)/installed-dev native  ## Compare matching with a naive scan over random cases: PAIRS=1000000 SEED=1
+fuzz-patterns: $(VENV)/installed-dev native  ## Compare pattern matching with a naive scan: PAIRS=1000000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.patterns --pairs $(PAIRS) --seed $(SEED)
 
 DECISIONS ?= 1000000
@@ -226,7 +249,7 @@ fuzz-policies: $(VENV)/installed-dev native  ## Compare the decisions of both co
 SPLITS ?= 1000000
 
 .PHONY: fuzz-arrivals
-fuzz-arrivals: $(VENV)/installed-dev native  ## Take tests out of answers that are cut anywhere: SPLITS=1000000 SEED=1
+fuzz-arrivals: $(VENV)/installed-dev native  ## Parse tests from answers split at random places: SPLITS=1000000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.arrivals --splits $(SPLITS) --seed $(SEED)
 
 OPERATIONS ?= 1000000
@@ -235,17 +258,17 @@ soak-simulator: CONVERSATIONS ?= 10000
 soak-prompt-cache: CONVERSATIONS ?= 100000
 
 .PHONY: soak-simulator
-soak-simulator: $(VENV)/installed-dev native  ## Keep conversations with the scripted LLM apart: OPERATIONS=1000000 CONVERSATIONS=10000 SEED=1
+soak-simulator: $(VENV)/installed-dev native  ## Check the isolation of conversations in the scripted LLM: OPERATIONS=1000000 CONVERSATIONS=10000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.conversations --operations $(OPERATIONS) --conversations $(CONVERSATIONS) --seed $(SEED)
 
 .PHONY: soak-prompt-cache
-soak-prompt-cache: $(VENV)/installed-dev  ## Hold predicted cache reads and writes to a provider's books: CONVERSATIONS=100000 PROVIDER=anthropic SEED=1
+soak-prompt-cache: $(VENV)/installed-dev  ## Compare predicted cache use with provider rules: CONVERSATIONS=100000 PROVIDER=anthropic SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m fuzz.prompt_cache --conversations $(CONVERSATIONS) --provider "$(PROVIDER)" --seed $(SEED)
 
 MINUTES ?= 1
 
 .PHONY: fuzz
-fuzz: $(VENV)/installed-fuzz native  ## Fuzz both cores, guided by coverage: MINUTES=1 for each target
+fuzz: $(VENV)/installed-fuzz native  ## Run the coverage-guided fuzzers: MINUTES=1 for each target
 	@BIN=$(BIN) .ci/fuzz $(MINUTES)
 
 .PHONY: sanitize
@@ -253,7 +276,7 @@ sanitize:  ## Test the native core under AddressSanitizer
 	@.ci/sanitize
 
 .PHONY: generate
-generate: $(VENV)/installed-dev  ## Write the generated code and schemas anew
+generate: $(VENV)/installed-dev  ## Regenerate the generated code and schemas
 	$(BIN)/python protos/generate.py
 	@$(BIN)/python protos/error_reasons.py
 	@$(BIN)/python docs/generate_reference.py
@@ -264,10 +287,10 @@ native: $(VENV)/installed  ## Build the native core, if cargo is on PATH
 	@.ci/native $(VENV)
 
 .PHONY: clean
-clean:  ## Remove everything that make made
+clean:  ## Remove all build products
 	rm -rf $(VENV) dist build simcore/dist simcore/target simcore/crates/simcore-py/target simcore/benches/target simcore/fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 
-# Each file below stands for one finished installation; it is older than what it was made from when that changes.
+# Each file below marks one finished installation. It is redone if a prerequisite is newer.
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Peripety needs Python 3.11 or newer, and '$(PYTHON)' is not. Name one: make PYTHON=python3.12" >&2; exit 1; }
@@ -286,14 +309,22 @@ $(VENV)/installed-dev: $(VENV)/installed
 	@$(PIP) --editable ./simcore --editable '.[dev]'
 	@touch $@
 
+build/engine/installed: simcore/pyproject.toml .ci/constraints.txt
+	@echo "Installing peripety-engine alone into build/engine (once)" >&2
+	@$(PYTHON) -m venv --clear build/engine
+	@build/engine/bin/python -m pip install --quiet --constraint .ci/constraints.txt hatchling
+	@build/engine/bin/python -m pip install --quiet --constraint .ci/constraints.txt --no-build-isolation \
+	  --editable ./simcore hypothesis jsonschema pytest pytest-asyncio pytest-timeout
+	@touch $@
+
 $(VENV)/installed-fuzz: $(VENV)/installed-dev
 	@echo "Installing the fuzzer of the Python core (once)" >&2
 	@$(PIP) --editable ./simcore --editable '.[fuzz]'
 	@touch $@
 
-# Two of the peers call their package json_logic, so that each gets a folder of its own.
+# Two of the compared packages share the name json_logic, so each is installed in its own folder.
 $(VENV)/installed-bench: $(VENV)/installed-dev
-	@echo "Installing what the engine and the HTTP client are measured beside (once)" >&2
+	@echo "Installing the packages for comparison (once)" >&2
 	@$(PIP) --editable ./simcore --editable '.[bench]' httpx-aiohttp
 	@for peer in json-logic-qubit panzi-json-logic; do $(PIP) --target $(VENV)/peers/$$peer $$peer || exit 1; done
 	@touch $@

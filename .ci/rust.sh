@@ -1,6 +1,6 @@
-# What the other scripts here ask about Rust. To be sourced by sh, in the root of the repository.
+# Shell functions about Rust for the other scripts. Source it with sh in the root of the repository.
 
-# Prints why this machine cannot build the Rust crates; nothing if it can.
+# Prints the reason why this machine cannot build the Rust crates, or nothing if it can.
 why_no_rust() {
     command -v cargo >/dev/null 2>&1 || { echo "no cargo on PATH"; return; }
     has=$(rustc --version 2>/dev/null) || { echo "cargo is on PATH, a working rustc is not"; return; }
@@ -10,5 +10,5 @@ why_no_rust() {
     [ "$oldest" = "$needs" ] || [ "$has" = "$needs" ] || echo "Rust $has is too old, $needs or newer is needed"
 }
 
-# Whether a machine that cannot build the crates is at fault.
+# Succeeds if it is an error not to build the crates.
 native_is_required() { [ "${PERIPETY_REQUIRE_NATIVE:-0}" = 1 ]; }

@@ -33,6 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
+        if "property" in item.path.parts:
+            item.add_marker(pytest.mark.property)
         for mark in item.iter_markers("slow"):
             if "reason" not in mark.kwargs:
                 message = f"{item.nodeid}: the marker `slow` needs a reason"

@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(scenario, **options): script of llm_simulator: a file beside the test, or a Scenario",
+        f"{MARKER}(scenario, **options): script of llm_simulator: a file beside the test, or a Script",
     )
 
 

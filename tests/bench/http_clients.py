@@ -7,6 +7,7 @@ rounds the best counts.
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import sys
 import time
@@ -22,13 +23,20 @@ from httpx_aiohttp import AiohttpTransport
 from httpx_aiohttp.httpx2 import AiohttpTransport as Aiohttp2Transport
 
 from bench.instant import answering_at_once
-from peripety.gateway.providers.http_transport import HttpTransport, PooledTransport, StreamTimeouts
+from peripety.gateway.providers.http_transport import (
+    ConnectionPool,
+    HttpRequest,
+    HttpTransport,
+    StreamTimeouts,
+    read_chunk,
+)
 
 CONNECTIONS = (1, 32, 128)
 TOKENS = (1, 200)
 SECONDS = 0.5
 ROUNDS = 4
 HEADERS = {"Authorization": "Bearer test", "Accept-Encoding": "identity", "Accept": "text/event-stream"}
+_JSON_HEADERS = {**HEADERS, "Content-Type": "application/json"}
 
 Ask: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[None]]
 
@@ -76,11 +84,11 @@ async def _sides(opened: AsyncExitStack) -> dict[str, Ask]:
         ),
         "httpx, its own transport": httpx.AsyncClient(limits=limits, timeout=60),
         "httpx over httpx-aiohttp": httpx.AsyncClient(transport=AiohttpTransport(limits=limits), timeout=60),
-        "httpx2 over our pool": httpx2.AsyncClient(transport=PooledTransport(), timeout=60),
     }
     for client in clients.values():
         await opened.enter_async_context(client)
-    pool = await opened.enter_async_context(PooledTransport())
+    pool = ConnectionPool()
+    opened.push_async_callback(pool.aclose)
     ours = HttpTransport("test", StreamTimeouts())
     opened.push_async_callback(ours.aclose)
     return {
@@ -107,12 +115,12 @@ def _asking_client(client: Any) -> Ask:
     return ask
 
 
-def _asking_pool(pool: PooledTransport) -> Ask:
+def _asking_pool(pool: ConnectionPool) -> Ask:
     async def ask(url: str, body: dict[str, Any]) -> None:
-        request = httpx2.Request("POST", url, json=body, headers=HEADERS)
-        response = await pool.handle_async_request(request)
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        await _read(response.stream)
+        content = json.dumps(body, separators=(",", ":")).encode()
+        response = await pool.send(HttpRequest("POST", url, _JSON_HEADERS, content))
+        while await read_chunk(response):
+            pass
 
     return ask
 

@@ -110,13 +110,13 @@ def compare_policy(seed: int, number: int) -> str | None:
                 {name: outcome(partial(work, policies[name], read[name])) for name in policies},
             )
 
-        decided = both("who decides", lambda policy, asked: policy.deciding(asked))
+        decided = both("who decides", lambda policy, asked: policy.decide_many(asked))
         for name, policy in policies.items():
             _compare_as_they_are(name, policy, requests, decided)
         for index in range(len(requests)):
-            both(f"what request {index} troubles", lambda policy, asked: policy.unevaluated(asked, index))  # noqa: B023
-        both("what the rules hold for", lambda policy, asked: policy.matches(asked, None))
-        both("what other rules hold for", lambda policy, asked: policy.matches(asked, others))
+            both(f"what request {index} troubles", lambda policy, asked: policy.explain_errors(asked, index))  # noqa: B023
+        both("what the rules hold for", lambda policy, asked: policy.match_rules(asked, None))
+        both("what other rules hold for", lambda policy, asked: policy.match_rules(asked, others))
     except DifferenceError as error:
         shown = [f"  {name}: {result!r:.2000}" for name, result in error.results.items()]
         return "\n".join([f"policy {number} of seed {seed}: {error.what}", *shown])

@@ -1,20 +1,30 @@
-"""What is built can be installed elsewhere and lacks nothing."""
+"""Distributions can be installed elsewhere and lack nothing: the engine alone, and the server."""
 
 from __future__ import annotations
 
+import json
 import tarfile
+import tomllib
 import zipfile
-from typing import TYPE_CHECKING
+from email.parser import BytesHeaderParser
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from packaging.requirements import Requirement
 
 from peripety import engine
 from peripety.version import __version__
 from support.repo.repository import ROOT, tracked_files
 
 if TYPE_CHECKING:
-    from support.repo.repository import Distributions, Installation
+    from pathlib import Path
+
+    from support.repo.repository import Distribution, Installation
 
 
-PACKAGE = ROOT / "services" / "peripety"
+SERVER_SOURCES = ROOT / "services"
+ENGINE_SOURCES = ROOT / "simcore" / "python"
 
 IMPORT_ALL = """
 import pkgutil, peripety
@@ -22,31 +32,150 @@ names = [module.name for module in pkgutil.walk_packages(peripety.__path__, "per
 for name in names:
     if not name.endswith(("._native", ".__main__")):
         __import__(name)
-print(peripety.__file__, len(names))
+print(*peripety.__path__, len(names))
+"""
+
+ABSENT = ("grpc", "sqlalchemy", "typer", "peripety.core")
+GOLDEN = json.loads((ROOT / "tests" / "conformance" / "certificate.json").read_bytes())
+FIGURES = """
+import importlib.util, json, sys
+from peripety import engine
+
+document = open(sys.argv[1], "rb").read()
+options = json.loads(sys.argv[2])
+program = engine.compile(document)
+reports = [
+    program.dry_run(
+        runs=options["max_runs"],
+        persona=persona,
+        seed=options["seed"],
+        horizon=options["horizon"],
+        detail=True,
+    )
+    for persona in options["personas"]
+]
+print(json.dumps({
+    "core": engine.BACKEND,
+    "valid": not engine.validate(document),
+    "invalid": [finding.code for finding in engine.validate(b'{"id": 1}')],
+    "spec_hash": program.spec_hash,
+    "lost": [report.lost for report in reports],
+    "won": [report.won for report in reports],
+    "survived": [report.survived for report in reports],
+    "turns": [report.turns for report in reports],
+    "proofs": [proof.code for proof in program.prove(options["horizon"])],
+    "absent": [name for name in sys.argv[3:] if not importlib.util.find_spec(name)],
+}))
 """
 
 
-def test_the_wheel_holds_every_file_of_the_package(distributions: Distributions) -> None:
-    packed = set(zipfile.ZipFile(distributions.wheel).namelist())
-    wanted = {
-        str(path.relative_to(ROOT / "services")) for path in tracked_files() if path.is_relative_to(PACKAGE)
-    }
-    assert wanted <= packed
-    assert {"peripety/py.typed", "peripety/sim/schemas/scenario_spec.schema.json"} <= packed
+def test_the_three_distributions_have_one_version_and_require_it() -> None:
+    server, engine_alone, native = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
+        for folder in (".", "simcore", "simcore/crates/simcore-py")
+    )
+    assert native["project"]["version"] == __version__
+    assert engine_alone["project"]["optional-dependencies"]["native"] == [f"peripety-simcore=={__version__}"]
+    assert f"peripety-engine=={__version__}" in server["project"]["dependencies"]
+    assert server["project"]["optional-dependencies"]["native"] == [f"peripety-engine[native]=={__version__}"]
 
 
-def test_the_wheel_holds_nothing_else(distributions: Distributions) -> None:
-    packed = zipfile.ZipFile(distributions.wheel).namelist()
-    top = {name.split("/")[0] for name in packed}
-    assert top == {"peripety", f"peripety-{__version__}.dist-info"}
-    assert not [name for name in packed if "__pycache__" in name or name.endswith(".so")]
+def test_the_wheel_holds_every_file_of_the_package(server: Distribution) -> None:
+    packed = set(zipfile.ZipFile(server.wheel).namelist())
+    assert files_of(SERVER_SOURCES) <= packed
+    assert "peripety/py.typed" in packed
 
 
-def test_the_sdist_can_be_built_and_tested_from(distributions: Distributions) -> None:
-    with tarfile.open(distributions.sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
+def test_the_wheel_of_the_engine_holds_every_file_of_it(engine_alone: Distribution) -> None:
+    packed = set(zipfile.ZipFile(engine_alone.wheel).namelist())
+    assert files_of(ENGINE_SOURCES) <= packed
+    assert {"peripety/engine/py.typed", "peripety/engine/schemas/scenario_spec.schema.json"} <= packed
+
+
+def files_of(sources: Path) -> set[str]:
+    package = sources / "peripety"
+    return {str(path.relative_to(sources)) for path in tracked_files() if path.is_relative_to(package)}
+
+
+def test_the_wheels_hold_nothing_else_and_share_no_file(
+    server: Distribution,
+    engine_alone: Distribution,
+) -> None:
+    packed = {wheel: zipfile.ZipFile(wheel).namelist() for wheel in (server.wheel, engine_alone.wheel)}
+    for wheel, name in ((server.wheel, "peripety"), (engine_alone.wheel, "peripety_engine")):
+        assert {file.split("/")[0] for file in packed[wheel]} == {
+            "peripety",
+            f"{name}-{__version__}.dist-info",
+        }
+        assert not [file for file in packed[wheel] if "__pycache__" in file or file.endswith(".so")]
+        assert "peripety/__init__.py" not in packed[wheel]
+        assert f"{name}-{__version__}.dist-info/licenses/LICENSE" in packed[wheel]
+    assert not set(packed[server.wheel]) & set(packed[engine_alone.wheel])
+
+
+def test_the_wheel_of_the_engine_requires_three_libraries(engine_alone: Distribution) -> None:
+    with zipfile.ZipFile(engine_alone.wheel) as archive:
+        text = archive.read(f"peripety_engine-{__version__}.dist-info/METADATA")
+    required = BytesHeaderParser().parsebytes(text).get_all("Requires-Dist", [])
+    needs = [Requirement(line) for line in required]
+    assert {need.name for need in needs if not need.marker} == {"jiter", "jsonschema-rs", "pydantic"}
+
+
+def test_the_sdist_can_be_built_and_tested_from(server: Distribution) -> None:
+    names = names_in(server.sdist)
     assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO"} <= names
     assert {"services/peripety/py.typed", "tests/nouns.txt", "protos/generate.py"} <= names
+    assert {"simcore/pyproject.toml", "simcore/python/peripety/version.py"} <= names
+
+
+def test_the_sdist_of_the_engine_can_be_built_from(engine_alone: Distribution) -> None:
+    names = names_in(engine_alone.sdist)
+    assert {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO", "python/peripety/version.py"} <= names
+
+
+def names_in(sdist: Path) -> set[str]:
+    with tarfile.open(sdist) as archive:
+        return {name.partition("/")[2] for name in archive.getnames()}
+
+
+def test_both_distributions_have_the_same_license() -> None:
+    assert (ROOT / "simcore" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "core",
+    [
+        "python",
+        pytest.param(
+            "native",
+            marks=pytest.mark.skipif(
+                find_spec("peripety_simcore") is None, reason="the native core is not built"
+            ),
+        ),
+    ],
+)
+def test_the_engine_alone_validates_dry_runs_and_finds_the_figures_of_a_certificate(
+    engine_installation: Installation,
+    core: str,
+) -> None:
+    spec, options = ROOT / "examples" / "scenario.json", json.dumps(GOLDEN["options"])
+    done = engine_installation.run(
+        "python", "-W", "error", "-c", FIGURES, str(spec), options, *ABSENT, core=core
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert (found["core"], found["valid"], found["spec_hash"]) == (core, True, GOLDEN["spec_hash"])
+    assert found["invalid"]
+    for figure in ("lost", "won", "survived"):
+        assert found[figure] == [persona[figure]["count"] for persona in GOLDEN["personas"]]
+    assert found["turns"] == [persona["turns"] for persona in GOLDEN["personas"]]
+    assert found["proofs"] == [proof["code"] for proof in GOLDEN["proofs"]]
+    assert found["absent"] == list(ABSENT)
+
+
+def test_every_module_of_the_engine_can_be_imported_alone(engine_installation: Installation) -> None:
+    path, count = engine_installation.run("python", "-W", "error", "-c", IMPORT_ALL).stdout.split()
+    assert path.startswith(str(engine_installation.site))
+    assert int(count) > 20
 
 
 def test_the_installed_command_names_its_version_and_core(installation: Installation) -> None:
@@ -60,8 +189,8 @@ def test_the_installed_package_offers_its_plugin_to_pytest(installation: Install
 
 
 def test_every_module_can_be_imported_where_it_was_installed(installation: Installation) -> None:
-    file, count = installation.run("python", "-W", "error", "-c", IMPORT_ALL).stdout.split()
-    assert file.startswith(str(installation.site))
+    path, count = installation.run("python", "-W", "error", "-c", IMPORT_ALL).stdout.split()
+    assert path.startswith(str(installation.site))
     assert int(count) > 20
 
 
@@ -71,8 +200,5 @@ def test_python_dash_m_is_the_command(installation: Installation) -> None:
 
 
 def test_the_reference_core_can_be_asked_for(installation: Installation) -> None:
-    code = (
-        "import os; os.environ['PERIPETY_SIMCORE'] = 'python'; from peripety import "
-        "engine; print(engine.BACKEND)"
-    )
-    assert installation.run("python", "-c", code).stdout == "python\n"
+    code = "from peripety import engine; print(engine.BACKEND)"
+    assert installation.run("python", "-c", code, core="python").stdout == "python\n"

@@ -14,21 +14,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-PACKAGE = ROOT / "services" / "peripety"
-GENERATED = PACKAGE / "api"
-OPTIONAL = PACKAGE / "sim" / "_native.py"  # cannot be imported without the native core
+SOURCES = (ROOT / "services", ROOT / "simcore" / "python")
+GENERATED = ROOT / "services" / "peripety" / "api"
+OPTIONAL = (
+    ROOT / "simcore" / "python" / "peripety" / "engine" / "_native.py"
+)  # cannot be imported without the native core
 PUBLIC = ["peripety.engine", "peripety.errors", "peripety.core.config", "peripety.client", "peripety.cli.app"]
 
 
 def modules() -> list[str]:
-    ours = (
-        path for path in sorted(PACKAGE.rglob("*.py")) if GENERATED not in path.parents and path != OPTIONAL
-    )
-    return [module_name(path) for path in ours if path.name != "__main__.py"]
+    return [
+        module_name(path, source)
+        for source in SOURCES
+        for path in sorted((source / "peripety").rglob("*.py"))
+        if GENERATED not in path.parents and path != OPTIONAL and path.name != "__main__.py"
+    ]
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+def module_name(path: Path, source: Path) -> str:
+    parts = path.relative_to(source).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

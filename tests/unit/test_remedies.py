@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-SOURCES = ROOT / "services" / "peripety"
+SOURCES = (ROOT / "services" / "peripety", ROOT / "simcore" / "python" / "peripety")
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 LONGEST_FIX = 200
 
@@ -82,19 +82,21 @@ def test_a_call_that_fails_because_of_a_document_names_the_way_out_of_each_findi
 
 def raised() -> Iterator[tuple[str, str]]:
     """Every code of a finding in the sources, with where it stands."""
-    yield from ((code, "sim/types.py") for code in get_args(ProofCode))
-    yield from ((code, "scenarios/writing/asking.py") for code in _TOO_LARGE_CODES)
-    for path in sorted(SOURCES.rglob("*.py")):
-        if path.is_relative_to(SOURCES / "api"):
+    yield from ((code, "engine/types.py") for code in get_args(ProofCode))
+    yield from ((code, "scenario/generation/model_client.py") for code in _TOO_LARGE_CODES)
+    for source, path in sorted((root, path) for root in SOURCES for path in root.rglob("*.py")):
+        if path.is_relative_to(source / "api"):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        if any(isinstance(node, ast.Name) and node.id in {"Finding", "CoreError"} for node in ast.walk(tree)):
-            yield from ((code, f"{path.relative_to(SOURCES)}") for code in codes_in(tree))
+        if any(
+            isinstance(node, ast.Name) and node.id in {"Finding", "EngineError"} for node in ast.walk(tree)
+        ):
+            yield from ((code, f"{path.relative_to(source)}") for code in codes_in(tree))
 
 
 def codes_in(tree: ast.Module) -> Iterator[str]:
     """The codes that a module gives to findings, directly, through functions of its own, or in tuples."""
-    makers = {"Finding", "CoreError"}
+    makers = {"Finding", "EngineError"}
     makers |= {
         node.name
         for node in ast.walk(tree)

@@ -35,6 +35,24 @@ from peripety.cli.testgen import testgen
 from peripety.errors import InvalidArgumentError, PeripetyError
 from peripety.version import __version__
 
+__all__ = [
+    "DEBUG_VARIABLE",
+    "ServiceName",
+    "app",
+    "bench_narrator",
+    "chat",
+    "discard_output",
+    "main",
+    "models",
+    "open_closed_streams",
+    "play",
+    "replay",
+    "serve",
+    "simulate",
+    "usage",
+    "version_text",
+]
+
 
 def open_closed_streams() -> None:
     """Connect each standard stream that was closed at the start (`>&-`) to the null device.

@@ -36,6 +36,17 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
+__all__ = [
+    "Config",
+    "DailyBudget",
+    "LogFormat",
+    "LogLevel",
+    "ProviderLimits",
+    "ProviderName",
+    "is_loopback",
+    "split_address",
+]
+
 _PICO_DOLLARS = 10**12
 
 

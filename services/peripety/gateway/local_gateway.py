@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peripety.core.concurrency import closing
 from peripety.errors import ResourceExhaustedError, UnavailableError
 from peripety.gateway.budgets.order_budget import with_time_limit
 from peripety.gateway.calls.executor import FallbackChain
@@ -92,31 +91,20 @@ class LocalModelGateway:
         self._providers = providers
         self._executor = executor
 
-    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Stream the answer of a request; see `ModelGateway.stream`."""
+    def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Stream the answer of a request; see `ModelGateway.stream`.
+
+        It checks the request at once, and returns the stream of the layer below instead of wrapping it.
+        """
         check_options(request)
         if request.schema is not None:
             check_schema(request.schema)
         check_tools(request.tools, request.tool_choice)
         request = replace(request, messages=normalize_messages(request.messages))
-        async with closing(self._stream_answer(request)) as events:
-            async for event in events:
-                yield event
-
-    def _stream_answer(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Stream the valid answer of the first model that gives one, within the budgets of the request."""
-        candidates = FallbackChain(
-            request,
-            self._providers.select,
-            self._executor,
-            self._executor.open_budgets(request),
-        )
+        budget_session = self._executor.open_budgets(request)
+        chain = FallbackChain(request, self._providers.select, self._executor, budget_session)
         schema = request.schema
-        events = (
-            candidates.stream(request)
-            if schema is None
-            else generate_valid(candidates.stream, request, schema)
-        )
+        events = chain.stream(request) if schema is None else generate_valid(chain.stream, request, schema)
         seconds = None if request.budget is None else request.budget.max_seconds
         return events if seconds is None else with_time_limit(seconds, events)
 

@@ -209,16 +209,6 @@ _DESCRIPTION_BYTES = 512
 _RESERVE_BYTES = 160  # type names of the details, and the count of omitted violations
 
 
-def public_rpc_error(error: Exception, request_id: str) -> PeripetyError:
-    """Return the error shown to the caller: our own errors unchanged, anything else as an id to quote."""
-    if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
-        return error
-    return InternalError(
-        f"internal error of the server; quote request id {request_id}",
-        details={"request_id": request_id},
-    )
-
-
 class RpcStatus(NamedTuple):
     """Status, message and trailers of a failed call: the arguments of `ServicerContext.abort`."""
 

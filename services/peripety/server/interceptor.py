@@ -28,9 +28,15 @@ from google.protobuf.message import DecodeError
 
 from peripety.core import call_context, logging_setup
 from peripety.core.validation import normalize_uuid
-from peripety.errors import InvalidArgumentError, ResourceExhaustedError, UnavailableError, UnsupportedError
+from peripety.errors import (
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnsupportedError,
+    hide_internal_error,
+)
 from peripety.rpc.channel import KEEPALIVE, REQUEST_ID_KEY
-from peripety.rpc.status import RpcStatus, public_rpc_error, to_status
+from peripety.rpc.status import RpcStatus, to_status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Container
@@ -260,7 +266,7 @@ def _request_id(call: _Call) -> str:
 
 
 def _to_rpc_status(error: Exception, request_id: str) -> RpcStatus:
-    public = public_rpc_error(error, request_id)
+    public = hide_internal_error(error, f"request id {request_id}", {"request_id": request_id})
     if public is not error:
         _log.error("unexpected error", extra=logging_setup.describe_error(error))
     return to_status(public)

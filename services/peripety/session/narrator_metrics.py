@@ -171,9 +171,7 @@ def find_unsupported_numbers(prose: str, known: Collection[float]) -> tuple[str,
     return tuple(
         text
         for text, first in _find_numbers(prose)
-        if not any(
-            _matches_rounded(number, known) for number in _possible_values(text, first) for known in known
-        )
+        if not any(_matches_rounded(number, one) for number in _possible_values(text, first) for one in known)
     )
 
 

@@ -46,7 +46,8 @@ from weakref import WeakValueDictionary
 from peripety import engine
 from peripety.core.call_context import now_micros
 from peripety.core.concurrency import run_in_thread_if_large, shield_until_done
-from peripety.errors import AlreadyExistsError, ConflictError, InternalError, PeripetyError
+from peripety.core.idempotency.store import check_same_request
+from peripety.errors import ConflictError, InternalError, PeripetyError
 from peripety.gateway.types.response import UsageTotal
 from peripety.session.events import Accepted, Committed, RuleFailed
 from peripety.session.memory import diff_memories
@@ -67,7 +68,7 @@ from peripety.session.visibility import TurnEventView, TurnView, project_turn
 from peripety.session.watch.topic import LiveTurn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 
     from peripety.session.events import Event
     from peripety.session.narration.narrator import Narrator
@@ -117,10 +118,20 @@ class TurnRunner:
         self._message_limit = message_limit
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def run(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
+    async def run(
+        self,
+        request: TurnRequest,
+        *,
+        is_joint: bool = False,
+    ) -> AsyncGenerator[TurnEventView, None]:
         """Play a turn and stream its events, or replay it if its request has played it already.
 
         Turns of one session wait for each other in this process; between processes the database decides.
+
+        Args:
+            request: the turn.
+            is_joint: True if all seats act together: the turn has no single acting seat, is narrated for
+                everyone, and rejected actions are only reported, as the seats cannot agree on others.
 
         Raises:
             InvalidArgumentError: a field is invalid.
@@ -129,50 +140,37 @@ class TurnRunner:
             ConflictError: `STALE_TURN`: it is not the next turn.
             FailedPreconditionError: `RUN_ENDED`, `NOT_YOUR_TURN` or `SIMULTANEOUS_SEATS`.
         """
-        check_turn_request(request)
-        async with aclosing(self._run_locked(request, seat_of_request)) as events:
-            async for event in events:
-                yield event
-
-    async def run_simultaneous(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
-        """Play a turn in which all seats act together, narrated for everyone.
-
-        Rejected actions are only reported, as the seats cannot agree on others.
-        """
-        async with aclosing(self._run_locked(request, _seat_of_joint_turn)) as events:
-            async for event in events:
-                yield event
-
-    async def _run_locked(
-        self,
-        request: TurnRequest,
-        seat_of: Callable[[TurnRequest, Session], Seat | None],
-    ) -> AsyncGenerator[TurnEventView, None]:
-        async with (
-            self._locks.setdefault(request.session_id, asyncio.Lock()),
-            aclosing(self._run_exclusive(request, seat_of)) as events,
-        ):
-            async for event in events:
-                yield event
-
-    async def _run_exclusive(
-        self,
-        request: TurnRequest,
-        seat_of: Callable[[TurnRequest, Session], Seat | None],
-    ) -> AsyncGenerator[TurnEventView, None]:
-        session = await self._store.get_session(request.session_id)
-        ruleset = await self._rulesets.get(session.spec_hash)
-        attempt = TurnAttempt(request, seat_of(request, session), session, ruleset)
-        recorded = await self._find_recorded(request)
-        if recorded is not None:
-            for event in attempt.replay(recorded):
-                yield event
-            return
-        attempt.check()
-        async with self._extend_lease(session), aclosing(self._play(attempt)) as events:
-            with self._broadcaster.publish_attempt(attempt.live):
-                async for event in events:
+        if not is_joint:
+            check_turn_request(request)
+        async with self._locks.setdefault(request.session_id, asyncio.Lock()):
+            session = await self._store.get_session(request.session_id)
+            ruleset = await self._rulesets.get(session.spec_hash)
+            seat = None if is_joint else seat_of_request(request, session)
+            attempt = TurnAttempt(request, seat, session, ruleset)
+            recorded = await self._find_recorded(request)
+            if recorded is not None:
+                for event in attempt.replay(recorded):
                     yield event
+                return
+            attempt.check()
+            async with self._extend_lease(session):
+                with self._broadcaster.publish_attempt(attempt.live):
+                    stage, opening = await self._begin(attempt)
+                    for event in opening:
+                        yield event
+                    if stage is None:
+                        return
+                    told = None
+                    context = await self._narration_context(attempt, stage)
+                    async with aclosing(self._narrator.narrate(context)) as telling:
+                        async for happened in telling:
+                            if isinstance(happened, NarrationResult):
+                                told = happened
+                                continue
+                            for event in attempt.on_event(happened):
+                                yield event
+                    for event in await self._commit_or_abandon(attempt, stage, told):
+                        yield event
 
     @asynccontextmanager
     async def _extend_lease(self, session: Session) -> AsyncIterator[None]:
@@ -194,54 +192,42 @@ class TurnRunner:
 
     async def _find_recorded(self, request: TurnRequest) -> CommittedTurn | None:
         recorded = await self._store.find_turn(request.session_id, request.request_id)
-        if recorded is not None and recorded.request_digest != request.request_digest():
-            raise AlreadyExistsError(
-                f".request_id was used for another request, of turn {recorded.turn}; make a new one",
-                code="REQUEST_ID_REUSED",
-            )
+        if recorded is not None:
+            check_same_request(request.request_digest(), recorded.request_digest)
         return recorded
 
-    async def _play(self, attempt: TurnAttempt) -> AsyncGenerator[TurnEventView, None]:
+    async def _begin(
+        self,
+        attempt: TurnAttempt,
+    ) -> tuple[SpeculativeTurn | None, Iterator[TurnEventView]]:
+        """Execute the actions of the player; without a stage, the turn was abandoned."""
         stage, opening = await run_in_thread_if_large(attempt.begin, len(attempt.session.snapshot))
         if stage is not None and not await self._fits_estimate(attempt, stage.preview()):
             stage, opening = None, (_TOO_LARGE_FAILURE,)
-        for event in attempt.opening(opening):
-            yield event
-        if stage is None:
-            return
-        told = None
-        async with aclosing(self._narrator.narrate(await self._narration_context(attempt, stage))) as telling:
-            async for happened in telling:
-                if isinstance(happened, NarrationResult):
-                    told = happened
-                else:
-                    for event in attempt.on_event(happened):
-                        yield event
-        if told is None or stage.result is None:
-            raise InternalError("a narration ended without a result")
-        async for event in self._commit_or_abandon(attempt, stage.result, told):
-            yield event
+        return stage, attempt.opening(opening)
 
     async def _commit_or_abandon(
         self,
         attempt: TurnAttempt,
-        played: TurnResult,
-        told: NarrationResult,
-    ) -> AsyncGenerator[TurnEventView, None]:
-        """Commit the turn, unless it is too large."""
+        stage: SpeculativeTurn,
+        told: NarrationResult | None,
+    ) -> Iterable[TurnEventView]:
+        """Commit the turn, unless it is too large; return its last events."""
+        played = stage.result
+        if told is None or played is None:
+            raise InternalError("a narration ended without a result")
         committed = attempt.committed_event(played, told)
         last = attempt.record(committed)
         turn = attempt.turn_to_record(played, told)
         if not await self._fits(attempt.unprojected(turn)):
-            yield attempt.abandon(_TOO_LARGE_FAILURE)
-            return
+            return (attempt.abandon(_TOO_LARGE_FAILURE),)
         session = attempt.session_after(committed, played, told)
         recorded = await self._commit(attempt.request, session, turn)
-        if recorded is turn:
-            self._recent_turns.put(session, (*attempt.previous_turns, turn))
-            self._broadcaster.publish_commit(session, attempt.live, committed)
-        for event in (last,) if recorded is turn else attempt.replay(recorded):
-            yield event
+        if recorded is not turn:
+            return attempt.replay(recorded)
+        self._recent_turns.put(session, (*attempt.previous_turns, turn))
+        self._broadcaster.publish_commit(session, attempt.live, committed)
+        return (last,)
 
     async def _fits_estimate(self, attempt: TurnAttempt, played: TurnResult) -> bool:
         """Return True if the turn is likely to fit, so that no narration is wasted."""
@@ -418,7 +404,3 @@ class TurnAttempt:
             events=tuple(self._events),
             memories=diff_memories(self.session.memories, told.memories),
         )
-
-
-def _seat_of_joint_turn(_request: TurnRequest, _session: Session) -> None:
-    """Return None, as a simultaneous turn has no single acting seat."""

@@ -45,6 +45,7 @@ __all__ = [
     "FailedPreconditionError",
     "FieldViolation",
     "Finding",
+    "FindingKind",
     "InternalError",
     "InvalidArgumentError",
     "NotFoundError",
@@ -55,6 +56,8 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "current_code",
+    "get_remedy",
+    "load_catalog",
 ]
 
 
@@ -289,3 +292,18 @@ class InternalError(PeripetyError):
 
     kind = ErrorKind.INTERNAL
     default_code = "INTERNAL"
+
+
+def hide_internal_error(
+    error: Exception, reference: str, details: Mapping[str, str] | None = None
+) -> PeripetyError:
+    """Return the error shown to clients: a defect is replaced by a reference to the log.
+
+    Args:
+        error: the error.
+        reference: the id to quote, as part of a sentence.
+        details: details of the replacement.
+    """
+    if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
+        return error
+    return InternalError(f"internal error of the server; quote {reference}", details=details)

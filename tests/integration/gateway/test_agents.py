@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from peripety.agent.setup import register_service as register_agents
 from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
@@ -22,7 +23,7 @@ from peripety.errors import (
     NotFoundError,
     UnavailableError,
 )
-from peripety.gateway.setup import register_service
+from peripety.gateway.setup import register_service as register_gateway
 from peripety.server.app import serve_registered
 from support.gateway.agents import Agents, kinds, manifest, new_id, phase, run_request, schema, tool
 from support.gateway.fake_server import DONE, Reply, Request, answering, delta, finish, upstream
@@ -95,7 +96,7 @@ def model(llm: Served) -> dict[str, Any]:
 async def agents(home: Path, **settings: Any) -> AsyncIterator[tuple[Agents, ServerApp]]:
     """A gateway with these settings, and a client of its agents."""
     async with (
-        serve_registered(config_for(home, **settings), [register_service]) as app,
+        serve_registered(config_for(home, **settings), [register_gateway, register_agents]) as app,
         Agents.connected(app.address) as client,
     ):
         yield client, app

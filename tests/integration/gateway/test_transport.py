@@ -280,7 +280,7 @@ async def test_a_stream_that_is_left_closes_its_connection(way: str) -> None:
         gone.set()
 
     async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
-        async with closing(getattr(asked, way)(server.base_url, {}, {}, refuse)) as arrivals:
+        async with closing(getattr(asked, f"stream_{way}")(server.base_url, {}, {}, refuse)) as arrivals:
             await anext(arrivals)
         await gone.wait()
 

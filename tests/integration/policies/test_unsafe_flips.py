@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from peripety.policy.events import PolicyCompileFailed
+
 pytestmark = pytest.mark.slow(reason="compiles a policy for each planted mistake")
 
 

@@ -167,7 +167,7 @@ async def test_a_method_of_the_contract_that_is_not_written_yet_is_unsupported(t
     async with serve_registered(config_for(tmp_path), [bind]) as app, connect(app.address) as client:
         with pytest.raises(UnsupportedError, match="GetUsage is not implemented"):
             await client.gateway.GetUsage(gateway_pb2.GetUsageRequest())
-        with pytest.raises(UnsupportedError, match="Generate is in the contract"):
+        with pytest.raises(UnsupportedError, match="Generate is not implemented"):
             async for _ in client.gateway.Generate(gateway_pb2.GenerateRequest()):
                 pass
 
@@ -363,11 +363,11 @@ async def test_a_second_signal_stops_the_process_now(tmp_path: Path) -> None:
 @pytest.mark.slow(reason="starts a process for each case")
 async def test_serving_one_service_does_not_load_the_others(tmp_path: Path) -> None:
     program = (
-        "import asyncio, sys; from pathlib import Path; from support.apps import config_for\n"
+        "import asyncio, sys; from pathlib import Path; from support.servers.apps import config_for\n"
         "from peripety.server.app import serve\n"
         "async def main():\n"
         "    async with serve(config_for(Path(sys.argv[1]), log_level='error'), {'gateway'}) as app:\n"
-        "        loaded = {'peripety.scenarios', 'peripety.sessions'} & set(sys.modules)\n"
+        "        loaded = {'peripety.scenario', 'peripety.session'} & set(sys.modules)\n"
         "        print(*app.services, *loaded)\n"
         "asyncio.run(main())\n"
     )

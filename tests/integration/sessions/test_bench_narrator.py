@@ -176,4 +176,4 @@ def test_without_a_model_the_offline_one_is_measured_on_scenarios_of_its_own(
     result = run()
     assert result.exit_code == 0, result.output
     lines = {" ".join(line.split()) for line in result.stdout.splitlines()}
-    assert "turns that were lost 0 0.0%" in lines
+    assert "lost turns 0 0.0%" in lines

@@ -17,7 +17,6 @@ from peripety.rpc.channel import open_channel
 from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.pb import responses
-from peripety.session.pb.responses import turn_event_to_proto
 from peripety.session.setup import register_service as bind_sessions
 from support.servers.apps import config_for, plain_channel
 from support.session.sessions import SCENARIO, SILENCE, OneScenario, ScriptedGateway, new_id, outcome
@@ -142,11 +141,13 @@ async def test_a_hundred_followers_of_one_view_cost_one_encoding(
 ) -> None:
     encoded: list[TurnEventView] = []
 
-    def counting(seen: TurnEventView) -> pb.TurnEvent:
-        encoded.append(seen)
-        return turn_event_to_proto(seen)
+    encode = responses._encode_turn_event
 
-    monkeypatch.setattr(responses, "turn_event_to_proto", counting)
+    def counting(seen: TurnEventView) -> bytes:
+        encoded.append(seen)
+        return encode(seen)
+
+    monkeypatch.setattr(responses, "_encode_turn_event", counting)
     gateway = ScriptedGateway([[outcome("Told.")[:-6], SILENCE]])
     async with a_server(tmp_path, gateway) as (_, stub):
         session_id = await a_session(stub)

@@ -109,7 +109,7 @@ def test_a_scenario_without_a_file_cannot_be_read_again(server: Served) -> None:
         ("POST", "/_simulator/clock", {"advance": 1, "set": 2}, 400, "advance"),
         ("POST", "/_simulator/clock", b"{", 400, "JSON"),
         ("POST", "/_simulator/clock", b"[]", 400, "object"),
-        ("POST", "/_simulator/clock", b" " * (MAX_BODY + 1), 400, "longer"),
+        ("POST", "/_simulator/clock", b" " * (MAX_BODY + 1), 400, "exceeds the limit"),
         ("POST", "/_simulator/fail", {"type": "nothing"}, 400, "nothing"),
         ("POST", "/_simulator/fail", {"type": "rate_limit", "after": 1}, 400, "after"),
     ],

@@ -57,13 +57,13 @@ def test_a_file_beside_the_test_is_served_to_each_test_anew(llm_simulator, numbe
 
 @pytest.mark.llm_scenario("hello.toml", seed=7)
 def test_options_are_the_simulators(llm_simulator):
-    assert llm_simulator.simulator.scenario.seed == 7
+    assert llm_simulator.simulator.script.seed == 7
 
 
 def test_a_scenario_can_be_loaded_in_the_test(llm_simulator):
-    from peripety.llmsim import ScenarioBuilder
+    from peripety.llmsim import ScriptBuilder
 
-    scenario = ScenarioBuilder().respond_to("a", "A")
+    scenario = ScriptBuilder().respond_to("a", "A")
     first = llm_simulator.load(scenario).url
     assert ask(first, "a") == "A"
     assert ask(llm_simulator.load(scenario.build()).url, "a") == "A"

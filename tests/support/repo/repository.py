@@ -36,7 +36,7 @@ def every_option() -> list[tuple[str, ...]]:
 
 
 def command_exists(words: list[str]) -> bool:
-    """Whether `peripety COMMAND ...` names a command and only options that it has."""
+    """Return True if `peripety COMMAND ...` names a command and only options that it has."""
     program, *rest = words
     if program != "peripety":
         return False
@@ -58,8 +58,8 @@ def _commands() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Distributions:
-    """What is published of `peripety`."""
+class Distribution:
+    """A distribution as it is published."""
 
     wheel: Path
     sdist: Path
@@ -67,13 +67,18 @@ class Distributions:
 
 @dataclass(frozen=True)
 class Installation:
-    """An environment with the wheel in it; the test's own environment lends the libraries it needs."""
+    """An environment with wheels in it; the test's own environment lends the libraries they need."""
 
     home: Path
     site: Path
 
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment, away from the tree."""
+    def run(
+        self,
+        *command: str,
+        check: bool = True,
+        core: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment, away from the tree, with the core of the tests or another."""
         program = str(self.home / "bin" / command[0])
         return subprocess.run(
             [program, *command[1:]],
@@ -81,7 +86,10 @@ class Installation:
             check=check,
             capture_output=True,
             text=True,
-            env={"HOME": str(self.home), "PERIPETY_SIMCORE": os.environ.get("PERIPETY_SIMCORE", "auto")},
+            env={
+                "HOME": str(self.home),
+                "PERIPETY_SIMCORE": core or os.environ.get("PERIPETY_SIMCORE", "auto"),
+            },
         )
 
 
@@ -91,7 +99,7 @@ def _below(root: type[PeripetyError]) -> Iterator[type[PeripetyError]]:
         yield from _below(child)
 
 
-# What other modules derive from them reaches a client as one of these.
+# Classes that other modules derive from these reach a client as one of these.
 ALL_ERRORS = sorted(
     (error for error in _below(PeripetyError) if error.__module__ == PeripetyError.__module__),
     key=lambda error: error.__name__,
@@ -134,7 +142,7 @@ def with_output(page: Path, *arguments: str) -> bytes:
 
 
 def document_shown(section: str) -> dict[str, Any]:
-    """The document whose parts stand in a section, each as JSON; lists go on from part to part."""
+    """Return the document whose parts a section shows, each as JSON; lists continue from part to part."""
     document: dict[str, Any] = {}
     for part in _SHOWN.findall(section):
         for key, value in json.loads(part).items():

@@ -299,7 +299,7 @@ class Inline:
         self._takes = takes
 
     async def run(self, work: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        if self._takes and work.__name__ == "_examined":
+        if self._takes and work.__name__ == "_evaluate":
             await asyncio.sleep(self._takes)
         return work(*args, **kwargs)
 

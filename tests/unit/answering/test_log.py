@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import text
 
-from peripety.core.idempotency.store import IdempotencyStore, PendingResponse
+from peripety.core.idempotency.store import IdempotencyStore, PendingResponse, RequestKey
 from peripety.core.storage.database import Database
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
 from support.engine.specs import chance, program
@@ -115,6 +116,25 @@ async def test_answers_are_forgotten_after_a_day(
     assert [r async for r in log.run_once("other", "same", Work(b"x")())] == [b"x"]
     await answer(log, work)
     assert work.begun == 2
+
+
+async def test_records_of_the_version_before_are_replayed(log: IdempotencyStore, database: Database) -> None:
+    async with database.write() as connection:
+        await connection.execute(
+            text("INSERT INTO scenario_requests VALUES (:id, 'same', :now)"),
+            {"id": ID, "now": time.time()},
+        )
+        await connection.execute(
+            text("INSERT INTO scenario_responses VALUES (:id, 1, :response)"),
+            {"id": ID, "response": b"stored"},
+        )
+    work = Work(b"a")
+    assert await answer(log, work) == [b"stored"]
+    assert work.begun == 0
+    async with database.read() as connection:
+        record = await log.find(connection, RequestKey(ID, "same"))
+    assert record is not None
+    assert abs(record.done - time.time_ns() // 1000) < 60_000_000
 
 
 async def test_a_change_and_the_record_of_its_request_are_one(database_url: str) -> None:

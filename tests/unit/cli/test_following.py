@@ -58,7 +58,7 @@ def test_the_odds_are_json_for_machines() -> None:
     session_id = imported(GOING_ON)
     told = json.loads(run("odds", session_id, "--json", "--persona", "idle", "--horizon", "1").stdout)
     assert (told["turn"], told["runs"], told["final"]) == (2, 1_000, True)
-    assert [end["kind"] for end in told["ends"]] == ["lost", "lost"]
+    assert [outcome["kind"] for outcome in told["outcomes"]] == ["lost", "lost"]
 
 
 def test_a_session_that_has_ended_is_followed_to_its_end() -> None:

@@ -331,7 +331,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_gone_on_with(
 ) -> None:
     script.waits = True
     with monkeypatch.context() as patched:
-        patched.setattr(TestProgressView, "tell", lambda _story, _event: signal.raise_signal(signal.SIGINT))
+        patched.setattr(TestProgressView, "show", lambda _story, _event: signal.raise_signal(signal.SIGINT))
         done = run(server, "generate", "d")
     assert done.exit_code == 130
     assert f"continue with: peripety testgen resume run_1 --server {server}" in done.stderr

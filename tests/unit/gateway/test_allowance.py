@@ -70,7 +70,7 @@ def test_an_order_is_late_from_the_end_of_its_time_on_whatever_else_is_left() ->
     assert not order.is_expired
     watch.seconds += 1
     assert order.is_expired
-    assert not unlimited.is_late
+    assert not unlimited.is_expired
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def sections(feedback: ScenarioFeedback, **options: bool) -> list[str]:
 
 def test_corrections_come_before_discarded_scenarios_before_gaps_before_the_instruction() -> None:
     corrected, discarded, gaps, instruction = sections(ALL)
-    for told in ('"a wrong one"', "not deny but escalate", "somebody has to look"):
-        assert told in corrected
-    for told in ('"an impossible one"', "protected-paths", "always says deny", "Do not write them again"):
-        assert told in discarded
-    for told in ("server/tool", '{"a": "é", "b": [1]}', "expected: not_allow"):
-        assert told in gaps
+    for part in ('"a wrong one"', "not deny but escalate", "somebody has to look"):
+        assert part in corrected
+    for part in ('"an impossible one"', "protected-paths", "always says deny", "Do not write them again"):
+        assert part in discarded
+    for part in ("server/tool", '{"a": "é", "b": [1]}', "expected: not_allow"):
+        assert part in gaps
     assert "take the place of the discarded ones" in instruction
 
 

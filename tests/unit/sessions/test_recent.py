@@ -26,7 +26,7 @@ async def test_turns_that_were_just_played_are_not_read_again(
         reads.append(session_id)
         return await read(store, session_id, after, limit)
 
-    monkeypatch.setattr(SessionStore, "turns", turns)
+    monkeypatch.setattr(SessionStore, "list_turns", turns)
     async with table(database_url, document()) as game:
         for turn in range(1, 12):
             await game.play(turn, "act")

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-
-PACKAGES = tuple(ROOT / "services" / "peripety" / name for name in ("testgen", "authoring/testing"))
+PACKAGES = tuple(ROOT / "services" / "peripety" / name for name in ("testgen", "author/test_author"))
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 LONG = 4
 
@@ -130,4 +129,4 @@ def test_strings_are_read_and_documentation_is_not(tmp_path: Path) -> None:
 
 def test_the_scan_reads_what_models_are_told() -> None:
     names = {path.relative_to(ROOT / "services" / "peripety").as_posix() for path in files()}
-    assert {"testgen/prompts/system.md", "testgen/categories.py", "testgen/asking/questions.py"} <= names
+    assert {"testgen/prompts/system.md", "testgen/types.py", "testgen/prompts/user_messages.py"} <= names

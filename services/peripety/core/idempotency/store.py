@@ -1,6 +1,4 @@
-"""Responses stored per request id, replayed for a day.
-
-Idempotency store: responses are stored under their request id and replayed when the request is repeated.
+"""Idempotency store: executed requests by request id, replayed when they are repeated within a day.
 
 A client that loses its connection cannot know whether its request was carried out. It sends the request again
 with the same `request_id`, and the store returns the stored responses without doing the work a second time.
@@ -25,8 +23,8 @@ Design:
 * A caller that resumes a stream gives the number of responses it has (`after`). Without a record, the error
   `WORK_NOT_FOUND` makes it start over, because repeated work may produce other responses.
 * Records expire after a day. Each write deletes the expired ones, so a background job is unnecessary.
-
-Idempotency of requests that change runs: a request repeated within a day changes nothing.
+* A request that changes a stored object, such as a run, has no responses to replay. Its record contains the
+  outcome as columns, in a table of its own.
 """
 
 from __future__ import annotations
@@ -47,6 +45,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     delete,
     insert,
     select,
@@ -59,29 +58,13 @@ from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from sqlalchemy import Row
+    from sqlalchemy import Dialect, Row
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.core.storage.database import Database
 
 
-_RETENTION_SECONDS = 24 * 60 * 60
-
-# The tables have the name of the first service that used this store; existing databases contain them.
-_requests = Table(
-    "scenario_requests",
-    METADATA,
-    Column("request_id", String(64), primary_key=True),
-    Column("fingerprint", String(64), nullable=False),
-    Column("answer_time", Float, nullable=False, index=True),
-)
-_responses = Table(
-    "scenario_responses",
-    METADATA,
-    Column("request_id", ForeignKey(_requests.c.request_id, ondelete="CASCADE"), primary_key=True),
-    Column("sequence", Integer, primary_key=True),
-    Column("response", LargeBinary, nullable=False),
-)
+_RETENTION_MICROS = 24 * 3600 * 1_000_000
 
 _Result = TypeVar("_Result")
 _Converted = TypeVar("_Converted")
@@ -109,145 +92,9 @@ class PendingResponse(Generic[_Result]):
         return PendingResponse(make)
 
 
-class IdempotencyStore:
-    """Responses by request id in the database of the process, stored for a day.
-
-    Args:
-        database: contains the tables.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    async def run_once(
-        self,
-        request_id: str,
-        fingerprint: str,
-        work: AsyncIterator[bytes | PendingResponse[bytes]],
-        *,
-        after: int = 0,
-    ) -> AsyncIterator[bytes]:
-        """Yield the responses to a request: the stored ones, or those of `work`, which is then executed now.
-
-        A request that arrives while the same request is running in this process waits for its responses
-        (single-flight).
-
-        Args:
-            request_id: identifies the request.
-            fingerprint: distinguishes it from other requests with the same id.
-            work: yields the responses; the last one is pending and is made in the transaction that stores the
-                responses.
-            after: number of stored responses to skip.
-
-        Raises:
-            AlreadyExistsError: the id was used for another request.
-            ConflictError: another process completed the same request first; its responses are stored.
-            NotFoundError: `after` is set, but no responses are stored.
-        """
-        lock = self._locks.setdefault(request_id, asyncio.Lock())
-        async with closing(work), lock:
-            async with self._database.read() as connection:
-                kept = await _find_responses(connection, request_id, fingerprint)
-            if kept is None and after:
-                raise NotFoundError(
-                    "no recorded responses for this request; send it again with after_sequence 0",
-                    code="WORK_NOT_FOUND",
-                )
-            if kept is not None:
-                for answered in kept[after:]:
-                    yield answered
-                return
-            done: list[bytes] = []
-            async for response in work:
-                if isinstance(response, PendingResponse):
-                    # Stored before it is sent: a client that has the last response does not wait for the end
-                    # of the stream.
-                    async with self._database.write() as connection:
-                        if await _find_responses(connection, request_id, fingerprint) is not None:
-                            raise ConflictError(
-                                "request was completed by another process meanwhile; send it"
-                                " again with after_sequence 0",
-                                code="ANSWERED_MEANWHILE",
-                            )
-                        last = await response.make(connection)
-                        await _store_responses(connection, request_id, fingerprint, [*done, last])
-                    yield last
-                else:
-                    done.append(response)
-                    yield response
-
-    async def execute_once(
-        self,
-        request_id: str,
-        fingerprint: str,
-        change: Callable[[AsyncConnection], Awaitable[None]],
-    ) -> None:
-        """Make a change and record that its request was executed, in one transaction.
-
-        Args:
-            request_id: identifies the request.
-            fingerprint: distinguishes it from other requests with the same id.
-            change: makes the change; not called if the request was executed before.
-
-        Raises:
-            AlreadyExistsError: the id was used for another request.
-        """
-        async with self._database.write() as connection:
-            if await _find_responses(connection, request_id, fingerprint) is None:
-                await change(connection)
-                await _store_responses(connection, request_id, fingerprint, [b""])
-
-
-async def _find_responses(
-    connection: AsyncConnection,
-    request_id: str,
-    fingerprint: str,
-) -> list[bytes] | None:
-    """Return the stored responses in order, or None if the request was not executed yet."""
-    known = await connection.scalar(
-        select(_requests.c.fingerprint).where(_requests.c.request_id == request_id),
-    )
-    if known is None:
-        return None
-    if known != fingerprint:
-        raise AlreadyExistsError(
-            f".request_id: {request_id} was used for another request; make a new one",
-            code="REQUEST_ID_REUSED",
-        )
-    rows = await connection.scalars(
-        select(_responses.c.response)
-        .where(_responses.c.request_id == request_id)
-        .order_by(_responses.c.sequence),
-    )
-    return list(rows)
-
-
-async def _store_responses(
-    connection: AsyncConnection,
-    request_id: str,
-    fingerprint: str,
-    responses: Sequence[bytes],
-) -> None:
-    """Store the responses to a request and delete expired ones."""
-    now = time.time()
-    rows = [
-        {"request_id": request_id, "sequence": sequence, "response": response}
-        for sequence, response in enumerate(responses, start=1)
-    ]
-    await connection.execute(delete(_requests).where(_requests.c.answer_time < now - _RETENTION_SECONDS))
-    await connection.execute(
-        insert(_requests).values(request_id=request_id, fingerprint=fingerprint, answer_time=now),
-    )
-    await connection.execute(insert(_responses), rows)
-
-
-_RETENTION_MICROS = 24 * 3600 * 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """Identity of a request that changes a run.
+    """Identity of a request that changes something.
 
     Attributes:
         request_id: idempotency key; repeating it changes nothing.
@@ -275,17 +122,61 @@ def request_table(name: str, *outcome: Column[Any]) -> Table:
     )
 
 
-class RequestRecords:
-    """Executed requests in a table, each recorded in the transaction that executes it.
+class _Seconds(TypeDecorator[int]):
+    """A time in microseconds, stored in seconds."""
+
+    impl = Float
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, _dialect: Dialect) -> float | None:
+        return None if value is None else value / 1_000_000
+
+    def process_result_value(self, value: float | None, _dialect: Dialect) -> int | None:
+        return None if value is None else int(value * 1_000_000)
+
+
+# The tables and columns have the names of the first service that used them; existing databases contain them.
+_requests = Table(
+    "scenario_requests",
+    METADATA,
+    Column("request_id", String(64), primary_key=True),
+    Column("fingerprint", String(64), key="digest", nullable=False),
+    Column("answer_time", _Seconds, key="done", nullable=False, index=True),
+)
+_responses = Table(
+    "scenario_responses",
+    METADATA,
+    Column("request_id", ForeignKey(_requests.c.request_id, ondelete="CASCADE"), primary_key=True),
+    Column("sequence", Integer, primary_key=True),
+    Column("response", LargeBinary, nullable=False),
+)
+
+
+def _time_micros() -> int:
+    return int(time.time() * 1_000_000)
+
+
+class IdempotencyStore:
+    """Executed requests in one table, each recorded in the transaction that executes it, for a day.
+
+    The default table records the responses of streams; a table of `request_table` records an outcome.
 
     Args:
-        table: made by `request_table`.
+        database: contains the tables.
+        table: contains the requests.
         now: returns the time in microseconds since 1970.
     """
 
-    def __init__(self, table: Table, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        table: Table = _requests,
+        now: Callable[[], int] = _time_micros,
+    ) -> None:
+        self._database = database
         self._table = table
         self._now = now
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, connection: AsyncConnection, request: RequestKey) -> Row[Any] | None:
         """Return the record of a request, or None if it was not executed.
@@ -295,14 +186,15 @@ class RequestRecords:
         """
         query = select(self._table).where(self._table.c.request_id == request.request_id)
         row = (await connection.execute(query)).one_or_none()
-        if row is not None and row.digest != request.digest:
-            raise request_id_reused_error()
+        if row is not None:
+            check_same_request(request.digest, row.digest)
         return row
 
     async def record(self, connection: AsyncConnection, request: RequestKey, **outcome: Any) -> None:
         """Record that a request was executed, with its outcome; delete records older than a day."""
         now = self._now()
-        await connection.execute(delete(self._table).where(self._table.c.done < now - _RETENTION_MICROS))
+        columns = self._table.c
+        await connection.execute(delete(self._table).where(columns.done < now - _RETENTION_MICROS))
         await connection.execute(
             insert(self._table).values(
                 request_id=request.request_id,
@@ -311,6 +203,122 @@ class RequestRecords:
                 **outcome,
             ),
         )
+
+    async def run_once(
+        self,
+        request_id: str,
+        fingerprint: str,
+        work: AsyncIterator[bytes | PendingResponse[bytes]],
+        *,
+        after: int = 0,
+    ) -> AsyncIterator[bytes]:
+        """Yield the responses to a request: the stored ones, or those of `work`, which is then executed now.
+
+        A request that arrives while the same request is running in this process waits for its responses
+        (single-flight).
+
+        Args:
+            request_id: identifies the request.
+            fingerprint: distinguishes it from other requests with the same id.
+            work: yields the responses; the last one is pending and is made in the transaction that stores the
+                responses.
+            after: number of stored responses to skip.
+
+        Raises:
+            AlreadyExistsError: the id was used for another request.
+            ConflictError: another process completed the same request first; its responses are stored.
+            NotFoundError: `after` is set, but no responses are stored.
+        """
+        request = RequestKey(request_id, fingerprint)
+        lock = self._locks.setdefault(request_id, asyncio.Lock())
+        async with closing(work), lock:
+            async with self._database.read() as connection:
+                kept = await self._find_responses(connection, request)
+            if kept is None and after:
+                raise NotFoundError(
+                    "no recorded responses for this request; send it again with after_sequence 0",
+                    code="WORK_NOT_FOUND",
+                )
+            if kept is not None:
+                for answered in kept[after:]:
+                    yield answered
+                return
+            done: list[bytes] = []
+            async for response in work:
+                if isinstance(response, PendingResponse):
+                    # Stored before it is sent: a client that has the last response does not wait for the end
+                    # of the stream.
+                    async with self._database.write() as connection:
+                        if await self.find(connection, request) is not None:
+                            raise ConflictError(
+                                "request was completed by another process meanwhile; send it"
+                                " again with after_sequence 0",
+                                code="ANSWERED_MEANWHILE",
+                            )
+                        last = await response.make(connection)
+                        await _store_responses(self, connection, request, [*done, last])
+                    yield last
+                else:
+                    done.append(response)
+                    yield response
+
+    async def execute_once(
+        self,
+        request_id: str,
+        fingerprint: str,
+        change: Callable[[AsyncConnection], Awaitable[None]],
+    ) -> None:
+        """Make a change and record that its request was executed, in one transaction.
+
+        Args:
+            request_id: identifies the request.
+            fingerprint: distinguishes it from other requests with the same id.
+            change: makes the change; not called if the request was executed before.
+
+        Raises:
+            AlreadyExistsError: the id was used for another request.
+        """
+        request = RequestKey(request_id, fingerprint)
+        async with self._database.write() as connection:
+            if await self.find(connection, request) is None:
+                await change(connection)
+                await _store_responses(self, connection, request, [b""])
+
+    async def _find_responses(self, connection: AsyncConnection, request: RequestKey) -> list[bytes] | None:
+        """Return the stored responses in order, or None if the request was not executed yet."""
+        if await self.find(connection, request) is None:
+            return None
+        rows = await connection.scalars(
+            select(_responses.c.response)
+            .where(_responses.c.request_id == request.request_id)
+            .order_by(_responses.c.sequence),
+        )
+        return list(rows)
+
+
+async def _store_responses(
+    store: IdempotencyStore,
+    connection: AsyncConnection,
+    request: RequestKey,
+    responses: Sequence[bytes],
+) -> None:
+    """Record a request with its responses."""
+    await store.record(connection, request)
+    rows = [
+        {"request_id": request.request_id, "sequence": sequence, "response": response}
+        for sequence, response in enumerate(responses, start=1)
+    ]
+    await connection.execute(insert(_responses), rows)
+
+
+def check_same_request(digest: str, recorded: str) -> None:
+    """Check that a request equals the one that was recorded with its id.
+
+    Raises:
+        AlreadyExistsError: it is a different request.
+    """
+    if digest != recorded:
+        raise request_id_reused_error()
 
 
 def request_id_reused_error() -> AlreadyExistsError:

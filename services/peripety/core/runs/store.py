@@ -29,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 
-from peripety.core.idempotency.store import RequestRecords, request_id_reused_error, request_table
+from peripety.core.idempotency.store import IdempotencyStore, request_id_reused_error, request_table
 from peripety.core.runs.types import RUNNING, LostLeaseError, RecordedEvent, RunLog, StartResult, StoredRun
 from peripety.core.storage.database import METADATA
 from peripety.errors import NotFoundError
@@ -64,7 +64,7 @@ class RunStore(ABC, Generic[R, E]):
         self._runs = tables.runs
         self._events = tables.events
         self._now = now
-        self._request_records = RequestRecords(tables.requests, now)
+        self._requests = IdempotencyStore(database, tables.requests, now)
         # Statements used by every write are built once: building takes as long as executing.
         columns = tables.runs.c
         self._find = select(
@@ -124,7 +124,7 @@ class RunStore(ABC, Generic[R, E]):
             if (await connection.execute(self._find, {"which": run.run_id})).one_or_none() is not None:
                 raise request_id_reused_error()
             await connection.execute(insert(self._runs).values(row | self._run_columns(run)))
-            await self._request_records.record(connection, request, run_id=run.run_id, sequence=0)
+            await self._requests.record(connection, request, run_id=run.run_id, sequence=0)
         return StartResult(run.run_id, 0, run)
 
     async def get(self, run_id: str) -> R:
@@ -212,7 +212,7 @@ class RunStore(ABC, Generic[R, E]):
                 return done
             before = await self._read(connection, run_id)
             await self._apply(connection, await self._load_row(connection, run_id), decide(before), lease)
-            await self._request_records.record(
+            await self._requests.record(
                 connection,
                 request,
                 run_id=run_id,
@@ -237,7 +237,7 @@ class RunStore(ABC, Generic[R, E]):
                 return
             await self._load_row(connection, run_id)
             await connection.execute(delete(self._runs).where(self._runs.c.run_id == run_id))
-            await self._request_records.record(connection, request, run_id=run_id, sequence=0)
+            await self._requests.record(connection, request, run_id=run_id, sequence=0)
 
     async def _list_newest(
         self,
@@ -266,7 +266,7 @@ class RunStore(ABC, Generic[R, E]):
         return await self._run_from_row(connection, _require_row(found.one_or_none(), run_id))
 
     async def _find_request(self, connection: AsyncConnection, request: RequestKey) -> StartResult[R] | None:
-        row = await self._request_records.find(connection, request)
+        row = await self._requests.find(connection, request)
         return None if row is None else StartResult(row.run_id, row.sequence)
 
     async def _apply(

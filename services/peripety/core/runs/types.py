@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from peripety.core import logging_setup
-from peripety.errors import FieldViolation, InternalError, PeripetyError, current_code
+from peripety.errors import FieldViolation, PeripetyError, current_code, hide_internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,10 +31,12 @@ def public_error(error: Exception, run_id: str) -> PeripetyError:
         error: the error that ended the run.
         run_id: the id under which the error is logged.
     """
-    if isinstance(error, PeripetyError) and not isinstance(error, InternalError):
-        return error
-    _log.error("unexpected error in a run", extra={"run_id": run_id, **logging_setup.describe_error(error)})
-    return InternalError("internal error of the server; quote the id of the run")
+    public = hide_internal_error(error, "the id of the run")
+    if public is not error:
+        _log.error(
+            "unexpected error in a run", extra={"run_id": run_id, **logging_setup.describe_error(error)}
+        )
+    return public
 
 
 RUNNING = "running"

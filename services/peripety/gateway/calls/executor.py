@@ -6,9 +6,9 @@ One request to a provider, and its outcome.
 
 Executor of provider calls: one place for limits, retries, budgets and the prompt-cache plan of a call.
 
-All requests to providers pass `Caller.call`. A provider itself makes exactly one request: it never retries,
-validates or repairs. Retries inside an HTTP client or a provider's SDK were rejected, because limits, budgets
-and the call log would not see them.
+All requests to providers pass `CallExecutor.stream`. A provider itself makes exactly one request: it never
+retries, validates or repairs. Retries inside an HTTP client or an SDK of a provider were rejected, because
+limits, budgets and the call log would not see them.
 
 One attempt acquires in a fixed order, and settles in the reverse order in `finally` blocks:
 
@@ -28,7 +28,7 @@ Invariants:
 - Retries are bounded three times: by the number of attempts, by the caller's deadline, and by a retry budget
   of one retry per ten calls. During an outage, retries therefore add about a tenth to the load.
 - Time-outs are not retried: the caller has waited long, and the provider may still work on the request, which
-  would cost twice. `faults` decides which errors are transient; an explicit hint of the provider takes
+  would cost twice. `retry` decides which errors are transient; an explicit hint of the provider takes
   precedence.
 - If a retry fails for lack of budget, the error of the request before it is raised.
 - The breaker counts consecutive failures per model family. A failure rate over a time window was rejected:
@@ -48,6 +48,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
@@ -82,13 +83,13 @@ from peripety.gateway.types.message import ChatMessage, ChatRole
 from peripety.gateway.types.response import Completed, Completion, FallingBack, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from datetime import datetime
 
     from peripety.core.config import Config
     from peripety.gateway.budgets.budget_session import BudgetSession
     from peripety.gateway.calls.rate_limiter import UsageCounters
-    from peripety.gateway.providers.provider import Delta, Provider, ProviderCall
+    from peripety.gateway.providers.provider import Provider, ProviderCall
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import CachePlan, GatewayEvent
 
@@ -297,8 +298,8 @@ class CallExecutor:
         Args:
             provider: the provider.
             call: the request.
-            purse: the budgets of the request; by default those of a request with this call only.
-            patience: the maximum wait in seconds, each time, before a request is sent.
+            budget_session: the budgets of the request; by default those of a request with this call only.
+            max_wait: the maximum wait in seconds, each time, before a request is sent.
 
         Yields:
             Deltas as they arrive, then `Completed`.
@@ -318,11 +319,20 @@ class CallExecutor:
             attempts += 1
             attempt = CallAttempt(self._clock.today())
             try:
-                async with closing(
-                    self._run_attempt(attempt, account, provider, call, budget_session, max_wait),
-                ) as events:
-                    async for event in events:
-                        yield event
+                async with self._admit(attempt, account, call, budget_session, max_wait) as admitted:
+                    planned = self._prompt_cache.plan_call(provider.name, provider.account, admitted)
+                    attempt.cache_plan = planned.plan
+                    with self._record(attempt, provider, admitted):
+                        async with closing(provider.stream(planned.call)) as events:
+                            async for event in events:
+                                planned.on_first_event()
+                                if isinstance(event, AnswerFinished):
+                                    planned.on_finished(event)
+                                    cost = cost_of_call(event.usage, admitted.data, attempt.started_at)
+                                    attempt.record_end(event, cost)
+                                else:
+                                    attempt.has_released = True
+                                    yield event
             except PeripetyError as error:
                 if failure is not None and error.code == BUDGET_EXHAUSTED:
                     # Raise the error of the call itself, not the one that prevents the retry.
@@ -358,16 +368,20 @@ class CallExecutor:
             return None
         return pause
 
-    async def _run_attempt(
+    @asynccontextmanager
+    async def _admit(
         self,
         attempt: CallAttempt,
         state: _CredentialState,
-        provider: Provider,
         call: ProviderCall,
         budget_session: BudgetSession,
         max_wait: float,
-    ) -> AsyncIterator[Delta]:
-        """Execute a call once, within rate limits and budgets."""
+    ) -> AsyncIterator[ProviderCall]:
+        """Reserve rate limits and budgets for one request, and settle them at its end.
+
+        Yields:
+            The call, with a shorter answer if the budgets or limits require it.
+        """
         state.breaker.raise_if_open()
         held = await budget_session.reserve(call, estimate_usage(call, state.limits, attempt.started_at))
         if held.is_answer_capped or state.limits.is_output_capped:
@@ -379,37 +393,21 @@ class CallExecutor:
                 budget_session.calls += 1
                 # A sent request counts as its whole reservation until the actual usage is known.
                 attempt.used = held.estimate
-                async with closing(self._execute_once(attempt, provider, call)) as deltas:
-                    try:
-                        async for delta in deltas:
-                            yield delta
-                    finally:
-                        state.breaker.release(period, attempt.outcome)
+                try:
+                    yield call
+                finally:
+                    state.breaker.release(period, attempt.outcome)
             finally:
                 await state.rate_limiter.release(reservation, attempt.used)
         finally:
             await budget_session.settle(held, attempt.used)
 
-    async def _execute_once(
-        self,
-        attempt: CallAttempt,
-        provider: Provider,
-        call: ProviderCall,
-    ) -> AsyncIterator[Delta]:
-        """Send a call to the provider, and record its outcome."""
+    @contextmanager
+    def _record(self, attempt: CallAttempt, provider: Provider, call: ProviderCall) -> Iterator[None]:
+        """Record the failure of a request, and log the call at its end."""
         begun = self._clock.now()
-        visit = self._prompt_cache.plan_call(provider.name, provider.account, call)
-        attempt.cache_plan = visit.plan
         try:
-            async with closing(provider.stream(visit.call)) as events:
-                async for event in events:
-                    visit.on_first_event()
-                    if isinstance(event, AnswerFinished):
-                        visit.on_finished(event)
-                        attempt.record_end(event, cost_of_call(event.usage, call.data, attempt.started_at))
-                    else:
-                        attempt.has_released = True
-                        yield event
+            yield
         except PeripetyError as error:
             attempt.record_failure(error)
             raise

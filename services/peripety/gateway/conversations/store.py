@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from peripety.core.idempotency.store import RequestRecords, request_table
+from peripety.core.idempotency.store import IdempotencyStore, request_table
 from peripety.core.storage.database import METADATA
 from peripety.core.validation import field_error
 from peripety.errors import ConflictError, NotFoundError
@@ -107,7 +107,7 @@ class ConversationStore:
     def __init__(self, database: Database, now: Callable[[], int]) -> None:
         self._database = database
         self._now = now
-        self._request_log = RequestRecords(_request_table, now)
+        self._requests = IdempotencyStore(database, _request_table, now)
 
     async def find_by_request(self, request: RequestKey) -> IdempotentResult | None:
         """Return the effect of an earlier request with the same id, if there is one.
@@ -317,7 +317,7 @@ class ConversationStore:
         connection: AsyncConnection,
         request: RequestKey,
     ) -> IdempotentResult | None:
-        row = await self._request_log.find(connection, request)
+        row = await self._requests.find(connection, request)
         return None if row is None else IdempotentResult(row.conversation_id, row.turn)
 
     async def _record_request(
@@ -327,7 +327,7 @@ class ConversationStore:
         conversation_id: str,
         turn: int = 0,
     ) -> None:
-        await self._request_log.record(connection, request, conversation_id=conversation_id, turn=turn)
+        await self._requests.record(connection, request, conversation_id=conversation_id, turn=turn)
 
 
 async def _load_conversation(connection: AsyncConnection, conversation_id: str) -> StoredConversation:

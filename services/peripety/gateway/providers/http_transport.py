@@ -1,32 +1,25 @@
-"""Connection pool, streams, time-outs.
+"""HTTP transport of providers: connection pool, streams, time-outs.
 
-Time-outs of one answer, each bounded by the caller's deadline.
-
-Connection pool of a provider: aiohttp behind the transport interface of httpx2.
-
-It costs a fraction of httpx2's own pool (docs/explanation/decisions/0005-http-client.md). The other features
-of httpx2's
-client are unwanted: redirects, cookies, credentials from `.netrc`.
-
-HTTP transport of providers.
-
-It reads event streams, line streams and single documents, with a time-out on every wait.
+It reads event streams, line streams and single documents, with a time-out on every wait. The connections are
+aiohttp's, because httpx2's cost several times as much (docs/explanation/decisions/0005-http-client.md).
+Redirects, cookies and credentials from `.netrc` are disabled: a provider's key must not meet them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import httpx2
 import jiter
 import yarl
+from multidict import CIMultiDict
 
 from peripety.core.call_context import remaining
 from peripety.core.config import is_loopback
@@ -122,68 +115,86 @@ class StreamTimer:
 
 
 _IDLE_SECONDS = 60.0
-# The first match determines the httpx2 error.
-_TRANSPORT_ERRORS: tuple[tuple[type[Exception], type[httpx2.TransportError]], ...] = (
-    (aiohttp.ServerTimeoutError, httpx2.ConnectTimeout),
-    (aiohttp.ClientHttpProxyError, httpx2.ProxyError),
-    (aiohttp.ClientConnectorError, httpx2.ConnectError),
-    (aiohttp.ServerDisconnectedError, httpx2.RemoteProtocolError),
-    (aiohttp.ClientConnectionError, httpx2.ReadError),
-    (aiohttp.ClientResponseError, httpx2.RemoteProtocolError),
-    (aiohttp.ClientPayloadError, httpx2.RemoteProtocolError),
-    (ValueError, httpx2.UnsupportedProtocol),  # the URL, or that of the proxy
-    (Exception, httpx2.TransportError),
-)
+_CONNECTION_LOST = (aiohttp.ClientConnectionError, aiohttp.ClientResponseError, aiohttp.ClientPayloadError)
+_NOT_CONNECTED = (aiohttp.ServerTimeoutError, aiohttp.ClientHttpProxyError, aiohttp.ClientConnectorError)
 
 
-class PooledTransport(httpx2.AsyncBaseTransport):
-    """Transport over persistent connections, opened on demand.
+class TransportError(Exception):
+    """The server is unreachable, or the exchange with it failed.
 
-    A response yields bytes as they arrive, merged if they arrived together. Closing a response before its end
-    closes its connection. The number of connections is not limited here; the number of calls is.
+    Attributes:
+        is_connection_lost: whether an established connection failed, rather than its establishment.
+    """
+
+    def __init__(self, problem: str, *, is_connection_lost: bool) -> None:
+        super().__init__(problem)
+        self.is_connection_lost = is_connection_lost
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request.
+
+    Attributes:
+        method: the HTTP method.
+        url: the URL.
+        headers: the headers.
+        content: the body; None for none.
+        connect_timeout: time-out in seconds for DNS, connection and TLS.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: bytes | None = None
+    connect_timeout: float | None = None
+
+
+class ConnectionPool:
+    """Persistent connections, opened on demand.
+
+    A response must be read to its end, or closed with `close_response`, which closes its connection. The
+    number of connections is not limited here; the number of calls is.
     """
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
         self._proxies: dict[tuple[str, str], str | None] = {}
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; see `httpx2.AsyncBaseTransport`.
-
-        Of the time-outs only `connect` applies; it covers DNS, connection and TLS.
+    async def send(self, request: HttpRequest) -> aiohttp.ClientResponse:
+        """Send a request, and return the response without its body.
 
         Raises:
-            httpx2.TransportError: the server is unreachable, or does not speak HTTP.
+            TransportError: the server is unreachable, or does not speak HTTP.
         """
         opened: list[bool] = []
         try:
-            return await self._send(request, opened)
-        except (httpx2.ReadError, httpx2.RemoteProtocolError):
+            return await self._send_once(request, opened)
+        except TransportError as error:
             # A server may close an idle connection just as a request arrives; only then is a retry safe. On a
             # new connection the server has received the request, and answering it twice may cost twice.
-            if opened:
+            if opened or not error.is_connection_lost:
                 raise
-            return await self._send(request, opened)
+            return await self._send_once(request, opened)
 
     async def aclose(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def _send(self, request: httpx2.Request, opened: list[bool]) -> httpx2.Response:
-        connect = request.extensions.get("timeout", {}).get("connect")
+    async def _send_once(self, request: HttpRequest, opened: list[bool]) -> aiohttp.ClientResponse:
         with _translate_errors():
-            response = await self._get_session().request(
+            url = _parse_url(request.url)
+            return await self._get_session().request(
                 request.method,
-                yarl.URL(str(request.url), encoded=True),
-                headers=request.headers.multi_items(),
-                data=request.content or None,
+                url,
+                headers=request.headers,
+                data=request.content,
                 allow_redirects=False,
-                proxy=self._proxy(request.url),
-                timeout=aiohttp.ClientTimeout(total=None, connect=connect),
+                proxy=self._proxy(url),
+                timeout=aiohttp.ClientTimeout(total=None, connect=request.connect_timeout),
                 trace_request_ctx=opened,
             )
-        return httpx2.Response(response.status, headers=response.raw_headers, stream=ResponseBody(response))
 
     def _get_session(self) -> aiohttp.ClientSession:
         """Return the session; created lazily, because it needs a running event loop."""
@@ -198,41 +209,36 @@ class PooledTransport(httpx2.AsyncBaseTransport):
             )
         return self._session
 
-    def _proxy(self, url: httpx2.URL) -> str | None:
+    def _proxy(self, url: yarl.URL) -> str | None:
         """Return the proxy from the environment for a server, unless the server is local."""
-        server = (url.scheme, url.host)
+        server = (url.scheme, url.host or "")
         if server not in self._proxies:
-            direct = is_loopback(url.host) or proxy_bypass(url.host)
+            direct = is_loopback(server[1]) or proxy_bypass(server[1])
             named = {} if direct else getproxies()
             self._proxies[server] = named.get(url.scheme) or named.get("all")
         return self._proxies[server]
 
 
-class ResponseBody(httpx2.AsyncByteStream):
-    """The body of a response, as it arrives."""
+@lru_cache(256)
+def _parse_url(url: str) -> yarl.URL:
+    # A URL that is already encoded must stay as it is: an encoded colon in a name is not a separator.
+    return yarl.URL(url, encoded=url.isascii() and url.isprintable() and " " not in url)
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
 
-    @property
-    def is_ended(self) -> bool:
-        """Return True if the body was read to its end; its connection then serves other requests."""
-        return self._response.content.at_eof()
+async def read_chunk(response: aiohttp.ClientResponse) -> bytes:
+    """Return the next bytes of a response, merged if they arrived together; empty at its end.
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
+    Raises:
+        TransportError: the connection failed.
+    """
+    with _translate_errors():
+        return await response.content.readany()
 
-    async def __anext__(self) -> bytes:
-        with _translate_errors():
-            chunk = await self._response.content.readany()
-        if not chunk:
-            raise StopAsyncIteration
-        return chunk
 
-    async def aclose(self) -> None:
-        """Close the connection, unless the whole body was read: it is then back in the pool."""
-        if not self._response.closed:
-            self._response.close()
+def close_response(response: aiohttp.ClientResponse) -> None:
+    """Close the connection, unless the whole body was read: it is then back in the pool."""
+    if not response.closed:
+        response.close()
 
 
 async def _on_connection_created(_session: object, context: Any, _parameters: object) -> None:
@@ -244,9 +250,9 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        kind = next(kind for cause, kind in _TRANSPORT_ERRORS if isinstance(error, cause))
+        is_connection_lost = isinstance(error, _CONNECTION_LOST) and not isinstance(error, _NOT_CONNECTED)
         # aiohttp's exceptions contain the request, which contains the key, so only their names are used.
-        raise kind(type(error).__name__) from None
+        raise TransportError(type(error).__name__, is_connection_lost=is_connection_lost) from None
 
 
 ToError: TypeAlias = Callable[[int, Mapping[str, str], bytes], PeripetyError]
@@ -261,7 +267,6 @@ _HEADERS = {
 _MAX_ERROR_BYTES = 64 * 1024
 _DRAIN_SECONDS = 0.2
 _OK = 200
-_parsed_url = lru_cache(256)(httpx2.URL)
 
 
 def _never_done() -> bool:
@@ -281,7 +286,7 @@ class HttpTransport:
     def __init__(self, server: str, timeouts: StreamTimeouts) -> None:
         self._server = server
         self._timeouts = timeouts
-        self._pool = PooledTransport()
+        self._pool = ConnectionPool()
 
     def stream_events(
         self,
@@ -300,14 +305,14 @@ class HttpTransport:
             url: the URL.
             body: the request body.
             headers: headers besides those of the transport.
-            refuse: converts a status other than 200 to an error.
+            to_error: converts a status other than 200 to an error.
             done: returns, after each list, whether the rest of the stream can be ignored.
 
         Raises:
             UnavailableError: the server is unreachable, too slow, or broke off.
             DeadlineError: the caller's deadline passed first.
             FailedPreconditionError: the response is not such a stream.
-            PeripetyError: the error from `refuse`.
+            PeripetyError: the error from `to_error`.
         """
         request = self._request("POST", url, headers, StreamFraming.EVENTS.value, body)
         return self._stream(request, to_error, SseDecoder(), StreamFraming.EVENTS, done)
@@ -320,7 +325,7 @@ class HttpTransport:
         to_error: ToError,
         done: Callable[[], bool] = _never_done,
     ) -> AsyncGenerator[list[str], None]:
-        """Post `body` to `url` and yield the lines of an NDJSON response; else the same as `events`."""
+        """Post `body` to `url` and yield the lines of an NDJSON response; else as `stream_events`."""
         request = self._request("POST", url, headers, StreamFraming.LINES.value, body)
         return self._stream(request, to_error, NdjsonDecoder(), StreamFraming.LINES, done)
 
@@ -338,7 +343,7 @@ class HttpTransport:
         Raises:
             UnavailableError: the server is unreachable, too slow, broke off, or did not answer in JSON.
             DeadlineError: the caller's deadline passed first.
-            PeripetyError: the error from `refuse`.
+            PeripetyError: the error from `to_error`.
         """
         patience = StreamTimer(self._server, self._timeouts)
         received = bytearray()
@@ -369,18 +374,22 @@ class HttpTransport:
         headers: Mapping[str, str],
         accepted: str,
         body: Mapping[str, Any] | None,
-    ) -> httpx2.Request:
-        return httpx2.Request(
+    ) -> HttpRequest:
+        headers = {"Accept": accepted, **_HEADERS, **headers}
+        if body is None:
+            return HttpRequest(method, url, headers, None, self._timeouts.connect)
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return HttpRequest(
             method,
-            _parsed_url(url),
-            headers={"Accept": accepted, **_HEADERS, **headers},
-            json=body,
-            extensions={"timeout": {"connect": self._timeouts.connect}},
+            url,
+            {**headers, "Content-Type": _JSON},
+            content,
+            self._timeouts.connect,
         )
 
     async def _stream(
         self,
-        request: httpx2.Request,
+        request: HttpRequest,
         to_error: ToError,
         decoder: StreamDecoder[T],
         framing: StreamFraming,
@@ -389,47 +398,47 @@ class HttpTransport:
         patience = StreamTimer(self._server, self._timeouts)
         async with self._open_response(request, to_error, patience) as answer:
             self._check_content_type(answer, framing.value)
-            while not _response_body(answer).is_ended and (piece := await self._read_chunk(answer, patience)):
+            while not answer.content.at_eof() and (piece := await self._read_chunk(answer, patience)):
                 events = decoder.feed(piece)
                 if events:
                     patience.first_event_seen()
                     yield events
                 if done():
-                    await _drain(_response_body(answer))
+                    await _drain(answer)
                     return
 
     @asynccontextmanager
     async def _open_response(
         self,
-        request: httpx2.Request,
+        request: HttpRequest,
         to_error: ToError,
         timer: StreamTimer,
-    ) -> AsyncIterator[httpx2.Response]:
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Yield the response to a request; its connection is closed unless the body is read to the end."""
         try:
-            answer = await timer.wait_for(self._pool.handle_async_request(request))
-        except httpx2.TransportError as error:
+            answer = await timer.wait_for(self._pool.send(request))
+        except TransportError as error:
             raise self._connection_error("PROVIDER_UNREACHABLE", "unreachable", error) from None
         try:
-            if answer.status_code != _OK:
+            if answer.status != _OK:
                 beginning = await self._read_error_body(answer, timer)
-                raise to_error(answer.status_code, answer.headers, beginning)
+                raise to_error(answer.status, _join_headers(answer), beginning)
             yield answer
         finally:
-            await answer.aclose()
+            close_response(answer)
 
-    async def _read_chunk(self, answer: httpx2.Response, timer: StreamTimer) -> bytes:
+    async def _read_chunk(self, answer: aiohttp.ClientResponse, timer: StreamTimer) -> bytes:
         """Return the next bytes of a response, merged if they arrived together; empty at its end."""
         try:
-            return await timer.wait_for(anext(_response_body(answer), b""))
-        except httpx2.TransportError as error:
+            return await timer.wait_for(read_chunk(answer))
+        except TransportError as error:
             raise self._connection_error(
                 "STREAM_TRUNCATED",
                 "connection lost during its answer",
                 error,
             ) from None
 
-    async def _read_error_body(self, answer: httpx2.Response, timer: StreamTimer) -> bytes:
+    async def _read_error_body(self, answer: aiohttp.ClientResponse, timer: StreamTimer) -> bytes:
         """Return the start of an error's body, up to a limit."""
         body = bytearray()
         try:
@@ -439,7 +448,7 @@ class HttpTransport:
             pass
         return bytes(body[:_MAX_ERROR_BYTES])
 
-    def _check_content_type(self, answer: httpx2.Response, wanted: str) -> None:
+    def _check_content_type(self, answer: aiohttp.ClientResponse, wanted: str) -> None:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != wanted:
             raise FailedPreconditionError(
@@ -448,19 +457,21 @@ class HttpTransport:
                 code="NOT_AN_EVENT_STREAM",
             )
 
-    def _connection_error(self, code: str, problem: str, error: httpx2.TransportError) -> UnavailableError:
+    def _connection_error(self, code: str, problem: str, error: TransportError) -> UnavailableError:
         return UnavailableError(f"provider {self._server}: {problem} ({error})", code=code)
 
 
-def _response_body(answer: httpx2.Response) -> ResponseBody:
-    return cast("ResponseBody", answer.stream)
+def _join_headers(answer: aiohttp.ClientResponse) -> CIMultiDict[str]:
+    """Return the headers, by names in any case; the values of a repeated one are joined by commas."""
+    headers = answer.headers
+    return CIMultiDict({name.lower(): ", ".join(headers.getall(name)) for name in headers})
 
 
-async def _drain(body: ResponseBody) -> None:
+async def _drain(answer: aiohttp.ClientResponse) -> None:
     """Read to the end, which is near: only then can the connection be reused."""
-    if body.is_ended:
+    if answer.content.at_eof():
         return
-    with suppress(TimeoutError, httpx2.TransportError):
+    with suppress(TimeoutError, TransportError):
         async with asyncio.timeout(_DRAIN_SECONDS):
-            async for _ in body:
+            while await read_chunk(answer):
                 pass

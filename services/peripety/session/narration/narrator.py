@@ -37,7 +37,7 @@ from peripety.session.narration.turn_prompt import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 
     from peripety.gateway.types.message import Tool
     from peripety.gateway.types.response import Completion, GatewayEvent, ModelGateway
@@ -175,39 +175,39 @@ class Narrator:
         scene: NarrationContext,
     ) -> AsyncGenerator[NarrationEvent | NarrationResult, None]:
         """Narrate a turn: yield its events as they occur, then the result. Model errors are not raised."""
-        telling = TurnNarration(scene)
-        for happened in telling.opening_events:
+        narration = TurnNarration(scene)
+        for happened in narration.opening_events:
             yield happened
-        allowance = NarrationBudget(self._seconds, scene.session.narrator, scene.session.usage)
-        told: NarrationResult | None = None
+        budget = NarrationBudget(self._seconds, scene.session.narrator, scene.session.usage)
+        result: NarrationResult | None = None
         problem: Exception = invalid_answer_error("the answer has no final event")
         try:
-            tools = self._supported_tools(scene, telling)
-            questions = await run_in_thread_if_large(
-                lambda: _NarrationLoop(scene, telling, allowance, self._gateway, tools),
+            tools = self._supported_tools(scene, narration)
+            calls = await run_in_thread_if_large(
+                lambda: _ModelCalls(scene, narration, budget, tools),
                 len(scene.session.snapshot),
             )
-            async with closing(questions.run()) as happening:
-                async for item in happening:
-                    if isinstance(item, NarrationResult):
-                        told = item
-                    else:
-                        yield item
+            while calls.result is None:
+                request = calls.begin()
+                try:
+                    async with closing(self._gateway.stream(request)) as answer:
+                        while (event := await calls.next_event(answer)) is not None:
+                            for happened in await calls.on_event(event):
+                                yield happened
+                    calls.check_answer()
+                except PeripetyError as error:
+                    calls.on_error(error)
+                    continue
+                for happened in await calls.finish():
+                    yield happened
+            result = calls.result
         except Exception as error:  # noqa: BLE001 - the turn continues whatever a model does
             problem = error
-        if told is None:
-            reason = _degraded_reason(problem)
-            _log.warning(
-                "narrator gave up",
-                extra={"reason": reason, **logging_setup.describe_error(problem)},
-            )
-            for item in telling.fall_back(reason, _DEGRADED_MESSAGES[reason], _rejected_paths(problem)):
-                if isinstance(item, NarrationResult):
-                    told = item
-                else:
-                    yield item
-        assert told is not None  # noqa: S101 - the fallback ends with Told
-        yield replace(told, usage=allowance.usage)
+        if result is None:
+            events, result = _fall_back(narration, problem)
+            for happened in events:
+                yield happened
+        yield replace(result, usage=budget.usage)
 
     def _supported_tools(self, scene: NarrationContext, telling: TurnNarration) -> tuple[Tool, ...]:
         """Return the tools of the scenario, or none if the provider is known not to support them."""
@@ -216,96 +216,115 @@ class Narrator:
         return () if provider is None or any(unsupported_tools(tools, provider)) else tools
 
 
-class _NarrationLoop:
-    """Loop of model calls for one turn, until it is narrated."""
+def _fall_back(narration: TurnNarration, problem: Exception) -> tuple[list[NarrationEvent], NarrationResult]:
+    """Finish a turn with the fallback narration; return its events and its result."""
+    reason = _degraded_reason(problem)
+    _log.warning(
+        "narrator gave up",
+        extra={"reason": reason, **logging_setup.describe_error(problem)},
+    )
+    events: list[NarrationEvent] = []
+    result: NarrationResult | None = None
+    for item in narration.fall_back(reason, _DEGRADED_MESSAGES[reason], _rejected_paths(problem)):
+        if isinstance(item, NarrationResult):
+            result = item
+        else:
+            events.append(item)
+    assert result is not None  # noqa: S101 - the fallback ends with a result
+    return events, result
+
+
+class _ModelCalls:
+    """Model calls of one turn: the next request, and the response to each event, error and answer."""
 
     def __init__(
         self,
         scene: NarrationContext,
-        telling: TurnNarration,
-        allowance: NarrationBudget,
-        gateway: ModelGateway,
+        narration: TurnNarration,
+        budget: NarrationBudget,
         tools: tuple[Tool, ...],
     ) -> None:
         self._scene = scene
-        self._narration = telling
-        self._budget = allowance
-        self._gateway = gateway
+        self._narration = narration
+        self._budget = budget
         self._tools = tools
-        beside = static_size(tools)
         self._user_message = ChatMessage.user(
-            build_user_message(scene, telling.known_result, static_bytes=beside),
+            build_user_message(scene, narration.known_result, static_bytes=static_size(tools)),
         )
         self._tool_exchanges: tuple[ChatMessage, ...] = ()
         self._tools_allowed = True
-        self._repaired = False
+        self._repaired_before = self._repaired = False
         self._completion: Completion | None = None
+        self.result: NarrationResult | None = None
+        """Result of the narration once the turn is finished."""
 
-    async def run(self) -> AsyncGenerator[NarrationEvent | NarrationResult, None]:
-        """Call the model, execute its tool calls, and repeat; the last item is the result.
+    def begin(self) -> GenerateRequest:
+        """Return the request of the next call, and prepare for its answer.
 
         Raises:
-            PeripetyError: the reason why the narration failed.
+            ResourceExhaustedError: the budget is used up (code BUDGET_EXHAUSTED).
         """
-        while True:
-            try:
-                async with closing(self._stream_answer()) as happening:
-                    async for happened in happening:
-                        yield happened
-            except PeripetyError as error:
-                if self._tool_exchanges or not self._tools or not _is_request_rejected(error):
-                    raise
-                # Some models do not support tools, or have no context left for them.
-                self._tools = ()
-                continue
-            completion = self._completion
-            if completion is None:
-                raise invalid_answer_error("the answer has no final event")
-            if not (self._tools and completion.stop_reason is StopReason.TOOL_USE):
-                for item in self._narration.finish(completion, repaired=self._repaired):
-                    yield item
-                return
-            async with closing(self._execute_calls(completion)) as answered:
-                async for happened in answered:
-                    yield happened
-
-    async def _stream_answer(self) -> AsyncGenerator[NarrationEvent, None]:
-        """Stream the answer to one model call to its end."""
         request = self._build_request()
         self._narration.begin_answer()
         self._completion = None
-        try:
-            async with closing(self._gateway.stream(request)) as answer:
-                while (event := await self._next_event(answer)) is not None:
-                    if isinstance(event, Completed):
-                        self._finish_call(event.completion)
-                    elif isinstance(event, Repairing):
-                        self._budget.record_usage(
-                            UsageTotal(event.calls, event.usage, None, None),
-                            ended=False,
-                        )
-                    async with closing(self._narration.handle_event(event)) as happening:
-                        async for happened in happening:
-                            yield happened
-        except PeripetyError as error:
-            if self._completion is None:
-                self._budget.record_usage(usage_of_error(error))
-            raise
-        completion = self._completion
-        if completion is not None and self._repaired_before and completion.findings:
-            raise invalid_answer_error("the answer is not valid after its one repair", completion.findings)
+        return request
 
-    async def _next_event(self, answer: AsyncIterator[GatewayEvent]) -> GatewayEvent | None:
+    async def next_event(self, answer: AsyncIterator[GatewayEvent]) -> GatewayEvent | None:
         """Return the next event; the time limit applies to the wait only, not to the consumer."""
         async with call_context.timeout_at_deadline(self._budget.seconds_left):
             return await anext(answer, None)
 
-    def _finish_call(self, completion: Completion) -> None:
-        self._completion = completion
-        self._repaired_before, self._repaired = self._repaired, self._repaired or completion.repaired
-        self._budget.record_usage(UsageTotal.from_completion(completion))
+    async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:
+        """Count the usage of an event, and return the events of the turn that result from it."""
+        if isinstance(event, Completed):
+            self._completion = event.completion
+            self._repaired_before = self._repaired
+            self._repaired = self._repaired or event.completion.repaired
+            self._budget.record_usage(UsageTotal.from_completion(event.completion))
+        elif isinstance(event, Repairing):
+            self._budget.record_usage(UsageTotal(event.calls, event.usage, None, None), ended=False)
+        return await self._narration.on_event(event)
 
-    async def _execute_calls(self, completion: Completion) -> AsyncGenerator[NarrationEvent, None]:
+    def on_error(self, error: PeripetyError) -> None:
+        """Count the usage of a failed call, and continue without tools if the request was rejected.
+
+        Raises:
+            PeripetyError: the given error, if another call is not worth a try.
+        """
+        if self._completion is None:
+            self._budget.record_usage(usage_of_error(error))
+        if self._tool_exchanges or not self._tools or not _is_request_rejected(error):
+            raise error
+        # Some models do not support tools, or have no context left for them.
+        self._tools = ()
+
+    def check_answer(self) -> None:
+        """Raise an error if an answer is not valid after the one repair of the turn."""
+        completion = self._completion
+        if completion is not None and self._repaired_before and completion.findings:
+            raise invalid_answer_error("the answer is not valid after its one repair", completion.findings)
+
+    async def finish(self) -> Iterable[NarrationEvent]:
+        """Execute the tool calls of an answer, or finish the turn with it, which sets the result.
+
+        Raises:
+            FailedPreconditionError: the answer is not valid (code ANSWER_INVALID).
+        """
+        completion = self._completion
+        if completion is None:
+            raise invalid_answer_error("the answer has no final event")
+        if self._tools and completion.stop_reason is StopReason.TOOL_USE:
+            return await self._execute_calls(completion)
+        return self._finish_turn(completion)
+
+    def _finish_turn(self, completion: Completion) -> Iterator[NarrationEvent]:
+        for item in self._narration.finish(completion, repaired=self._repaired):
+            if isinstance(item, NarrationResult):
+                self.result = item
+            else:
+                yield item
+
+    async def _execute_calls(self, completion: Completion) -> Iterable[NarrationEvent]:
         """Execute the tool calls of a model."""
         hands, calls = self._narration.tool_executor, completion.tool_calls
         if not self._tools_allowed:
@@ -316,19 +335,18 @@ class _NarrationLoop:
             [call.call_id for message in self._tool_exchanges for call in message.tool_calls],
         ):
             self._tools_allowed = False
-            return
+            return ()
         results, events = await run_in_thread_if_large(
             lambda: hands.execute(calls),
             len(self._scene.session.snapshot),
         )
-        for event in events:
-            yield event
         self._tool_exchanges = (
             *self._tool_exchanges,
             completion.message,
             ChatMessage(ChatRole.USER, results),
         )
         self._tools_allowed = hands.stats.tool_rounds < _MAX_TOOL_ROUNDS
+        return events
 
     def _build_request(self) -> GenerateRequest:
         options = self._scene.session.narrator

@@ -8,6 +8,7 @@ Narration of one turn: converts the narrator's answers to events, and streams th
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.errors import FailedPreconditionError, InternalError
@@ -29,7 +30,7 @@ from peripety.session.speculation import TurnRestarted
 from peripety.session.types import NarratorStats, Resolution
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.errors import Finding
     from peripety.gateway.types.response import Completion, GatewayEvent
@@ -197,8 +198,8 @@ class TurnNarration:
         self._prose.begin_answer()
         self._length = 0
 
-    async def handle_event(self, event: GatewayEvent) -> AsyncGenerator[NarrationEvent, None]:
-        """Process the next event of an answer and yield the resulting events.
+    async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:
+        """Process the next event of an answer; return the resulting events, released as they are iterated.
 
         Raises:
             FailedPreconditionError: the answer is too long (code ANSWER_INVALID).
@@ -207,22 +208,19 @@ class TurnNarration:
             case TextDelta():
                 self._count_characters(event.text)
                 self._prose.feed(event.text)
-                if self._prose.is_pending:
-                    for happened in await self._release_if_valid():
-                        yield happened
-                for chunk in self._prose.release():
-                    yield chunk
+                mechanics = await self._release_if_valid() if self._prose.is_pending else ()
+                return chain(mechanics, self._prose.release())
             case ToolCallDelta():
                 self._count_characters(event.arguments_text)
                 # Text beside tool calls is not a narration.
                 self._prose.hold_back()
-                for retracted in self._prose.retract("the narrator continues with tool calls"):
-                    yield retracted
+                return self._prose.retract("the narrator continues with tool calls")
             case Repairing():
                 self._count_rejection(finding.path for finding in event.findings)
-                for retracted in self._prose.retract("the narrator's answer is being repaired"):
-                    yield retracted
+                retracted = tuple(self._prose.retract("the narrator's answer is being repaired"))
                 self.begin_answer()
+                return retracted
+        return ()
 
     def finish(self, completion: Completion, *, repaired: bool) -> Iterator[NarrationEvent | NarrationResult]:
         """Finish a turn whose Outcome is accepted; the last item is the result."""

@@ -151,7 +151,7 @@ class RoundScheduler:
 
     async def _play_round(self, session: Session, table: SeatConfig) -> None:
         request = _joint_turn_request(await self._seat_store.load_turn(session), table)
-        async with closing(self._turn_runner.run_simultaneous(request)) as events:
+        async with closing(self._turn_runner.run(request, is_joint=True)) as events:
             last = [event async for event in events][-1].event
         if isinstance(last, RuleFailed) and last.turn_abandoned:
             await self._seat_store.reopen(session, session.next_deadline(now_micros()))

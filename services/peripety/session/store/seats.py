@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, insert, select, update
 
 from peripety.core.call_context import now_micros
-from peripety.errors import AlreadyExistsError
+from peripety.core.idempotency.store import check_same_request
 from peripety.session.events import decode_member, encode_value
 from peripety.session.seats.turn_order import SeatSubmission, SimultaneousTurn
 from peripety.session.store.tables import sessions, submissions
@@ -159,11 +159,8 @@ async def _is_recorded(connection: AsyncConnection, submission: SubmitActionsReq
         submissions.c.request_id == submission.request_id,
     )
     digest = await connection.scalar(query)
-    if digest is not None and digest != submission.request_digest():
-        raise AlreadyExistsError(
-            ".request_id was used for a different request; make a new one for each request",
-            code="REQUEST_ID_REUSED",
-        )
+    if digest is not None:
+        check_same_request(submission.request_digest(), digest)
     return digest is not None
 
 

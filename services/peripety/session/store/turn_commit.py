@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Text, and_, bindparam, exists, insert, or_, select, true, update
 
 from peripety.core.concurrency import shield_until_done
+from peripety.core.idempotency.store import check_same_request
 from peripety.errors import (
-    AlreadyExistsError,
     ConflictError,
     FailedPreconditionError,
     InternalError,
@@ -76,19 +76,6 @@ def stale_turn(session_id: str, problem: str) -> ConflictError:
         code="STALE_TURN",
         details={"session_id": session_id},
     )
-
-
-def check_same_digest(request: SessionRequestKey, digest: str) -> None:
-    """Raise an error if the id of a request was used for a different one.
-
-    Raises:
-        AlreadyExistsError: it was.
-    """
-    if request.digest != digest:
-        raise AlreadyExistsError(
-            ".request_id was used for a different request; make a new one for each request",
-            code="REQUEST_ID_REUSED",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +173,7 @@ async def find_session_by_request_or_id(
     names = {"request_id": request.request_id, "session_id": session_id}
     for row in await connection.execute(_SESSION_BY_REQUEST_OR_ID, names):
         if row.request_id == request.request_id:
-            check_same_digest(request, row.request_digest)
+            check_same_request(request.digest, row.request_digest)
             found[0] = session_from_row(row)
         else:
             found[1] = session_from_row(row)
@@ -210,7 +197,7 @@ async def is_rewound_by_request(
         ),
     )
     if digest is not None:
-        check_same_digest(request, digest)
+        check_same_request(request.digest, digest)
     return digest is not None
 
 

@@ -39,7 +39,7 @@ _MAX_TOTAL_PREVIEW_CHARACTERS = 12_000
 _MAX_OUTLINE_ENTRIES = 40
 
 
-def testgen_system_text(order: TestGenOrder, subject: Subject | None) -> str:
+def render_system_text(order: TestGenOrder, subject: Subject | None) -> str:
     """Return the system text of all calls of a run, with identical bytes in each.
 
     Args:

@@ -31,9 +31,9 @@ from peripety.testgen.prompts.user_messages import (
     SuiteGaps,
     assessment_message,
     reflection_message,
+    render_system_text,
     requested_counts,
     round_message,
-    testgen_system_text,
 )
 from peripety.testgen.run.budget import BudgetAccount, LimitReachedError, RunBudget
 from peripety.testgen.run.generation_round import ModelCaller, RoundWriter, SeenTests
@@ -127,7 +127,7 @@ class GenerationRunner:
         self._evaluation = None if subject is None else RunEvaluation(subject, worker, events)
         now = asyncio.get_running_loop().time
         self._budget = RunBudget(order, account, now, is_measured=subject is not None)
-        self._caller = ModelCaller(order, testgen_system_text(order, subject), self._budget)
+        self._caller = ModelCaller(order, render_system_text(order, subject), self._budget)
         self._record_lock = asyncio.Lock()
         self._sink_failed = False
         self._limit: GenerationStop | None = None

@@ -13,7 +13,7 @@ from peripety.testgen.prompts.stream_parser import TestForm, parse_draft
 from peripety.testgen.prompts.user_messages import (
     ASSESSMENT_SCHEMA,
     REFLECTION_SCHEMA,
-    testgen_system_text,
+    render_system_text,
     to_compact_json,
 )
 from peripety.testgen.types import DraftTest, TestCase
@@ -175,7 +175,7 @@ class _Asking:
     def __init__(self, task: Task, grade: Grade, order: TestGenOrder) -> None:
         self._model = GradedModel(task, grade)
         self._author = self._model.author
-        self._system = testgen_system_text(order, task.subject)
+        self._system = render_system_text(order, task.subject)
         self._form = TestForm(task.subject.body_schema, order.categories)
         self._number = 0
         self.tokens = 0

@@ -75,7 +75,7 @@ def test_who_would_answer_and_for_whom_is_part_of_the_key(field: str) -> None:
     assert cache_key(REQUEST, replace(ANSWERER, **{field: "x"})) != cache_key(REQUEST, ANSWERER)
 
 
-@pytest.mark.parametrize(("name", "value"), [("_FORMAT", 0), ("__version__", "0")])
+@pytest.mark.parametrize(("name", "value"), [("_KEY_FORMAT", 0), ("__version__", "0")])
 def test_another_program_or_form_of_key_has_other_keys(
     name: str,
     value: Any,

@@ -163,7 +163,7 @@ async def test_a_rewind_that_its_own_request_overtakes_tells_what_is_now(
             await game.sessions.rewind(request)
             return await look(*asked)
 
-        monkeypatch.setattr(game.store, "rewound_by", overtaken)
+        monkeypatch.setattr(game.store, "is_rewound_by_request", overtaken)
         late = await game.sessions.rewind(request)
         assert late.session == await game.store.get_session(game.session_id)
     assert late.session.turn == 2

@@ -43,9 +43,13 @@ def test_the_schema_of_a_part_has_the_fields_that_are_written() -> None:
     assert keys(committed["properties"]["usage"]["properties"]["usage"]) == names(Usage)
 
 
+def test_every_event_has_a_name_in_storage() -> None:
+    assert set(events._KINDS) == set(get_args(events.Event))
+
+
 @pytest.mark.parametrize("kind", get_args(events.Event))
 def test_every_event_has_a_schema_with_its_fields_unless_it_is_computed_again(kind: type) -> None:
-    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in kind.__name__)[1:]
+    name = events._KINDS[kind]
     schema = schema_of(f"event.{name}")
     assert name in schema_of("event")["properties"]["kind"]["enum"]
     if kind not in COMPUTED:

@@ -32,12 +32,12 @@ from support.session.sessions import (
 async def test_an_action_is_carried_out_at_once_and_the_world_is_told_before_the_prose() -> None:
     about = scene()
     events, gateway = await played(calling(("action:raise", {})), outcome("Told."), about=about)
-    assert names(events) == ["ActionResolved", "WorldResolved", "NarrativeChunk", "Told"]
+    assert names(events) == ["ActionResolved", "WorldResolved", "NarrativeChunk", "NarrationResult"]
     assert isinstance(events[0], ActionResolved)
     assert (events[0].action_id, events[0].accepted) == ("raise", True)
     end = events[-1]
     assert (end.resolution, end.usage) == (Resolution.NARRATED, SPENT + SPENT)
-    assert (end.conduct.tool_rounds, end.conduct.tool_calls) == (1, 1)
+    assert (end.stats.tool_rounds, end.stats.tool_calls) == (1, 1)
     ((result, failed),) = results(gateway)
     assert not failed
     assert result["accepted"]
@@ -66,13 +66,13 @@ async def test_all_actions_of_a_turn_come_in_one_answer_so_that_none_is_chosen_k
     assert refused[1]
     assert "one answer" in refused[0]["error"]
     assert queried == ({"value": 2}, False)
-    assert events[-1].conduct.refused_calls == 1
+    assert events[-1].stats.refused_calls == 1
 
 
 async def test_who_chose_an_action_has_chosen() -> None:
     about = scene("", chosen=(PlayerAction("give", {"n": 1}),))
     events, gateway = await played(calling(("action:raise", {})), outcome("Told."), about=about)
-    assert names(events) == ["WorldResolved", "NarrativeChunk", "Told"]
+    assert names(events) == ["WorldResolved", "NarrativeChunk", "NarrationResult"]
     ((result, failed),) = results(gateway)
     assert failed
     assert "has chosen" in result["error"]
@@ -96,7 +96,7 @@ async def test_an_action_with_illegal_parameters_is_rejected_with_reasons_and_le
     assert failed
     assert result["accepted"] is False
     assert result["reasons"]
-    assert events[-1].conduct.rejected_actions == 1
+    assert events[-1].stats.rejected_actions == 1
     assert about.speculation.result is not None
     assert not json.loads(about.speculation.result.record)["actions"]
 
@@ -104,14 +104,14 @@ async def test_an_action_with_illegal_parameters_is_rejected_with_reasons_and_le
 async def test_after_a_rejected_action_another_may_be_tried() -> None:
     events, _ = await played(calling(("action:never", {})), calling(("action:raise", {})), outcome("Told."))
     assert [one.action_id for one in events if isinstance(one, ActionResolved)] == ["raise"]
-    assert events[-1].conduct.rejected_actions == 1
+    assert events[-1].stats.rejected_actions == 1
 
 
 async def test_a_turn_takes_no_more_than_sixteen_actions() -> None:
     about = scene("words", chosen=(PlayerAction("raise", {}),) * 3)
     events, _ = await played(calling(*[("action:raise", {})] * 16), outcome("Told."), about=about)
     assert len([one for one in events if isinstance(one, ActionResolved)]) == 13
-    assert events[-1].conduct.refused_calls == 3
+    assert events[-1].stats.refused_calls == 3
 
 
 async def test_an_action_after_which_the_turn_could_not_end_is_refused() -> None:
@@ -155,7 +155,7 @@ async def test_a_die_is_cast_by_the_engine_and_told_at_once() -> None:
         outcome("Told."),
         about=about,
     )
-    assert names(events) == ["WorldResolved", "Rolled", "Anew", "NarrativeChunk", "Told"]
+    assert names(events) == ["WorldResolved", "Rolled", "TurnRestarted", "NarrativeChunk", "NarrationResult"]
     ((result, _),) = results(gateway)
     assert (result["roll"], result["success"]) == (events[1].roll.roll, events[1].roll.success)
     assert about.speculation.result is not None
@@ -166,7 +166,7 @@ async def test_a_die_is_cast_by_the_engine_and_told_at_once() -> None:
 
 async def test_in_a_turn_with_words_a_die_costs_no_second_beginning() -> None:
     events, _ = await played(calling(("roll", {"kind": "k", "difficulty": 5})), outcome("Told."))
-    assert names(events) == ["Rolled", "WorldResolved", "NarrativeChunk", "Told"]
+    assert names(events) == ["Rolled", "WorldResolved", "NarrativeChunk", "NarrationResult"]
 
 
 # --- calls that cannot be answered as they were meant ---
@@ -195,7 +195,7 @@ async def test_a_call_that_is_wrong_is_told_how_to_do_better(name: str, given: A
     assert failed
     assert says in result["error"]
     assert len(json.dumps(result)) < 1_000
-    assert events[-1].conduct.refused_calls == 1
+    assert events[-1].stats.refused_calls == 1
     assert events[-1].resolution is Resolution.NARRATED
 
 
@@ -206,7 +206,7 @@ async def test_of_many_calls_in_one_answer_the_first_are_carried_out() -> None:
     )
     assert len([one for one in events if isinstance(one, Rolled)]) == 16
     assert [failed for _, failed in results(gateway)] == [False] * 16 + [True] * 4
-    assert events[-1].conduct.refused_calls == 4
+    assert events[-1].stats.refused_calls == 4
 
 
 async def test_a_storm_of_calls_is_not_taken_at_all_and_the_narrator_has_to_tell() -> None:
@@ -215,7 +215,7 @@ async def test_a_storm_of_calls_is_not_taken_at_all_and_the_narrator_has_to_tell
         outcome("Told."),
     )
     assert not any(isinstance(one, Rolled) for one in events)
-    assert (events[-1].conduct.tool_calls, events[-1].conduct.refused_calls) == (500, 500)
+    assert (events[-1].stats.tool_calls, events[-1].stats.refused_calls) == (500, 500)
     asked = gateway.requests[1]
     assert asked.messages == gateway.requests[0].messages
     assert asked.tool_choice is not None
@@ -229,14 +229,14 @@ async def test_after_four_rounds_the_narrator_has_to_tell() -> None:
     assert choices[:4] == [None] * 4
     assert choices[4] is not None
     assert choices[4].mode is ToolChoiceMode.NONE
-    assert events[-1].conduct.tool_rounds == 4
+    assert events[-1].stats.tool_rounds == 4
     assert events[-1].usage == UsageTotal(5, Usage(35, 15), 250, 100)
 
 
 async def test_who_calls_for_ever_tells_nothing() -> None:
     events, gateway = await played(calling(("query", {"path": "state.a"})))
     assert len(gateway.requests) == 5
-    assert (events[-1].conduct.tool_calls, events[-1].conduct.refused_calls) == (5, 1)
+    assert (events[-1].stats.tool_calls, events[-1].stats.refused_calls) == (5, 1)
     assert events[-1].resolution is Resolution.SERVER_RESOLVED
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["OUTCOME_INVALID"]
 
@@ -276,6 +276,6 @@ async def test_a_question_that_is_refused_without_tools_as_well_is_given_up() ->
 async def test_tools_that_a_provider_would_refuse_are_not_offered() -> None:
     about = scene(actions=[action("give", [], params={"a b": {"type": "boolean"}})])
     gateway = ScriptedGateway()
-    await told(gateway, about, configured=ProviderName.ANTHROPIC)
-    await told(gateway, about, configured=ProviderName.OPENAI)
+    await told(gateway, about, default_provider=ProviderName.ANTHROPIC)
+    await told(gateway, about, default_provider=ProviderName.OPENAI)
     assert [bool(request.tools) for request in gateway.requests] == [False, True]

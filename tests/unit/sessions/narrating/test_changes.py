@@ -29,7 +29,7 @@ async def test_changes_that_stand_before_the_prose_are_told_before_it() -> None:
     about = scene()
     answer = json.dumps({"state_changes": [CHANGE], "narrative": "Told."})
     events, _ = await played(answer, about=about)
-    assert names(events) == ["WorldResolved", "NarrativeChunk", "Told"]
+    assert names(events) == ["WorldResolved", "NarrativeChunk", "NarrationResult"]
     assert causes(about) == ["narrator"]
 
 
@@ -40,7 +40,7 @@ async def test_what_a_strict_mode_leaves_out_with_nulls_holds_no_prose_back() ->
     text = json.dumps(strict)
     place = text.index("ld.")
     events, _ = await played([text[:place], text[place:]], about=about)
-    assert names(events) == ["Rolled", "WorldResolved", "NarrativeChunk", "NarrativeChunk", "Told"]
+    assert names(events) == ["Rolled", "WorldResolved", "NarrativeChunk", "NarrativeChunk", "NarrationResult"]
     assert events[-1].resolution is Resolution.NARRATED
 
 
@@ -55,7 +55,7 @@ async def test_the_schema_says_what_a_value_may_be_where_the_scope_holds_no_obje
 async def test_where_all_was_told_already_the_turn_begins_anew() -> None:
     about = scene("")
     events, _ = await played(json.dumps({"state_changes": [CHANGE], "narrative": "Told."}), about=about)
-    assert names(events) == ["WorldResolved", "Anew", "NarrativeChunk", "Told"]
+    assert names(events) == ["WorldResolved", "TurnRestarted", "NarrativeChunk", "NarrationResult"]
     assert [type(one) for one in events[1].events] == [WorldResolved]
     assert causes(about) == ["narrator"]
 
@@ -65,7 +65,8 @@ async def test_changes_that_come_after_the_prose_cost_a_new_beginning() -> None:
     die = {"kind": "k", "difficulty": 3}
     late = outcome("Told.", state_changes=[CHANGE], roll_requests=[die])
     events, _ = await played([late[:25], late[25:]], about=about)
-    assert names(events) == ["WorldResolved", "NarrativeChunk", "Anew", "NarrativeChunk", "Told"]
+    expected = ["WorldResolved", "NarrativeChunk", "TurnRestarted", "NarrativeChunk", "NarrationResult"]
+    assert names(events) == expected
     assert events[3] == NarrativeChunk("Told.")
     assert [type(one) for one in events[2].events] == [Rolled, WorldResolved]
     assert causes(about) == ["narrator"]
@@ -87,9 +88,9 @@ async def test_a_change_out_of_scope_refuses_the_outcome_and_holds_its_prose(cha
     about = scene()
     bad = json.dumps({"state_changes": [CHANGE, change], "narrative": "Bad."})
     events, gateway = await played(bad, outcome("Good."), about=about)
-    assert names(events) == ["WorldResolved", "NarrativeChunk", "Told"]
+    assert names(events) == ["WorldResolved", "NarrativeChunk", "NarrationResult"]
     assert (events[-1].narrative, events[-1].resolution) == ("Good.", Resolution.REPAIRED)
-    assert (events[-1].conduct.refused_changes, events[-1].conduct.refused_answers) == (1, 1)
+    assert (events[-1].stats.refused_changes, events[-1].stats.refused_answers) == (1, 1)
     assert causes(about) == []
     assert "/state_changes/1" in gateway.requests[1].messages[-1].text
     assert "77" not in gateway.requests[1].messages[-1].text
@@ -103,9 +104,9 @@ async def test_nothing_of_an_outcome_that_was_refused_holds() -> None:
         "WorldResolved",
         "NarrativeChunk",
         "NarrativeRetracted",
-        "Anew",
+        "TurnRestarted",
         "NarrativeChunk",
-        "Told",
+        "NarrationResult",
     ]
     assert causes(about) == []
 
@@ -157,7 +158,7 @@ async def test_there_is_one_repair_in_a_turn_whatever_is_asked_in_between() -> N
     )
     assert len(gateway.requests) == 3
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["OUTCOME_INVALID"]
-    assert events[-1].conduct.refused_answers == 2
+    assert events[-1].stats.refused_answers == 2
     assert events[-1].usage == UsageTotal(3, Usage(21, 9), 150, 60)
 
 

@@ -136,13 +136,13 @@ async def test_dialogue_comes_after_the_narrative_when_the_answer_is_known_to_be
 async def test_an_outcome_that_is_not_valid_is_repaired_once(bad: str) -> None:
     events = await answered(bad, outcome("Good."))
     assert prose_of(events) == "Good."
-    assert replace(events[-1], conduct=NarratorStats()) == NarrationResult(
+    assert replace(events[-1], stats=NarratorStats()) == NarrationResult(
         "Good.",
         Resolution.REPAIRED,
         SPENT + SPENT,
         "fake/scripted",
     )
-    assert events[-1].conduct.refused_answers == 1
+    assert events[-1].stats.refused_answers == 1
     assert not any(isinstance(event, DialogueSpoken | Degraded) for event in events)
 
 

@@ -33,7 +33,7 @@ async def test_what_the_audience_may_not_know_is_never_shown(told_as: str) -> No
     shown = "".join(one.text for one in events if isinstance(one, NarrativeChunk))
     assert shown == "It is said that Good."
     assert events[-1].narrative == "Good."
-    assert events[-1].conduct.withheld_secrets == 1
+    assert events[-1].stats.withheld_secrets == 1
     assert "SECRET_TOLD" in gateway.requests[1].messages[-1].text
 
 
@@ -78,4 +78,4 @@ async def test_what_somebody_says_is_held_against_secrets_as_well() -> None:
     line = {"entity_id": "q", "utterance": f"I have {HIDDEN}."}
     events, _ = await played(outcome("Bad.", visible_dialogue=[line]), outcome("Good."), about=secretive())
     assert HIDDEN not in repr(events)
-    assert events[-1].conduct.withheld_secrets == 1
+    assert events[-1].stats.withheld_secrets == 1

@@ -65,7 +65,7 @@ async def test_a_turn_that_was_stored_is_told_although_the_database_goes_away_th
                 raise UnavailableError("the database is gone")
             await move(store, session, due)
 
-        monkeypatch.setattr(SeatStore, "move", failing)
+        monkeypatch.setattr(SeatStore, "set_deadline", failing)
         assert only(await game.play(1, "act", seat_id="one"), Committed)
 
 

@@ -140,7 +140,7 @@ async def test_what_cannot_be_handed_in_is_refused(
     async with together(f"sqlite:///{tmp_path / 'test.db'}") as game:
         with pytest.raises(error):
             await game.sessions.submit(submission(game, turn, seat, *actions))
-        assert not (await game.store.seats.round((await game.now()).session)).acted
+        assert not (await game.store.seats.load_turn((await game.now()).session)).acted_seats
 
 
 async def test_parameters_that_are_no_values_are_refused_when_they_are_handed_in(tmp_path: Any) -> None:
@@ -179,8 +179,8 @@ async def test_a_run_that_has_ended_takes_nothing_more(database_url: str) -> Non
 async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: str) -> None:
     async with together(database_url, seconds=3600.0) as game:
         await game.sessions.submit(submission(game, 1, "two", "act"))
-        await game.store.seats.move((await game.now()).session, now_micros())
-        game.sessions.look_out()
+        await game.store.seats.set_deadline((await game.now()).session, now_micros())
+        game.sessions.start_polling()
         events = await heard(game, 1)
     assert [act.entity_id for act in only(events, ActionResolved)] == ["q"]
 
@@ -188,7 +188,7 @@ async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: s
 async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) -> None:
     async with together(database_url, seconds=3600.0) as game:
         session = (await game.now()).session
-        assert await game.store.seats.take_over(session, now_micros() + TURN_LEASE_MICROS)
+        assert await game.store.seats.claim(session, now_micros() + TURN_LEASE_MICROS)
         with pytest.raises(FailedPreconditionError) as caught:
             await game.sessions.submit(submission(game, 1, "one"))
     assert caught.value.code == "TIME_IS_UP"
@@ -198,7 +198,7 @@ async def test_of_two_processes_one_takes_a_turn_over(database_url: str) -> None
     async with together(database_url, seconds=3600.0) as game:
         session = (await game.now()).session
         later = now_micros() + TURN_LEASE_MICROS
-        took = await asyncio.gather(*(game.store.seats.take_over(session, later) for _ in range(4)))
+        took = await asyncio.gather(*(game.store.seats.claim(session, later) for _ in range(4)))
     assert sorted(took) == [False, False, False, True]
 
 
@@ -259,8 +259,8 @@ async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_i
 
         monkeypatch.setattr(SeatStore, "submit", submit)
         await game.sessions.submit(handed_in)
-        while game.sessions._rounds._tasks:
-            await asyncio.wait(game.sessions._rounds._tasks)
+        while game.sessions._round_scheduler._tasks:
+            await asyncio.wait(game.sessions._round_scheduler._tasks)
         assert (await game.now()).session.turn == 0
 
 
@@ -273,7 +273,7 @@ async def test_seats_act_again_in_a_turn_that_was_abandoned(database_url: str) -
         await game.sessions.submit(submission(game, 1, "two", "act"))
         told = await watching
         session = (await game.now()).session
-        while (await game.store.seats.round(session)).acted:  # noqa: ASYNC110 - nobody is told of it
+        while (await game.store.seats.load_turn(session)).acted_seats:  # noqa: ASYNC110 - nobody is told of it
             await asyncio.sleep(0.01)
         await game.sessions.submit(submission(game, 1, "one", "act"))
         await game.sessions.submit(submission(game, 1, "two"))

@@ -22,8 +22,8 @@ from peripety.testgen.prompts.user_messages import (
     prompt,
     prompts,
     reflection_message,
+    render_system_text,
     round_message,
-    testgen_system_text,
 )
 from peripety.testgen.run.state import GenerationRound, GenerationState
 from peripety.testgen.subjects.subject import SubjectTarget
@@ -164,7 +164,7 @@ def test_the_system_text_ends_with_the_material_in_one_line() -> None:
     )
     environment = TaskEnvironment("linux/x86_64", ("a 3",), ("b",), ("c",), files, 7)
     what = order("alpha", environment=environment)
-    text = testgen_system_text(what, NumberedSubject(1))
+    text = render_system_text(what, NumberedSubject(1))
     assert text.startswith(prompt("system"))
     told = json.loads(text.rpartition("\n")[2])
     assert told["task"] == "make it so"
@@ -181,12 +181,12 @@ def test_the_system_text_ends_with_the_material_in_one_line() -> None:
         ],
         "file_count": 7,
     }
-    assert text == testgen_system_text(what, NumberedSubject(1))
+    assert text == render_system_text(what, NumberedSubject(1))
 
 
 def test_long_files_are_told_by_their_beginnings() -> None:
     files = tuple(FilePreview(f"f{n}", 20_000, "x" * 16_000, ("name",) * 500) for n in range(100))
-    text = testgen_system_text(order("alpha", environment=TaskEnvironment(files=files)), None)
+    text = render_system_text(order("alpha", environment=TaskEnvironment(files=files)), None)
     assert len(text) < 70_000
     assert len(json.loads(text.rpartition("\n")[2])["environment"]["files"]) == 100
 

@@ -6,6 +6,8 @@ Example::
 
     def test_something():
         SUBJECT.check('{"server_name": ...}')
+
+Exported modules import this module by its name, so its name and functions are part of the export format.
 """
 
 from __future__ import annotations

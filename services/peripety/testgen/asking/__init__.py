@@ -1,1 +1,0 @@
-"""Prompts of test generation, and parsing of tests from response streams."""

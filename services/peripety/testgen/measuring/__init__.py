@@ -1,1 +1,0 @@
-"""Measurement of tests: execution, duplicates, contradictions and mutation score."""
