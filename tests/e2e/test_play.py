@@ -309,6 +309,7 @@ def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
         assert "Traceback" not in person.screen
 
 
+@pytest.mark.slow(reason="reads sample descriptions beside the repository, if present")
 @pytest.mark.skipif(
     not PROMPTS.exists(),
     reason=f"sample descriptions are not beside this repository ({PROMPTS.name})",
