@@ -204,8 +204,8 @@ stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINT
 		PERIPETY_SESSIONS=$(RECORDED) PERIPETY_GAMES=500 PERIPETY_MUTATIONS=10000 PERIPETY_EXAMPLES=2000 \
 		PERIPETY_REPLICA_TROUBLES=500 PERIPETY_DISK_FAULTS=500 PERIPETY_BREAKS=5000 \
 		$(BIN)/python -m pytest --hypothesis-profile=all --timeout=0 -o log_cli=true -o log_cli_level=INFO tests/e2e/test_kills.py tests/e2e/test_rivals.py \
-		tests/e2e/test_failing_disk.py tests/integration/sessions/test_broken_off.py tests/property/test_sessions_*.py \
-		tests/unit/storage/test_kills.py
+		tests/e2e/test_failing_disk.py tests/integration/session/test_broken_off.py tests/property/test_sessions_*.py \
+		tests/unit/core/storage/test_kills.py
 
 .PHONY: bench-policies
 bench-policies: $(VENV)/installed-bench native  ## Measure policy suites, and compare decisions with Cedar and Casbin

@@ -48,7 +48,9 @@ def anywhere(random: Random) -> Callable[..., list[int]]:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_random_conversations_read_and_write_as_predicted(provider: str) -> None:
     total = Tally()
-    for number in range(CONVERSATIONS if provider == "anthropic" else CONVERSATIONS // 3):
+    # Fewer conversations are too few for the share of missed predictions.
+    others = max(20, CONVERSATIONS // 3)
+    for number in range(CONVERSATIONS if provider == "anthropic" else others):
         total += converse(f"7:{number}", PROVIDERS[provider])
     assert max(total.markers) <= MOST_MARKERS
     assert total.reading > total.requests / 3
@@ -58,11 +60,11 @@ def test_random_conversations_read_and_write_as_predicted(provider: str) -> None
 
 
 def _keeping_too_long(keep: Callable[[CachedPrefixes, CachedPrefix, float], None]) -> Callable[..., None]:
-    return lambda self, entry, since: keep(self, entry._replace(seconds=entry.seconds + 1), since)
+    return lambda self, entry, since: keep(self, entry._replace(lifetime=entry.lifetime + 1), since)
 
 
 def test_a_lifetime_that_is_too_long_by_a_second_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CachedPrefixes, "keep", _keeping_too_long(CachedPrefixes.add))
+    monkeypatch.setattr(CachedPrefixes, "add", _keeping_too_long(CachedPrefixes.add))
     assert wrong_predictions(60) > 0
 
 

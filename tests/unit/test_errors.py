@@ -1,10 +1,19 @@
-"""The tree of errors: complete, documented, and kind by kind."""
+"""The tree of errors: complete, documented, and kind by kind.
+
+The catalogue of findings: whatever may be found has an entry, and says what to do.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
+from typing import TYPE_CHECKING, get_args
+
 import pytest
 
+from conformance.findings import PAGE, page
 from peripety import errors
+from peripety.engine import ProofCode
 from peripety.errors import (
     ErrorKind,
     FieldViolation,
@@ -13,8 +22,14 @@ from peripety.errors import (
     PeripetyError,
     Severity,
     SpecError,
+    get_remedy,
+    load_catalog,
 )
-from support.repo.repository import ALL_ERRORS, example
+from peripety.scenario.generation.model_client import _TOO_LARGE_CODES
+from support.repo.repository import ALL_ERRORS, ROOT, example
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
@@ -57,3 +72,106 @@ def test_a_spec_error_shows_each_finding_as_a_violation_and_keeps_the_findings()
 )
 def test_a_field_path_never_has_a_leading_dot(path: str, field: str) -> None:
     assert FieldViolation(path, "is required").field == field
+
+
+SOURCES = (ROOT / "services" / "peripety", ROOT / "simcore" / "python" / "peripety")
+CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
+LONGEST_FIX = 200
+
+# What the engine refuses to do for a caller, or cannot read in a request, says nothing about a document.
+REFUSALS = {
+    "BAD_DOMAIN",
+    "BAD_EMAIL",
+    "BAD_VALUE",
+    "CHANGE_INVALID",
+    "ILLEGAL_PARAM",
+    "OUT_OF_SCOPE",
+    "PRECONDITION_FAILED",
+    "REQUEST_INVALID",
+    "ROLL_INVALID",
+    "RUN_ENDED",
+    "SNAPSHOT_INVALID",
+    "SPEC_INVALID",
+    "UNKNOWN_ACTION",
+}
+KINDS = {code: kind for kinds in load_catalog().values() for code, kind in kinds.items()}
+
+
+def test_no_code_has_two_entries() -> None:
+    assert len(KINDS) == sum(len(kinds) for kinds in load_catalog().values())
+
+
+def test_whatever_the_sources_find_is_in_the_catalogue() -> None:
+    missing = {f"{code} ({place})" for code, place in raised() if code not in KINDS.keys() | REFUSALS}
+    assert not missing
+
+
+def test_the_catalogue_has_nothing_that_nobody_finds() -> None:
+    assert KINDS.keys() <= {code for code, _ in raised()}
+
+
+@pytest.mark.parametrize("code", sorted(KINDS))
+def test_an_entry_says_in_whole_short_sentences_what_is_wrong_and_what_to_do(code: str) -> None:
+    kind = KINDS[code]
+    assert kind.means.endswith(".")
+    assert kind.fix.endswith(".")
+    assert kind.means != kind.fix
+    assert len(kind.fix) <= LONGEST_FIX
+
+
+def test_the_page_shows_the_catalogue() -> None:
+    assert page() == PAGE.read_text(encoding="utf-8"), "run make findings"
+
+
+def test_an_unknown_code_has_no_remedy() -> None:
+    assert get_remedy("NEVER_HEARD_OF") == ""
+    assert Finding("NEVER_HEARD_OF", "", "a").remedy == ""
+
+
+def test_a_call_that_fails_because_of_a_document_names_the_way_out_of_each_finding() -> None:
+    error = SpecError("refused", [Finding("DUPLICATE_ID", "/actions/1/id", "the id 'a' is taken.")])
+    (violation,) = error.violations
+    assert violation.field == "/actions/1/id"
+    fix = KINDS["DUPLICATE_ID"].fix
+    assert violation.reason == f"DUPLICATE_ID: the id 'a' is taken; fix: {fix}"
+
+
+def raised() -> Iterator[tuple[str, str]]:
+    """Every code of a finding in the sources, with where it stands."""
+    yield from ((code, "engine/types.py") for code in get_args(ProofCode))
+    yield from ((code, "scenario/generation/model_client.py") for code in _TOO_LARGE_CODES)
+    for source, path in sorted((root, path) for root in SOURCES for path in root.rglob("*.py")):
+        if path.is_relative_to(source / "api"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(
+            isinstance(node, ast.Name) and node.id in {"Finding", "EngineError"} for node in ast.walk(tree)
+        ):
+            yield from ((code, f"{path.relative_to(source)}") for code in codes_in(tree))
+
+
+def codes_in(tree: ast.Module) -> Iterator[str]:
+    """The codes that a module gives to findings, directly, through functions of its own, or in tuples."""
+    makers = {"Finding", "EngineError"}
+    makers |= {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any(arg.arg == "code" for arg in node.args.args)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=keywords):
+                if name in makers:
+                    yield from texts([*args, *(word.value for word in keywords if word.arg == "code")])
+            case ast.Return(value=ast.Tuple(elts=[first, *_])):
+                yield from texts([first])
+
+
+def texts(expressions: list[ast.expr]) -> Iterator[str]:
+    """Those that are codes."""
+    for expression in expressions:
+        match expression:
+            case ast.Constant(value=str(text)) if CODE.fullmatch(text):
+                yield text
+            case ast.IfExp(body=one, orelse=other):
+                yield from texts([one, other])

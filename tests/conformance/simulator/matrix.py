@@ -20,13 +20,13 @@ _INTRODUCTION = f"""\
 # What the official SDKs make of the scripted LLM
 
 `make conformance` writes this page from a run of the official SDKs, as they are published, against the
-simulator; a test fails when it is not what a run shows. Every answer is asked for whole and as a stream, by
+simulator; a test fails when it is not what a run shows. Every answer is requested whole and as a stream, by
 the synchronous and by the asynchronous client. Streams are written chunk by chunk, and byte by byte; for the
 synchronous client also in pieces of {", ".join(str(size) for size in SIZES if (size or 1) > 1)} bytes.
 
 ## Answers
 
-✓ stands for: what the SDK shows is what was scripted, in every mode, however the stream is cut up.
+✓ means that the SDK shows what was scripted, in every mode, however the stream is cut up.
 """
 
 _FAILURES = """\

@@ -56,7 +56,9 @@ def interpreted_report(document: Any, **options: Any) -> Report:
 
 
 def compiled_report(document: Any, **options: Any) -> tuple[Report, int | None]:
-    """The report with generated source, and how many runs it left; None when there is no such source."""
+    """Return the report with generated source and the number of runs it left; None if no such source
+    exists.
+    """
     rules, chosen = _rules(document), _options(options)
     players = CompiledRunners(rules)
     player = players.get_runner(chosen["persona"])

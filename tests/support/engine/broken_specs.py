@@ -73,7 +73,7 @@ def _goal_out_of_reach(spec: Json, random: Random) -> None:
 
 
 def _goal_behind_a_wall(spec: Json, random: Random) -> None:
-    """What is raised stops being raised before it is enough."""
+    """Stop raising a value before it is enough."""
     _start(spec, 0)
     wall = random.randint(3, 6)
     _action(spec, _rising(1), preconditions={"<": [_READ, wall]})
@@ -185,7 +185,7 @@ def _positive_drift(spec: Json, random: Random) -> None:
 
 
 def _dominant_action(spec: Json, random: Random) -> None:
-    """Nothing else counts than what one action, which costs nothing, keeps up."""
+    """Let everything depend on what one free action sustains."""
     _start(spec, 1.5)
     spec["negativity_budget"]["decay_per_turn"] = {_PATH: 1}
     _action(spec, _rising(1))
@@ -304,7 +304,7 @@ _OF_TYPE = {
 
 
 def constraints(schema: Schema) -> Iterator[str]:
-    """What the schema forbids: a label for each keyword at each place of the schema."""
+    """Yield a label for each keyword at each place of the schema: each is one thing the schema forbids."""
     pending: list[tuple[str, Any]] = [("#", schema)]
     while pending:
         place, node = pending.pop()
@@ -363,7 +363,7 @@ class _Breaker:
                         yield label, broken
 
     def _names(self, branch: Schema, value: Any) -> bool:
-        """Whether a value is of the type of a branch, and of its operation."""
+        """Return True if a value has the type and the operation of a branch."""
         if "$ref" in branch:
             branch = self.root["$defs"][branch["$ref"].removeprefix("#/$defs/")]
         if not _is_of(branch.get("type", "object"), value) or (
@@ -441,7 +441,7 @@ _HORIZONS = (1, 2, 5, 10, 30, 100, 0)
 
 
 def with_spoiled_numbers(random: Random, document: bytes) -> bytes:
-    """A copy in which some numbers are others; what comes of it may be no worse."""
+    """Return a copy in which some numbers differ; the result may be just as good."""
     spec = json.loads(document)
     for change in random.choices(_NUMBER_CHANGES, k=random.choice((1, 2, 2, 3, 5))):
         change(random, spec)

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 CERTAIN = 1e-4
-"""How likely it is, at most, that something said here of a rate is wrong."""
+"""Upper bound of the probability that a statement about a rate is wrong."""
 
 
 def is_above(count: int, total: int, threshold: float) -> bool:
-    """Whether the rate behind a count is surely more than a threshold."""
+    """Return True if the rate behind a count is above a threshold with certainty `CERTAIN`."""
     return count > threshold * total and _by_chance(count, total, threshold) < CERTAIN
 
 
 def is_below(count: int, total: int, threshold: float) -> bool:
-    """Whether the rate behind a count is surely less than a threshold."""
+    """Return True if the rate behind a count is below a threshold with certainty `CERTAIN`."""
     return count < threshold * total and _by_chance(count, total, threshold) < CERTAIN
 
 
 def is_too_often(errors: int, trials: int, rate: float) -> bool:
-    """Whether so many errors come about in one of a thousand cases only, when each trial has this chance."""
+    """Return True if so many errors occur only in one of a thousand cases when each trial has this rate."""
     fewer = sum(math.comb(trials, n) * rate**n * (1 - rate) ** (trials - n) for n in range(errors))
     return 1 - fewer < 1e-3
 
@@ -60,19 +60,19 @@ BLOCK = 64
 _BLOCKS = 16 if engine.BACKEND == "native" else 4
 _UNIT = 2**20
 _USUAL_LIMIT = 0.05
-# What makes each comparison true of what stands on its left: to rise, or to fall.
+# Direction of the left side that makes each comparison true: rising or falling.
 _WAYS = {">": 1, ">=": 1, "<": -1, "<=": -1}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What fresh runs show of a quantity.
+    """Statistics of a quantity from fresh runs.
 
     Attributes:
-        path: where it stands.
-        per_turn: its drift over all of them.
+        path: path of the quantity in the state.
+        per_turn: its drift over all of the runs.
         noise: the standard deviation of that figure in a block of 64 runs.
-        limit: the most that is allowed.
+        limit: the largest allowed drift.
     """
 
     path: str
@@ -81,11 +81,11 @@ class Measured:
     limit: float
 
     def is_surely_above(self, runs: int) -> bool:
-        """Whether it is above the limit by more than chance does to so many runs."""
+        """Return True if it is above the limit by more than chance explains in so many runs."""
         return self.per_turn - self.limit > 5 * self._error(runs)
 
     def is_surely_below(self, runs: int) -> bool:
-        """Whether it is below the limit by more than that."""
+        """Return True if it is below the limit by more than chance explains in so many runs."""
         return self.limit - self.per_turn > 5 * self._error(runs)
 
     def _error(self, runs: int) -> float:
@@ -164,7 +164,7 @@ def _number_at(spec: dict[str, Any], path: str) -> float:
 
 
 def is_contradicted(program: Program, proof: Proof, report: DryRunReport) -> bool:
-    """Whether a report cannot be when a proof holds."""
+    """Return True if a report is impossible when a proof holds."""
     assert report.detail is not None
     if proof.code == "CERTAIN_LOSS":
         return bool(report.won or report.survived)
@@ -180,7 +180,7 @@ def is_contradicted(program: Program, proof: Proof, report: DryRunReport) -> boo
 
 
 def replayed(program: Program, proof: Proof) -> list[str]:
-    """What goes wrong in the run that shows a proof: rules that fail, and paths of numbers that are large."""
+    """Return the problems of the run that demonstrates a proof: failing rules, and paths of large numbers."""
     state = program.new_state()
     seen: list[str] = []
     for call in proof.witness:
@@ -200,7 +200,7 @@ def replayed(program: Program, proof: Proof) -> list[str]:
 
 
 INDIFFERENCE = 0.03
-"""So close to what is asked for either verdict is right, as docs/scenarios.md says."""
+"""Distance from the required rate within which either verdict is right, see docs/reference/scenarios.md."""
 
 _DRIFT_RUNS = 512
 _PROOF_RUNS = 64
@@ -210,7 +210,7 @@ _SCHEMA = jsonschema.Draft202012Validator(schema_document(SCENARIO_SPEC))
 
 @dataclass(frozen=True)
 class FreshRuns:
-    """Runs of a scenario under a seed that nobody has looked at.
+    """Runs of a scenario with a seed that no check has used.
 
     Attributes:
         document: the specification, a valid one.
@@ -269,12 +269,12 @@ class FreshRuns:
 
 
 def is_true(finding: Finding, fresh: FreshRuns, before: DryRunReport | None) -> bool | None:
-    """Whether a finding says what is so; None where this cannot tell, as of rates, of which one may err.
+    """Return True if a finding is correct; None if this cannot be decided, as for rates, where one may err.
 
     Args:
-        finding: what is said.
-        fresh: the document that it is said of.
-        before: the runs that it was found in, if it was found by playing.
+        finding: the finding.
+        fresh: runs of the document with the finding.
+        before: the runs in which it was found, if it was found by playing.
     """
     look = _LOOKS.get(finding.code)
     if look is not None:
@@ -288,7 +288,7 @@ def _drifts(finding: Finding, fresh: FreshRuns) -> bool:
 
 
 def _is_proved(finding: Finding, fresh: FreshRuns) -> bool:
-    """No run of anybody contradicts it, and where runs have to show it, they do."""
+    """Return True if no run contradicts the finding, and a run shows it where one has to."""
     program = fresh.program
     proof = next(
         proof for proof in program.prove() if (proof.code, proof.path) == (finding.code, finding.path)

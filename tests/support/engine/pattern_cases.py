@@ -70,7 +70,7 @@ class Spelled(ABC):
         """All the places where a match that starts there can end."""
 
     def is_in(self, text: str, *, folds: bool) -> bool:
-        """Whether it is found in a text."""
+        """Return True if it occurs in a text."""
         found = any(self.ends(text, start, folds=folds) for start in range(len(text) + 1))
         if self.repeats <= 1:
             assert found == (_python(self.pythons, folds=folds).search(text) is not None)
@@ -227,7 +227,7 @@ class NaiveScan:
         self._tests.append((tests, indices))
 
     def matches(self, index: int, subject: MatchSubject) -> bool:
-        """Whether one pattern matches."""
+        """Return True if one pattern matches."""
         tests, indices = self._tests[index]
         texts = subject.text, subject.model, subject.tool_result
         return (indices is None or indices[0] <= subject.message_index <= indices[1]) and all(

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a policy has, and how much of it. A range is (fewest, most); a number is a probability."""
+    """Contents of a policy. A range is (fewest, most); a number is a probability."""
 
     servers: tuple[int, int] = (2, 5)
     tools: tuple[int, int] = (5, 10)
@@ -51,7 +51,7 @@ NAMES = ("x", "y", "z")
 NUMBERS = (0, 1, 5, 10, 25, 50, 99.5, 100)
 _QUANTIFIERS = ("all", "any", "none", "not_all", None, None)
 
-# The roles of arguments, each with the kind of what stands there.
+# The roles of arguments, each with the kind of its values.
 KINDS = {
     "source_path": "path",
     "target_path": "path",
@@ -64,7 +64,7 @@ _ANY_TEXT: Json = {"type": "string", "minLength": 1, "maxLength": 200}
 
 @dataclass(frozen=True)
 class Argument:
-    """What tools may take: where it stands, what it means, and its schema."""
+    """A tool argument: its path, its role, and its schema."""
 
     name: str
     schema: Json
@@ -207,7 +207,7 @@ class _Writer:
     def _rule(self, server: str) -> tuple[Json, str]:
         random = self._random
         tools = self._some([*self._tools[server]], 3)
-        # Whatever the condition asks for, the first of the tools has.
+        # The first of the tools has everything that the condition requires.
         first, arguments = tools[0], self._tools[server][tools[0]]
         when: Json = {"servers": [server]}
         if random.random() < self._shape.across:
@@ -279,7 +279,7 @@ _ENTRIES: dict[str, Sequence[str]] = {
     "identifier": LABELS,
 }
 
-# What no analysis looks into: two arguments at once, arithmetic, texts put together.
+# Conditions that no analysis looks into: two arguments at once, arithmetic, concatenated texts.
 _OPAQUE: tuple[Callable[[Random, Json, Json], Json], ...] = (
     lambda random, one, other: {"<": [{"+": [one, other]}, random.choice(NUMBERS)]},
     lambda random, one, other: {"==": [{"cat": [one, other]}, random.choice(_MODES)]},
@@ -412,7 +412,7 @@ _SPOILT: tuple[Any, ...] = (
 
 
 def hostile_requests(random: Random, spec: Json, count: int) -> list[ToolRequest]:
-    """Calls of somebody who wants to get past the rules: any JSON, lookalikes, unknown tools."""
+    """Return calls that try to evade the rules: any JSON, lookalikes, unknown tools."""
     return [_hostile(random, random.choice(spec["tools"])) for _ in range(count)]
 
 

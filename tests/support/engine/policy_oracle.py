@@ -1,7 +1,7 @@
-"""Rules as formulas of z3: what docs/reference/policies-semantics.md says, once more and by other means.
+"""Rules as formulas of z3: a second implementation of docs/reference/policies-semantics.md by other means.
 
-One tool with an amount, a mode, a place and up to two addressees; whatever stands there is a number of the
-solver or a few segments, and never a text.
+One tool with an amount, a mode, a place and up to two addressees; each value is a number of the solver or a
+few segments, and never a text.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class _Text:
 
 
 class Oracle:
-    """All requests to the tool, and what rules say to them."""
+    """All requests to the tool, and the decisions of rules about them."""
 
     def __init__(self) -> None:
         self._words: dict[str, int] = {}
@@ -141,7 +141,7 @@ class Oracle:
         )
 
     def is_possible(self, *conditions: Any) -> bool:
-        """Whether some request meets all conditions."""
+        """Return True if some request meets all conditions."""
         solver = z3.Solver()
         solver.add(self._possible, *conditions)
         return bool(solver.check() == z3.sat)
@@ -152,7 +152,7 @@ class Oracle:
         return holds if one["then"] == "allow" else z3.Or(holds, fails)
 
     def decided(self, rules: Sequence[Mapping[str, Any]]) -> Any:
-        """What rules decide: 0 to deny, 1 to allow, 2 to escalate."""
+        """Return the decision of rules as a formula: 0 to deny, 1 to allow, 2 to escalate."""
         decided: Any = z3.IntVal(0)
         for one in reversed(rules):
             decided = z3.If(self.takes(one), {"deny": 0, "allow": 1, "escalate": 2}[one["then"]], decided)
@@ -218,7 +218,7 @@ class Oracle:
         return z3.And(self._has_mode, self._mode == _MODES.index(mode))
 
     def _number(self, name: str) -> Any:
-        """What stands there as a number: nothing is 0."""
+        """Return the value as a number; a missing one is 0."""
         number = self._numbers[name.removeprefix("arguments.")]
         return number if name == "arguments.amount" else z3.If(self._has_count, number, z3.RealVal(0))
 

@@ -74,7 +74,7 @@ def random_data(random: Random, depth: int = 3) -> Any:
 
 
 def random_logic(random: Random, depth: int = 4) -> Any:
-    """An expression, or what is none."""
+    """Return an expression, or sometimes a value that is not one."""
     kind = random.random()
     if depth == 0 or kind < 0.12:
         return random.choice(_SCALARS)
@@ -110,7 +110,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a scenario has, and how much of it. A range is (fewest, most); a number is a probability."""
+    """Contents of a scenario. A range is (fewest, most); a number is a probability."""
 
     numbers: tuple[int, int] = (2, 6)
     flags: tuple[int, int] = (0, 0)
@@ -178,8 +178,8 @@ SHAPES: dict[str, _Shape] = {
 }
 _NAMES = tuple(SHAPES)
 
-# What fast ways to play may leave to slow ones. A scenario has each of them throughout or not at all, since
-# spread over all scenarios they would leave nothing to be played fast.
+# Features that fast executors may leave to slow ones. A scenario has each of them throughout or not at all:
+# spread over all scenarios they would leave nothing for the fast executors.
 _HABITS = ("creating", "retyping", "mixing", "defaulting", "missing", "cat", "substr", "merge", "listing")
 
 _SMALL = (0, 1, 2, 3, 4, 5, 7, 10, -1, -2, -5, 0.5, 0.1, 2.5, 0.25, 1 / 3)
@@ -194,7 +194,7 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "===", "!==")
 
 @dataclass(frozen=True)
 class _Scope:
-    """The paths that an expression may read, by the kind of value that stands there at the start."""
+    """The paths that an expression may read, by the kind of their initial value."""
 
     paths: dict[str, list[str]]
     inside: bool = False
@@ -241,12 +241,12 @@ def _argument(random: Random, schema: Json) -> Any:
 
 
 def random_calls(random: Random, spec: Json, legal: Sequence[str]) -> list[Json]:
-    """What is done in one turn, its step included: calls as golden vectors have them.
+    """Return the calls of one turn, its step included, in the form of golden vectors.
 
     Args:
-        random: where the choices come from.
+        random: the source of the choices.
         spec: the scenario.
-        legal: the ids of the actions that are legal now; most of what is done is among them.
+        legal: the ids of the actions that are legal now; most of the calls use them.
     """
     calls: list[Json] = []
     by_id = {action["id"]: action for action in spec["actions"]}
@@ -265,7 +265,7 @@ def random_calls(random: Random, spec: Json, legal: Sequence[str]) -> list[Json]
 
 
 def random_changes(random: Random, spec: Json) -> list[Json]:
-    """What a narrator might change: like what some rule of the scenario does, or a little beyond it."""
+    """Return changes that a narrator might make: like those of a rule of the scenario, or slightly beyond."""
     rules = [*spec["actions"], *spec["random_events"]]
     effects = [effect for rule in rules for effect in rule["effects"] if "path" in effect]
     changes = []

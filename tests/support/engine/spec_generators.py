@@ -279,7 +279,7 @@ def _stable_action(draw: st.DrawFn, number: int) -> Json:
 
 @st.composite
 def stable_specs(draw: st.DrawFn) -> Json:
-    """A scenario whose values keep their kinds; its rules may still fail when they run."""
+    """Draw a scenario whose values never change their kinds; its rules may still fail when they run."""
     events = [
         {
             "id": f"e{n}",
@@ -485,7 +485,7 @@ def specs(draw: st.DrawFn) -> Json:
 
 OPERATIONS = ("set", "inc", "dec", "mul", "patch", "push", "pop")
 
-# What a narrator may propose: mostly of the right shape, often out of scope, sometimes no change at all.
+# Proposals of a narrator: mostly of the right shape, often out of scope, sometimes not a change at all.
 _written = st.sampled_from(
     [
         *NUMBERS,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def action(name: str = "act", effects: list[Json] | None = None, **more: Any) -> Json:
-    """An action that can always be taken."""
+    """Return an action that is always legal."""
     return {"id": name, "params": {}, "preconditions": {}, "effects": effects or [], **more}
 
 
@@ -33,7 +33,7 @@ def at_most(name: str, path: str, limit: float) -> Json:
 
 
 def spec(**parts: Any) -> Json:
-    """A scenario that is valid as it stands; `parts` replace its sections."""
+    """Return a valid scenario; `parts` replace its sections."""
     return {
         "spec_version": "1.0",
         "id": "alpha",

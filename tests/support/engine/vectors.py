@@ -21,7 +21,7 @@ VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 
 
 def expectation(core: Backend, kind: str, case: dict[str, Any]) -> Any:
-    """What a core makes of a case: its result, or `{"error": {code, message, path}}`."""
+    """Return the result of a core for a case, or `{"error": {code, message, path}}`."""
     try:
         return KINDS[kind](core, case)
     except EngineError as error:
@@ -53,8 +53,8 @@ def _draws(core: Backend, case: dict[str, Any]) -> Any:
 def _play(core: Backend, case: dict[str, Any]) -> Any:
     """A `spec` played from `seed` by `calls`: their results, and the snapshot.
 
-    A call is `{act, params}`, `{narrate}` of changes, `{step}`, `{roll}` of a request, or `{reload}`: go on
-    from the snapshot.
+    A call is `{act, params}`, `{narrate}` of changes, `{step}`, `{roll}` of a request, or `{reload}`, which
+    continues from the snapshot.
     """
     _, state, results = _after_calls(core, case)
     return {"results": results, "snapshot": state.to_json().decode("utf-8")}
@@ -107,10 +107,10 @@ def _personas(core: Backend, case: dict[str, Any]) -> Any:
 
 
 def _match(core: Backend, case: dict[str, Any]) -> Any:
-    """`patterns` held against `subjects`: of each subject the first that matches, and all that do.
+    """`patterns` matched against `subjects`: for each subject the first that matches, and all that do.
 
-    A text pattern is `[kind, text]`, with `true` after them where case is ignored. In `skip` a subject may
-    name patterns that the first is not to be.
+    A text pattern is `[kind, text]`, followed by `true` if case is ignored. In `skip` a subject may name
+    patterns that must not be the first.
     """
     matcher = PatternMatcher([*map(_pattern, case["patterns"])], backend=core)
     results = []
@@ -136,7 +136,7 @@ def _pattern(given: dict[str, Any]) -> Pattern:
 
 
 def _policies(core: Backend, case: dict[str, Any]) -> Any:
-    """A `policy` asked about `requests`.
+    """Decisions of a `policy` about `requests`.
 
     `decided` has for each request the `rule` that decides it, an index into the invariants and rules, -1 for
     none and -2 for an unknown tool; and `errors`, the conditions up to it that cannot be evaluated. `matches`
@@ -164,10 +164,10 @@ def _numbers(bits: bytes) -> list[int]:
 
 
 def _policy_values(core: Backend, case: dict[str, Any]) -> Any:
-    """What a matcher of a `kind`, with `among` and perhaps a `quantifier` and `lists`, says of `values`.
+    """Results of a matcher of a `kind`, with `among` and perhaps a `quantifier` and `lists`, for `values`.
 
-    Each of them stands alone at a path of the arguments. A result is true, false, or the code and message of
-    why it cannot be evaluated.
+    Each value is the only one at a path of the arguments. A result is true, false, or the code and message of
+    the evaluation error.
     """
     matcher: dict[str, Any] = {key: case[key] for key in ("kind", "among", "quantifier") if key in case}
     rule = {

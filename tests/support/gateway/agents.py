@@ -1,4 +1,4 @@
-"""Agents for tests: manifests in few words, and a client that gathers what runs tell."""
+"""Agents for tests: manifests in few words, and a client that collects the events of runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def phase(phase_id: str, says: str, **fields: Any) -> pb.Phase:
-    """A phase that says this."""
+    """Return a phase with this prompt."""
     return pb.Phase(phase_id=phase_id, input_template=says, **fields)
 
 
@@ -99,7 +99,7 @@ class Agents:
         return await _events(self.stub.RerunPhase(request))
 
     async def get(self, run_id: str) -> pb.Run:
-        """A run as it stands."""
+        """Return the current run."""
         return (await self.stub.GetRun(pb.GetRunRequest(run_id=run_id))).run
 
     async def cancel(self, run_id: str, request_id: str = "") -> pb.Run:
@@ -128,7 +128,7 @@ def run_request(
 
 
 def kinds(events: Iterable[pb.RunEvent]) -> list[str]:
-    """What happened, in order; neighbouring pieces of an answer count as one."""
+    """Return the kinds of events, in order; neighbouring pieces of an answer count as one."""
     told: list[str] = []
     for event in events:
         kind = event.WhichOneof("event") or ""

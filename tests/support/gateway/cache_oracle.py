@@ -111,7 +111,7 @@ class TrueTokens:
         return self._counted[call.model, piece]
 
     def calibrate(self, call: ProviderCall, counted: int, reported: int) -> None:
-        """There is nothing to learn: it is no estimate."""
+        """Do nothing: the count is exact, not an estimate."""
         assert counted == reported, call
 
 
@@ -129,7 +129,7 @@ def read_as_sent(asked: ProviderCall, change: dict[str, Any] | None = None) -> S
 
 
 def kept_answer(asked: ProviderCall, answer: ChatMessage) -> Sequence[SimBlock]:
-    """An answer as its provider keeps it behind the prompt; nothing where it does not."""
+    """Return an answer as its provider caches it behind the prompt; empty if the provider does not."""
     if asked.data.provider != "deepseek":
         return ()
     messages = (*asked.request.messages, answer)
@@ -138,7 +138,7 @@ def kept_answer(asked: ProviderCall, answer: ChatMessage) -> Sequence[SimBlock]:
 
 
 def usage_of(found: SimCacheVisit) -> Usage:
-    """What a provider reports of the prompt, with an answer of one token."""
+    """Return the usage that a provider reports for the prompt, with an answer of one token."""
     written = sum(found.written.values())
     long = found.written.get("1h", 0)
     return Usage(found.fresh + found.read + written, 1, found.read, written, 0, long)
@@ -178,13 +178,13 @@ SCHEMA = ResponseSchema(
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider, and how much of its cache can be told beforehand.
+    """A provider, and how far its cache is predictable.
 
     Attributes:
         name: its name.
-        models: the models that are asked.
+        models: the models under test.
         thinking: those of them whose answers hold thoughts.
-        mixes: whether texts and calls come in any order, each a block of its own.
+        mixes: True if texts and calls come in any order, each a block of its own.
         within: by how many tokens a prediction may be above what is found; None when it is equal to it.
     """
 
@@ -213,10 +213,10 @@ PROVIDERS = {
 
 @dataclass
 class Tally:
-    """What was seen: a proof in which nothing happens proves nothing.
+    """Counts of what happened: a run in which nothing happens proves nothing.
 
     Attributes:
-        requests: how many were asked.
+        requests: how many requests were made.
         reading: how many of them read from the cache.
         writing: how many wrote to it.
         missed: of how many more was found than predicted.
@@ -241,7 +241,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Talk:
-    """One line of a conversation: what is asked next is the sum of it."""
+    """One line of a conversation: the next request is the sum of it."""
 
     model: str
     system: str | None
@@ -259,11 +259,11 @@ def converse(seed: str, provider: Provider = PROVIDERS["anthropic"]) -> Tally:
     """Play a conversation with its forks, in random steps, and compare every request.
 
     Args:
-        seed: what happens depends on it alone.
-        provider: who is asked.
+        seed: everything that happens depends on it alone.
+        provider: the provider under test.
 
     Raises:
-        AssertionError: a prediction is not what the provider's books say.
+        AssertionError: a prediction differs from the provider's books.
     """
     world = _World(Random(seed), provider)
     try:
@@ -308,7 +308,7 @@ class _Asked:
         tally.markers[markers] = tally.markers.get(markers, 0) + 1
         assert markers <= MOST_MARKERS
         if plan is None:
-            # Who caches without being asked does so unless there is a way to turn it off.
+            # A provider that caches by default does so unless there is a way to turn it off.
             assert (found.written, markers) == ({}, 0)
             assert found.read == 0 or self._world.provider.within is not None
             return
@@ -362,7 +362,7 @@ class _World:
         ]
 
     def step(self) -> None:
-        """Do something to a line of the conversation, or to the time, and ask."""
+        """Change a line of the conversation, or the time, and send a request."""
         random = self.random
         number = random.randrange(len(self._talks))
         talk = self._talks[number]
@@ -372,7 +372,7 @@ class _World:
             talk = move(talk) or talk
         self._talks[number] = self._ask(self._with_question(talk))
 
-    # ---- asking
+    # ---- requests
 
     def _ask(self, talk: Talk) -> Talk:
         if self.random.random() < 0.1:
@@ -381,7 +381,7 @@ class _World:
         asked.compare(self.tally)
         fate = self.random.random()
         if fate < 0.07:
-            return talk  # refused: it is asked again in the next step
+            return talk  # refused: the next step repeats the request
         asked.accepted()
         self._wait()
         asked.started()
@@ -393,7 +393,9 @@ class _World:
         return talk.saying(answer)
 
     def _ask_two(self, talk: Talk) -> Talk:
-        """Ask twice at the same time: the second finds nothing of what the first is going to write."""
+        """Send two requests at the same time: the second finds nothing of what the first is going to
+        write.
+        """
         other = talk.saying(ChatMessage.user(self._text((40, 4_000))))
         both = [_Asked(self, each) for each in (talk, other)]
         for asked in both:
@@ -411,7 +413,9 @@ class _World:
         self.now += self.random.choice((0, 0.5, 2))
 
     def _with_question(self, talk: Talk) -> Talk:
-        """The conversation with something to answer: results of its calls, or what the user says."""
+        """Return the conversation with something to answer: results of its calls, or a message of the
+        user.
+        """
         if talk.messages and talk.messages[-1].role is ChatRole.USER and self.random.random() < 0.7:
             return talk
         calls = talk.messages[-1].tool_calls if talk.messages else ()
@@ -489,7 +493,7 @@ class _World:
         return replace(
             talk,
             tool_choice=self.random.choice(choices),
-            # A text that tells the schema becomes one block with what the user says.
+            # A text that contains the schema becomes one block with the user's text.
             schema=self.random.choice((None, SCHEMA)) if self.provider.name != "deepseek" else None,
             cache=self._config(),
         )
@@ -505,7 +509,7 @@ class _World:
     # ---- what it is made of
 
     def _text(self, sizes: tuple[int, ...]) -> str:
-        """A text that was never said before, of about so many bytes."""
+        """Return a new, unused text of about so many bytes."""
         size = self.random.choice(sizes)
         if not size:
             return ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def begins(shown: Any, whole: Any) -> bool:
-    """Whether a whole value has everything that was shown of it."""
+    """Return True if a whole value contains everything that was shown of it."""
     if isinstance(shown, dict) and isinstance(whole, dict):
         return all(key in whole and begins(value, whole[key]) for key, value in shown.items())
     if isinstance(shown, list) and isinstance(whole, list):

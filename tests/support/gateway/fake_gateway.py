@@ -38,12 +38,12 @@ def question(text: str = "u", mode: ResponseCacheMode = ResponseCacheMode.USE) -
 
 
 def answer(text: str, stop_reason: StopReason = StopReason.END) -> Completion:
-    """What a model answers."""
+    """Return the answer of a model."""
     return Completion(ChatMessage.assistant(text), None, COST, stop_reason, "m", "p")
 
 
 class Call:
-    """A call that is under way; the test says what comes of it."""
+    """A call that is under way; the test decides its result."""
 
     def __init__(self, request: GenerateRequest) -> None:
         self.request = request
@@ -134,7 +134,7 @@ class PlayingGateway:
     """Plays one script for each request, the last one again and again.
 
     Attributes:
-        requests: what was asked.
+        requests: the requests so far.
     """
 
     def __init__(self, *scripts: Script) -> None:

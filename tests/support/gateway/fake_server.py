@@ -38,7 +38,7 @@ class FakeModel:
             self._permits.release()
 
     def wait_for_permit(self) -> bool:
-        """Return whether to go on writing."""
+        """Return True to continue writing."""
         self._permits.acquire()
         return not self._stopped
 
@@ -91,7 +91,7 @@ def _handler(model: FakeModel) -> type[BaseHTTPRequestHandler]:
             self.wfile.flush()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: the test reads what it needs from the model."""
+            """Log nothing: the test reads what it needs from the model."""
 
     return Handler
 
@@ -101,7 +101,7 @@ JSON = {"content-type": "application/json"}
 
 @dataclass(frozen=True)
 class Response:
-    """What came back."""
+    """A received HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -185,7 +185,7 @@ failure = {{ type = "{kind}" }}
 
 
 def noted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long an SDK wants to wait before each further attempt, in seconds; it does not wait."""
+    """Record how long an SDK wants to wait before each further attempt, in seconds, without the wait."""
     found: list[float] = []
     monkeypatch.setattr(time, "sleep", found.append)
     return found
@@ -196,7 +196,7 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True)
 class Request:
-    """What arrived."""
+    """A received HTTP request."""
 
     line: str
     headers: dict[str, str]
@@ -208,7 +208,7 @@ class Request:
 
 
 class Reply:
-    """What is sent back, piece by piece."""
+    """An HTTP response, sent piece by piece."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -252,7 +252,7 @@ class Reply:
         await self._writer.drain()
 
     def half_close(self) -> None:
-        """Say that nothing more will be sent, and go on listening."""
+        """Shut down the sending side, and continue to listen."""
         self._writer.write_eof()
 
     def cut(self) -> None:
@@ -268,7 +268,7 @@ class Reply:
 
 @dataclass
 class Upstream:
-    """The server: what it was asked, and how it answers."""
+    """The server: its received requests, and its scripted replies."""
 
     answer: Callable[[Request, Reply], Awaitable[None]]
     base_url: str = ""

@@ -58,7 +58,7 @@ _ROUTER = Router(THEIRS)
 
 
 HTTP_PROVIDERS = tuple(WIRES)
-"""The providers that are asked over HTTP."""
+"""The providers that are called over HTTP."""
 
 
 def models_of(provider: ProviderName) -> list[str]:
@@ -74,12 +74,12 @@ def models_of(provider: ProviderName) -> list[str]:
 
 @dataclass(frozen=True)
 class Asked:
-    """A call as the scripted LLM took it; to be asked that raises `ApiError` where the provider would refuse.
+    """A call as the scripted LLM received it; creation raises `ApiError` if the provider would refuse it.
 
     Attributes:
-        call: what was asked.
-        body: what it became.
-        request: what the scripted LLM made of that.
+        call: the call.
+        body: its request body.
+        request: the request that the scripted LLM read from the body.
     """
 
     call: ProviderCall
@@ -120,7 +120,7 @@ class Asked:
         return b"".join(frame.data for frame in self._theirs.frames(self.request, reply))
 
     def reader(self) -> AnswerDecoder:
-        """What reads an answer."""
+        """Return the decoder of an answer."""
         failures = ErrorMapper(self._endpoint, self.call.model, self._ours.vocabulary)
         return self._ours.answer(self.call, self.body, failures)
 
@@ -141,14 +141,14 @@ def history_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def before_history(document: Mapping[str, Any]) -> str:
-    """What stands before the turns in the prompt."""
+    """Return the part of the prompt before the turns."""
     names = ("model", "system", "systemInstruction", "instructions", "tools", "toolConfig", "tool_choice")
     return json.dumps([document.get(name) for name in names])
 
 
 @contextmanager
 def local_server(cache: Path) -> Iterator[tuple[list[str], str]]:
-    """What the server prints before it listens, and its URL."""
+    """Start the server; yield the lines that it prints before it listens, and its URL."""
     command = [sys.executable, "-m", "peripety.gateway.local_model_server"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -170,17 +170,17 @@ KEY = "sk-canary-1234567890"
 
 @dataclass(frozen=True)
 class Spoken:
-    """How a provider is asked at the scripted LLM.
+    """Parameters of a provider under test against the scripted LLM.
 
     Attributes:
         name: the provider.
         settings: the settings are `<settings>_api_base` and `<settings>_api_key`.
         model: a model that calls tools, and reasons of its own accord.
         path: where its API begins, behind the URL of the scripted LLM.
-        shows_reasoning: whether it tells what the model thinks, unasked.
-        tells_refusals: whether it says that the model declined, and not just in which words.
-        tells_filters: whether it says that a filter ended the answer.
-        numbers_chunks: whether its chunks have numbers, and its texts come a second time as a whole.
+        shows_reasoning: True if it reports the model's reasoning by default.
+        tells_refusals: True if it reports that the model declined, not only the words of the refusal.
+        tells_filters: True if it reports that a filter ended the answer.
+        numbers_chunks: True if its chunks have numbers, and its texts come a second time as a whole.
     """
 
     name: ProviderName
@@ -217,7 +217,7 @@ PROVIDERS = (
 
 
 def config_of(spoken: Spoken, url: str, **settings: Any) -> Config:
-    """The settings under which a provider is asked at the scripted LLM with this URL."""
+    """Return the settings of a provider at the scripted LLM with this URL."""
     at_provider: dict[str, Any] = {f"{spoken.settings}_api_base": f"{url}{spoken.path}"}
     if f"{spoken.settings}_api_key" in Config.model_fields:
         at_provider[f"{spoken.settings}_api_key"] = SecretStr(KEY)
@@ -233,7 +233,7 @@ async def at_once(_seconds: float) -> None:
 
 @asynccontextmanager
 async def gateway_of(spoken: Spoken, url: str, **settings: Any) -> AsyncIterator[LocalModelGateway]:
-    """A gateway that asks a provider at the scripted LLM, and does not pause before it asks again."""
+    """Open a gateway to a provider at the scripted LLM that retries without a pause."""
     config = config_of(spoken, url, **settings)
     providers = ProviderRegistry(config)
     try:
@@ -249,7 +249,7 @@ async def channel_to(
     url: str,
     **settings: Any,
 ) -> AsyncIterator[grpc.aio.Channel]:
-    """Serve a gateway that asks a provider at this URL, and open a channel to it."""
+    """Serve a gateway to a provider at this URL, and open a channel to it."""
     own = config_for(tmp_path).model_dump(exclude_unset=True)
     config = config_of(spoken, url, **own, **settings)
     async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:

@@ -90,7 +90,7 @@ class Letters:
         return _letters
 
     def calibrate(self, _call: ProviderCall, _counted: int, _reported: int) -> None:
-        """It is no estimate."""
+        """Do nothing: the count is exact, not an estimate."""
 
 
 def _letters(piece: Segment) -> int:
@@ -148,17 +148,17 @@ def cacheable_request(
 
 
 def user_message(text: str = "u", letters: int = 10) -> ChatMessage:
-    """What the user says, so many letters of it."""
+    """Return a user message of so many letters."""
     return ChatMessage.user((text * letters)[:letters])
 
 
 def assistant_message(text: str = "a", letters: int = 10) -> ChatMessage:
-    """What the model says, so many letters of it."""
+    """Return a model message of so many letters."""
     return ChatMessage.assistant((text * letters)[:letters])
 
 
 def places(visit: CacheCallTracker) -> list[str]:
-    """Where the markers of a call stand: `tools`, `system`, or the index of a message."""
+    """Return the places of the markers of a call: `tools`, `system`, or the index of a message."""
     return [
         str(each.message_index) if each.block is CacheBlock.MESSAGE else each.block.value
         for each in visit.call.breakpoints
@@ -217,7 +217,7 @@ def prompt(
 
 
 class Client:
-    """Somebody who asks a model, one request after the other, at the times of a clock moved by hand."""
+    """A client of a model that sends one request after the other, at the times of a clock moved by hand."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class Client:
         self.now = NOW
 
     def other(self, *, model: str | None = None, scope: str | None = None) -> Client:
-        """Somebody else, or the same one, with another model, at the same caches."""
+        """Return another client, or the same one with another model, at the same caches."""
         api = self.model.apis[0]
         other = Client(api, model or self.model.name, caches=self.caches, scope=scope or self.scope)
         other.now = self.now
@@ -245,7 +245,7 @@ class Client:
         return self.caches.begin_visit(self.model, self.scope, asked, self.now)
 
     def ask(self, asked: SimPrompt, *, seconds: float = 0, answer: Sequence[SimBlock] = ()) -> SimCacheVisit:
-        """Ask, and have the whole answer so many seconds later."""
+        """Send a request, and receive the whole answer so many seconds later."""
         visit = self.look(asked)
         visit.on_accepted()
         visit.on_started()

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 class Answering(Simulator):
-    """A scripted LLM that is told what to say to each request; protocols, tokens and caches are real.
+    """A scripted LLM whose script is a function of each request; protocols, tokens and caches are real.
 
     Args:
-        answer: what is said to a request. It is called for one request at a time.
+        answer: returns the answer to a request. It is called for one request at a time.
 
     Attributes:
-        requests: everything that was asked, whole.
+        requests: all requests, whole.
     """
 
     def __init__(self, answer: Callable[[SimRequest], ScriptResponse]) -> None:
@@ -100,7 +100,7 @@ SCENARIO = Script(
 
 @dataclass
 class Conversation:
-    """One conversation: what was said, and what the rules say comes next, written as plainly as they are."""
+    """One conversation: its messages, and the next answer by a plain implementation of the rules."""
 
     name: str
     named: bool
@@ -110,11 +110,13 @@ class Conversation:
     active: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        # Conversations without a name are told apart by how they begin.
+        # Conversations without a name are distinguished by their beginnings.
         self.said = (SimMessage(SimRole.USER, self.name), SimMessage(SimRole.ASSISTANT, "default"))
 
     def request(self, prompt: str) -> SimRequest:
-        """The next request: a named one says what is new, another repeats everything."""
+        """Return the next request: a named conversation sends only what is new, another repeats
+        everything.
+        """
         new = SimMessage(SimRole.USER, prompt)
         messages = (new,) if self.named else (*self.said, new)
         return SimRequest(
@@ -126,7 +128,7 @@ class Conversation:
         )
 
     def expected(self, prompt: str) -> str | None:
-        """What is answered, by a naive reading of the rules; None is an error."""
+        """Return the answer by a naive reading of the rules; None is an error."""
         rules = SCENARIO.responses
         if self.active is not None:
             rule, turn = self.active
@@ -151,7 +153,7 @@ class Conversation:
         return "default"
 
     def heard(self, request: SimRequest, answer: str | None) -> None:
-        """Note what was said; what failed was not."""
+        """Record the messages of a call; a failed call adds none."""
         if answer is not None:
             self.said = (*self.said, request.messages[-1], SimMessage(SimRole.ASSISTANT, answer))
 
@@ -182,7 +184,7 @@ def converse(
         conversations: how many there are at once; those that have become long end, and others begin.
         operations: how many steps.
         seed: makes the steps repeatable.
-        told: is told after each step how many there were.
+        told: receives the number of steps after each step.
 
     Raises:
         AssertionError: an answer is not the one that its own conversation leads to.
@@ -234,7 +236,7 @@ NOW = 1_767_225_600.0  # 2026-01-01
 
 
 class FakeService:
-    """The models there are, a clock that stands still, and tables of its own."""
+    """A service with the known models, a fixed clock, and its own tables."""
 
     def __init__(self) -> None:
         self._tables: dict[str, StateTable] = {}
@@ -257,7 +259,7 @@ def call(
     name: str | None = None,
     params: Mapping[str, str] | None = None,
 ) -> HttpCall:
-    """A call of a wire's route: of the one of this name, or of the first that asks for an answer."""
+    """Return a call of a wire's route: of the named one, or of the first that generates an answer."""
     route = next(
         route
         for route in wire.routes

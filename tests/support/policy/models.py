@@ -191,13 +191,13 @@ SATISFIED: dict[str, Any] = {"satisfied": True, "attributions": [], "probes": []
 
 @dataclass
 class Script:
-    """What models answer, turn by turn under each schema; the last answer for ever.
+    """Answers of models, turn by turn under each schema; the last answer repeats for ever.
 
     Attributes:
-        rules: answers to who asks for rules: sequences of rules, or anything that a `FakeModel` says.
-        scenarios: answers to who asks for scenarios.
-        judgements: answers to who asks who is to blame.
-        patches: answers to who asks for changes: sequences of operations, or anything.
+        rules: answers to requests for rules: sequences of rules, or any answer of a `FakeModel`.
+        scenarios: answers to requests for scenarios.
+        judgements: answers to requests for fault attributions.
+        patches: answers to requests for changes: sequences of operations, or anything.
     """
 
     rules: Sequence[Any] = (RIGHT,)
@@ -239,7 +239,7 @@ def blames(description: str, blame: str, corrected: str | None = None, **more: A
 
 @dataclass
 class Ran:
-    """What came of a run."""
+    """The result of a run."""
 
     events: list[CompileEvent]
     model: FakeModel
@@ -312,32 +312,32 @@ _AGAIN = "The existing rules do not meet"
 
 
 class Habit(Enum):
-    """How a model writes scenarios."""
+    """The way a model writes scenarios."""
 
     PERFECT = "perfect"
     LAZY = "lazy"
     """One for each tool, with the decision that most calls of it get."""
     LYING = "lying"
-    """Three of ten expect something else than the policy says."""
+    """Three of ten expect a decision that differs from the policy's."""
     TRUNCATING = "truncating"
     """The first answer to each question breaks off, and no answer about many tools ever fits."""
     REPEATING = "repeating"
-    """Twice in an answer, and the same ones whatever is asked."""
+    """Twice in an answer, and the same ones for every request."""
 
 
 @dataclass(frozen=True)
 class ScriptedModel:
-    """Writes the rules and scenarios of a policy that it knows, judges, and mends.
+    """Writes the rules and scenarios of a policy that it knows, judges, and repairs.
 
-    What it says depends on the question alone, so that the order of questions does not matter.
+    Its answers depend on the question alone, so that the order of questions does not matter.
 
     Attributes:
         true: the policy.
         habit: how it writes scenarios.
         judge_lies: how likely it is to blame the wrong side, at each word as a judge.
         planted: rules, by id, that it gets wrong at first, each with what it decides then.
-        mends: whether it can put its rules right.
-        seed: where chance comes from.
+        mends: True if it can repair its rules.
+        seed: the seed of its random choices.
     """
 
     true: TruePolicy
@@ -348,7 +348,7 @@ class ScriptedModel:
     seed: int = 0
 
     def __call__(self, request: SimRequest) -> ScriptResponse:
-        """What it says to a question."""
+        """Return the answer to a question."""
         about = _material(request)
         match request.system.splitlines()[0].split(" (")[0]:
             case "# Rule author":
@@ -371,7 +371,7 @@ class ScriptedModel:
         return [rule | {"then": planted.get(rule["id"], rule["then"])} for rule in rules if rule is not None]
 
     def _operations(self, tools: Sequence[Json], request: SimRequest) -> Json:
-        """What makes the rules right, if it knows how."""
+        """Return the operations that repair the rules, if it can repair them."""
         now = {rule["principle"]: rule for rule in _asked(request)["rules"]}
         operations: list[Json] = []
         for wanted in self._rules(tools, {}) if self.mends else ():
@@ -468,7 +468,7 @@ class ScriptedModel:
 
 
 def told_rule(rule: Json, tools: Iterable[Json]) -> Json | None:
-    """A rule as a model writes it for some tools of its server; None when it says nothing about them."""
+    """Return a rule as a model writes it for some tools of its server; None if it does not apply to them."""
     by_name = {tool["tool_name"]: tool for tool in tools}
     roles = {one["role"] for tool in by_name.values() for one in tool.get("argument_roles", ())}
     when = {name: value for name, value in rule["when"].items() if name != "servers"}
@@ -492,7 +492,9 @@ def _said(answer: Json) -> ScriptResponse:
 
 
 def _material(request: SimRequest) -> Json:
-    """What the question is about: the line of the system text that begins with the written policy."""
+    """Return the material of the question: the line of the system text that begins with the written
+    policy.
+    """
     told: Json = json.loads(next(line for line in request.system.splitlines() if line.startswith(_MATERIAL)))
     return told
 
@@ -506,7 +508,7 @@ def _asked(request: SimRequest) -> Any:
 
 
 def _is_repair(request: SimRequest) -> bool:
-    """Whether the last answer was no good, and is asked for again."""
+    """Return True if the request repeats a question because the last answer was invalid."""
     answers = [message.text for message in request.messages if message.role is SimRole.ASSISTANT]
     try:
         json.loads(answers[-1] if answers else "{}")
@@ -517,7 +519,7 @@ def _is_repair(request: SimRequest) -> bool:
 
 @dataclass(frozen=True)
 class Workshop:
-    """A compiler, and the model that it asks."""
+    """A compiler, and its model."""
 
     compiler: PolicyCompiler
     model: Answering
@@ -528,7 +530,7 @@ class Workshop:
             return [event async for event in events]
 
     async def outcome(self, order: CompileOrder) -> PolicyCompiled | PolicyCompileFailed:
-        """What comes of it."""
+        """Return the result of a compilation."""
         last = (await self.compiled(order))[-1]
         assert isinstance(last, PolicyCompiled | PolicyCompileFailed), last
         return last
@@ -536,7 +538,7 @@ class Workshop:
 
 @asynccontextmanager
 async def workshop(answer: Callable[[SimRequest], ScriptResponse]) -> AsyncIterator[Workshop]:
-    """A compiler that asks a scripted model, until the block ends."""
+    """Open a compiler with a scripted model, until the block ends."""
     model = Answering(answer)
     with serve_in_thread(model) as upstream:
         async with gateway_of(PROVIDERS[0], upstream.url) as gateway:

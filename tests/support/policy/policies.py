@@ -77,7 +77,7 @@ DENIED = TestScenario("nobody reads below /e", ToolRequest("alpha", "read", {"pa
 
 
 def policy_document(**more: Any) -> bytes:
-    """Whoever reads below /a may; removing is escalated, and what lies below /z is nobody's."""
+    """Return a policy: reading below /a is allowed, removing is escalated, everything below /z is denied."""
     path = {"argument_roles": ["source_path"], "kind": "path"}
     return engine.canonicalize(
         {
@@ -120,7 +120,7 @@ def policy_document(**more: Any) -> bytes:
 
 
 def compiled_policy(**more: Any) -> PolicyCompiled:
-    """What came of compiling it, with something of everything that there may be."""
+    """Return the result of compiling it, with at least one entry in every part."""
     policy = engine.compile_policy(policy_document(**more))
     scenarios = (ALLOWED, DENIED)
     survivor = Mutant("m1", "drop_rule", "/rules/1", b"{}", None, MutantOutcome.SURVIVED, ("x",))
@@ -152,7 +152,7 @@ def named(name: str) -> bytes:
 
 
 def decided(policy: bytes, **request: Any) -> engine.DecisionResult:
-    """What a policy says, asked without any service."""
+    """Return the decision of a policy, without a service."""
     return engine.compile_policy(policy).decide(ToolRequest(**request))
 
 
@@ -172,17 +172,17 @@ async def opened_store(database_url: str) -> AsyncIterator[tuple[PolicyStore, Da
 
 
 class FakeCompiler:
-    """Tells every kind of event, and comes to the same result in the end.
+    """Sends every kind of event, and always ends with the same result.
 
     Args:
-        end: what it comes to instead.
-        version: of the program that it stands for.
+        end: a result that replaces it.
+        version: of the program that it stands in for.
         pause: waited for after the first event.
 
     Attributes:
         compiled: how often it began.
-        left: how often it was left before its end.
-        orders: what it was asked for.
+        left: how often it was cancelled before its end.
+        orders: the orders that it received.
         idle: set while it does nothing.
     """
 
@@ -202,7 +202,7 @@ class FakeCompiler:
         self._pause = pause
 
     def fingerprint(self, order: CompileOrder) -> str:
-        """What a result depends on."""
+        """Return the key of everything that a result depends on."""
         return sha256(f"{self._version}{order}".encode()).hexdigest()
 
     async def compile(self, order: CompileOrder) -> AsyncIterator[CompileEvent]:
@@ -239,7 +239,7 @@ def scenario(description: str, asked: ToolRequest, expected: str, **more: Any) -
 
 
 def expecting(policy: Policy, *requests: ToolRequest) -> list[TestScenario]:
-    """Scenarios that expect what the rules say, named `s0`, `s1` and so on."""
+    """Return scenarios that expect the decisions of the policy, named `s0`, `s1` and so on."""
     return [
         TestScenario(f"s{number}", asked, Expectation(policy.decide(asked).decision.value))
         for number, asked in enumerate(requests)
@@ -269,7 +269,7 @@ _LOOKED_AT = 40
 
 @dataclass(frozen=True)
 class TruePolicy:
-    """A policy that somebody has in mind, with rules that are about one server each."""
+    """An intended policy, with rules that are about one server each."""
 
     spec: Json
 
@@ -301,11 +301,11 @@ class TruePolicy:
 
     @property
     def constitution(self) -> str:
-        """What is written of it: a sentence for each rule."""
+        """Return the written policy: a sentence for each rule."""
         return "\n".join(f"{rule['principle']} {json.dumps(rule['when'])}" for rule in self.spec["rules"])
 
     def order(self, **changed: Any) -> CompileOrder:
-        """What to compile, so that it becomes rules."""
+        """Return the order to compile it into rules."""
         inputs = {"invariants": tuple(self.spec["invariants"]), "lists": self.spec["lists"]}
         return CompileOrder(self.constitution, self.tools, **{**inputs, **changed})
 
@@ -314,12 +314,12 @@ class TruePolicy:
         return [rule for rule in self.spec["rules"] if rule["when"]["servers"] == [server]]
 
     def expects(self, request: ToolRequest) -> Expectation:
-        """What it has to say to a request."""
+        """Return the intended decision about a request."""
         return Expectation(self.compiled.decide(request).decision.value)
 
 
 def plausible_suite(true: TruePolicy, random: Random, *, each: int = 2) -> list[TestScenario]:
-    """What somebody writes who knows the policy and thinks of typical calls.
+    """Return scenarios of an author who knows the policy and thinks of typical calls.
 
     For each tool some calls of every decision, and one for each rule about it that decides a typical call.
     """

@@ -36,7 +36,7 @@ def every_option() -> list[tuple[str, ...]]:
 
 
 def command_exists(words: list[str]) -> bool:
-    """Whether `peripety COMMAND ...` names a command and only options that it has."""
+    """Return True if `peripety COMMAND ...` names a command and only options that it has."""
     program, *rest = words
     if program != "peripety":
         return False
@@ -99,7 +99,7 @@ def _below(root: type[PeripetyError]) -> Iterator[type[PeripetyError]]:
         yield from _below(child)
 
 
-# What other modules derive from them reaches a client as one of these.
+# Classes that other modules derive from these reach a client as one of these.
 ALL_ERRORS = sorted(
     (error for error in _below(PeripetyError) if error.__module__ == PeripetyError.__module__),
     key=lambda error: error.__name__,
@@ -142,7 +142,7 @@ def with_output(page: Path, *arguments: str) -> bytes:
 
 
 def document_shown(section: str) -> dict[str, Any]:
-    """The document whose parts stand in a section, each as JSON; lists go on from part to part."""
+    """Return the document whose parts a section shows, each as JSON; lists continue from part to part."""
     document: dict[str, Any] = {}
     for part in _SHOWN.findall(section):
         for key, value in json.loads(part).items():

@@ -51,7 +51,7 @@ def named(name: str) -> bytes:
 
 
 def name_of(checked: ValidationResult) -> str:
-    """What `named` was given."""
+    """Return the name that `named` received."""
     assert checked.program is not None
     name: str = checked.program.spec["name"]
     return name
@@ -67,7 +67,7 @@ def verdicts(
     options: BatchOptions,
     **more: Any,
 ) -> dict[Any, DocumentVerdict]:
-    """What a batch says of each document, in their order and not in that in which it was said."""
+    """Return the verdict of a batch on each document, in the order of the documents, not of the verdicts."""
     found = list(batch.validate(documents, options, **more))
     assert len(found) == len(documents)
     said = dict(found)
@@ -128,7 +128,7 @@ def compiled_alone(data: bytes, options: DryRunOptions | None = None, **more: An
 Json = dict[str, Any]
 EVERYBODY = CertificateOptions(max_runs=64)
 FEWEST = CertificateOptions(("idle", "random", "greedy"), max_runs=64)
-"""What takes a reference core less than a second, which the planner does not."""
+"""Options that the reference core runs in less than a second; without the planner, which takes longer."""
 
 
 def contest(**parts: Any) -> Json:

@@ -119,7 +119,7 @@ LEVEL = pb.VALIDATION_LEVEL_CERTIFICATE if engine.BACKEND == "native" else pb.VA
 
 
 class Listening(Simulator):
-    """A scripted LLM that keeps whole requests."""
+    """A scripted LLM that records whole requests."""
 
     def __init__(self, script: Script) -> None:
         super().__init__(script)
@@ -138,7 +138,7 @@ class Heard:
 
     @property
     def kinds(self) -> list[str]:
-        """What happened, but for progress."""
+        """Return the kinds of all events except progress."""
         kinds = [event.WhichOneof("event") for event in self.events]
         return [kind for kind in kinds if kind and kind != "progress"]
 
@@ -164,7 +164,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Author:
-    """The service, and the model that it asks."""
+    """The service, and the model that it uses."""
 
     stub: ScenarioServiceAsyncStub
     model: Listening
@@ -182,7 +182,7 @@ async def heard(stub: ScenarioServiceAsyncStub, **fields: Any) -> Heard:
 
 @asynccontextmanager
 async def scenario_service(config: Config) -> AsyncIterator[ScenarioServiceAsyncStub]:
-    """A service in this process that asks whom its configuration names, until the block ends."""
+    """Serve in this process, with the providers of the configuration, until the block ends."""
     async with serve(config, services={"gateway", "scenarios"}) as app, open_channel(app.address) as channel:
         yield ScenarioServiceStub(channel)
 
@@ -192,9 +192,9 @@ async def authoring(home: Path, spoken: Any, scenario: Script) -> AsyncIterator[
     """Serve until the block ends.
 
     Args:
-        home: where the service keeps its database.
+        home: the folder of the service's database.
         spoken: the provider whose protocol the scripted LLM speaks.
-        scenario: what it says.
+        scenario: the script of the LLM.
     """
     model = Listening(scenario)
     with serve_in_thread(model) as upstream:
@@ -207,7 +207,7 @@ async def authoring(home: Path, spoken: Any, scenario: Script) -> AsyncIterator[
 
 Json = dict[str, Any]
 
-# Small, to be won, and with nothing to be said against them, not even as a warning.
+# Small, winnable, and without a single finding, not even a warning.
 _GOOD = ((9, 3), (9, 82), (9, 137))
 _SPOT = "spot"
 
@@ -225,9 +225,9 @@ class Grade:
     """One kind of quality.
 
     Attributes:
-        write: what the model writes of a good specification at first.
-        told: a code that is told of that; None where nothing is wrong with it.
-        is_moved: whether the engine moves numbers of it.
+        write: turns a good specification into the model's first answer.
+        told: a code that is reported for that answer; None if it is correct.
+        is_moved: True if the engine changes numbers of it.
     """
 
     write: Callable[[Json], Written]
@@ -241,9 +241,9 @@ def good_specs() -> list[Json]:
 
 
 def patient(grade: Grade, good: Json) -> Script:
-    """A model that puts right what it is told of, and says nothing else again.
+    """Return a model that repairs only what is reported, and repeats the rest.
 
-    To what does not name the reason it answers as if it were asked for the first time.
+    If the request does not contain the reason, the model answers as in the first request.
     """
     first = grade.write(good)
     rules = [ScriptRule(Pattern(), first.response)]
@@ -258,7 +258,7 @@ def in_turn(*documents: Json) -> Script:
 
 
 def saying(*answers: Json) -> Script:
-    """A model that gives one answer after the other, whatever it is told."""
+    """Return a model that gives one answer after the other, whatever the feedback."""
     rules = [
         ScriptRule(Pattern(message_index=(number, number)), as_answer(value))
         for number, value in enumerate(answers)
@@ -267,7 +267,7 @@ def saying(*answers: Json) -> Script:
 
 
 def stubborn(grade: Grade, good: Json) -> Script:
-    """A model that always writes the same, whatever it is told."""
+    """Return a model that always writes the same, whatever the feedback."""
     return Script((ScriptRule(Pattern(), grade.write(good).response),))
 
 
@@ -474,20 +474,20 @@ EVENTS: dict[str, Any] = {
     },
 }
 ANSWERS = [json.dumps(answer) for answer in (OUTLINE, QUANTITIES, ACTIONS, EVENTS)]
-"""All answers, in the order in which they are asked for."""
+"""All answers, in the order of the requests."""
 DESCRIPTION = "Beta keeps a gauge that falls"
 
 
 def composed_of(words: TermSet) -> Blueprint:
-    """What rules make of words."""
+    """Return the blueprint that rules build from words."""
     return compose_from_analysis(words, SeededChoice("", 1).choose_number)
 
 
 def by_rules() -> Blueprint:
-    """What rules make of the words of the outline."""
+    """Return the blueprint that rules build from the words of the outline."""
     return composed_of(outline_author.extract_outline_terms(OUTLINE, DESCRIPTION))
 
 
 def outlined() -> Blueprint:
-    """What the sections are about."""
+    """Return the blueprint of the sections."""
     return outline_author.parse_outline(OUTLINE, DESCRIPTION, by_rules())

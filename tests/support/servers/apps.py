@@ -72,7 +72,7 @@ class Api:
         return (await self.sessions.CreateSession(request)).session
 
     async def session(self, session_id: str) -> session_pb2.Session:
-        """A session as it stands."""
+        """Return the current session."""
         return (await self.sessions.GetSession(session_pb2.GetSessionRequest(session_id=session_id))).session
 
     async def turn(self, request: session_pb2.TakeTurnRequest) -> AsyncGenerator[session_pb2.TurnEvent]:
@@ -172,7 +172,7 @@ class Caller:
         return self._start(self.channel.stream_stream, method)(texts, **options)
 
     def raw(self, method: str, data: bytes, **options: Any) -> Any:
-        """Send bytes that are no message."""
+        """Send bytes that are not a message."""
         return self.channel.unary_unary(f"/{SERVICE}/{method}")(data, **options)
 
     def _start(self, kind: Callable[..., Any], method: str) -> Any:
@@ -206,7 +206,7 @@ async def plain_channel(address: str) -> AsyncIterator[grpc.aio.Channel]:
 def embedding(
     *add: Callable[[grpc.aio.Server], None],
 ) -> Callable[..., AbstractAsyncContextManager[grpc.aio.Channel]]:
-    """What stands for `embedded_services`: a real server on loopback with these services."""
+    """Return a replacement of `embedded_services`: a real server on loopback with these services."""
 
     @asynccontextmanager
     async def embedded(*_: str) -> AsyncIterator[grpc.aio.Channel]:

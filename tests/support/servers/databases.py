@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class CrashError(BaseException):
-    """The end of a process: nobody handles it."""
+    """The end of a process; no handler catches it."""
 
 
 @dataclass
@@ -137,7 +137,7 @@ _Sync = CFUNCTYPE(c_int, c_void_p, c_int)
 
 
 class _Layer(Structure):
-    """`sqlite3_vfs`, as far as it is changed."""
+    """The part of `sqlite3_vfs` that is changed."""
 
     _fields_ = (
         ("version", c_int),
@@ -170,7 +170,7 @@ _in_use: list[object] = []
 
 
 class FaultyDisk:
-    """What is under every SQLite file that is opened inside of this block.
+    """A faulty layer under every SQLite file that is opened inside of this block.
 
     Attributes:
         failed: how many operations have failed since `fail` was called.
@@ -247,7 +247,7 @@ class FaultyDisk:
                 return sqlite3.SQLITE_IOERR_TRUNCATE if self._fails() else int(usual.truncate(file, size))
 
             def sync(_file: int, _flags: int) -> int:
-                # Nobody's power fails here, so that nothing else need be done.
+                # There is no power failure in tests, so nothing else has to be done.
                 return sqlite3.SQLITE_IOERR_FSYNC if self._fails() else sqlite3.SQLITE_OK
 
             ours.write, ours.truncate, ours.sync = _Write(write), _Truncate(truncate), _Sync(sync)
@@ -268,15 +268,15 @@ def _library() -> Any:
 
 
 def program(name: str, package: str) -> str:
-    """Where a program of a server is.
+    """Return the path of a server program.
 
-    Without it a test is skipped, or fails where `PERIPETY_REQUIRE_SERVERS=1` says that all must be there.
+    Without it a test is skipped, or fails if `PERIPETY_REQUIRE_SERVERS=1` requires all of them.
 
     Args:
         name: the program.
         package: the package of Debian and Ubuntu that has it.
     """
-    # Debian keeps the programs of each version of PostgreSQL in a directory that is not on the path.
+    # Debian installs the programs of each version of PostgreSQL in a directory that is not on the path.
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
     path = os.pathsep.join([*map(str, reversed(versions)), os.environ.get("PATH", os.defpath)])
     return shutil.which(name, path=path) or _missing(name, package)
@@ -290,7 +290,7 @@ def _missing(name: str, package: str) -> NoReturn:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
+    """Return a free port of the loopback address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -363,7 +363,7 @@ class PostgresqlProcess:
                     self._programs["postgres"],
                     *("-D", str(self._home / "data"), "-p", str(self.port), "-k", str(self._home)),
                     *("-c", "listen_addresses=127.0.0.1", "-c", "max_connections=50"),
-                    # Nobody's power fails here, and a process that is killed loses nothing that it wrote.
+                    # There is no power failure in tests, and a killed process loses nothing that it wrote.
                     *("-c", "fsync=off", "-c", "shared_buffers=16MB"),
                 ],
                 stdout=log,
@@ -411,7 +411,7 @@ class PostgresqlProcess:
         )
 
     def _as_somebody(self) -> list[str]:
-        """What to put before a program that refuses to run as root.
+        """Return the prefix of a command line for a program that refuses to run as root.
 
         The arguments of `subprocess` for that would fork this process, and gRPC's threads with it.
         """

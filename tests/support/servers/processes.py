@@ -31,7 +31,7 @@ PERIPETY = [sys.executable, "-m", "peripety"]
 
 
 def environment(home: Path, **settings: str) -> dict[str, str]:
-    """What a process of ours needs to know, with everything it keeps under `home`."""
+    """Return the environment of a server process, with all of its data under `home`."""
     inherited = {
         name: os.environ[name] for name in ("PATH", "PYTHONPATH", "PERIPETY_SIMCORE") if name in os.environ
     }
@@ -41,13 +41,13 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
 
 @dataclass
 class ServerProcess:
-    """`peripety serve` on a free port, with its data under `home`; what it logs is kept in a file there.
+    """`peripety serve` on a free port, with its data under `home`; its log is a file there.
 
     Attributes:
-        home: where it keeps its data; a second process on the same home finds what the first one left.
+        home: the folder of its data; a second process on the same home finds what the first one left.
         service: which service to run.
         settings: further environment variables.
-        address: where it listens, once it was started.
+        address: the address it listens on, once it was started.
     """
 
     home: Path
@@ -90,7 +90,7 @@ class ServerProcess:
         self.process.wait(timeout=10)
 
     def stop(self) -> int:
-        """Ask the process to stop, and return its exit code."""
+        """Stop the process with a signal, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=30)
 
@@ -101,7 +101,7 @@ class ServerProcess:
 
 
 class Terminal:
-    """What is on the screen so far, and the keys."""
+    """The contents of the screen so far, and the keys."""
 
     def __init__(self, keyboard: int, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -178,7 +178,7 @@ async def add_half(database: Database, number: int) -> None:
 
 
 async def halves(database: Database) -> dict[int, int]:
-    """How many rows there are of each pair."""
+    """Return the number of rows of each pair."""
     query = sqlalchemy_select(pairs.c.number, func.count()).group_by(pairs.c.number)
     async with database.read() as connection:
         return {row[0]: row[1] for row in await connection.execute(query)}

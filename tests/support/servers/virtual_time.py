@@ -1,4 +1,4 @@
-"""An event loop whose clock moves on only when everybody waits, so that hours pass in no time."""
+"""Event loop with a virtual clock: it advances only when all tasks wait, so that hours pass in no time."""
 
 from __future__ import annotations
 

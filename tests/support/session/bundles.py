@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done in a turn: before that, the run may be given another seed."""
+    """The actions of a turn; before it, the run may receive another seed."""
 
     actions: Sequence[PlayerAction] = ()
     rolls: Sequence[DieRollRequest] = ()
@@ -133,7 +133,7 @@ def verified(
     bundle: bytes,
     compiled: Callable[[bytes], engine.Program] = engine.compile_canonical,
 ) -> tuple[list[ReplayedTurn], VerificationResult]:
-    """What comes of verifying a bundle: its turns, and the verdict."""
+    """Verify a bundle: return its turns, and the verdict."""
     verification = BundleVerification(io.BytesIO(bundle), compiled)
     turns = [replayed for _, replayed in verification.turns()]
     return turns, verification.result

@@ -1,6 +1,6 @@
-"""Clients that keep playing while servers die, and competing writers.
+"""Clients that continue to play while servers die, and competing writers.
 
-The processes are forked from one process that has loaded everything: to start Python takes longer than they
+The processes are forked from one process that has loaded everything: Python takes longer to start than they
 live.
 """
 
@@ -119,10 +119,10 @@ def account_of(events: Iterable[TurnEvent]) -> list[TurnEvent]:
 
 
 class Replica:
-    """A process on a database that others share, which may be killed and started again.
+    """A process on a shared database, which may be killed and started again.
 
     Args:
-        home: where it keeps what is its own.
+        home: the folder of its own data.
         settings: environment variables.
     """
 
@@ -160,11 +160,11 @@ class Replica:
 
 @dataclass
 class Accounts:
-    """What was told of every turn, by whichever replica.
+    """The events of every turn, from whichever replica.
 
     Attributes:
         by_request: the events of each request's turn.
-        outcomes: how often which came of a request that was sent.
+        outcomes: how often sent requests had each outcome.
     """
 
     by_request: dict[str, list[TurnEvent]] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class Contest:
         """The requests that won the turns of each session, in order."""
 
     def end(self) -> None:
-        """Let everybody finish the turn they are at."""
+        """Let all clients finish their current turns."""
         self._over = True
 
     async def play(self) -> None:
@@ -221,7 +221,8 @@ class Contest:
         sent.extend(random.sample(won, min(1, len(won))))
         random.shuffle(sent)
         await asyncio.gather(*map(self._send, sent))
-        # Whoever was not answered is now: there is a winner, and the other one learns that it lost.
+        # Requests without an answer are answered now: there is a winner, and the other client learns that it
+        # lost.
         await asyncio.gather(*map(self._until_answered, rivals))
         winners = [rival for rival in rivals if rival.request_id in self.accounts.by_request]
         if len(winners) != 1:
@@ -286,13 +287,13 @@ class PacedModel(FakeModel):
 
 @dataclass
 class Book:
-    """What the clients were told for good.
+    """Everything that was acknowledged to the clients.
 
     Attributes:
         told: the events of each turn that was acknowledged, by its request.
         requests: the requests of each session, in the order of their turns.
         points: how many turns were broken off, by the last event that their client had.
-        refusals: how often which code refused a turn.
+        refusals: how often each code refused a turn.
         ready: seconds from the start of each server to its first answer.
     """
 
@@ -303,7 +304,9 @@ class Book:
     ready: list[float] = field(default_factory=list)
 
     async def check(self, api: Api) -> None:
-        """Hold a server to all that was acknowledged: there once, as it was told, and the engine agrees."""
+        """Check a server against all that was acknowledged: stored once, unchanged, and confirmed by the
+        engine.
+        """
         for session_id, requests in self.requests.items():
             session = await api.session(session_id)
             assert session.turn == len(requests)
@@ -311,7 +314,7 @@ class Book:
             replayed = [event async for event in api.sessions.ReplaySession(replay)]
             assert replayed[-1].completed.mismatches == 0
             for request in requests:
-                # Sent again, each is told again as it was told: what was acknowledged is what is kept.
+                # A request that is sent again returns the same events: what was acknowledged is stored.
                 assert [event async for event in api.turn(request)] == self.told[request.request_id]
             assert (await api.session(session_id)).chain_hash == session.chain_hash
 
@@ -404,7 +407,7 @@ class Arena:
                 self._up.clear()
 
     async def _play_on(self) -> None:
-        """Play session after session; a turn that was begun is asked for until it is acknowledged."""
+        """Play session after session; retry a turn that was begun until it is acknowledged."""
         while not self._over:
             session = await self._until_answered(partial(self._created, new_id()))
             while not self._over and session.status.kind == engine_pb2.RUN_STATUS_KIND_ONGOING:
@@ -426,7 +429,7 @@ class Arena:
             try:
                 return await ask(self._api)
             except UnavailableError:
-                # The server is gone, or about to be; its successor is told of by `_up`.
+                # The server is gone, or about to be; `_up` reports its successor.
                 await asyncio.sleep(0.02)
             finally:
                 self._asking -= 1

@@ -67,7 +67,7 @@ def number(owner: str) -> int:
 
 
 def secret_state() -> Json:
-    """What stands in the private places at the start."""
+    """Return the initial state of the private places."""
     return {
         "private": {
             name: {"x": canary(name, 0), "n": number(name), "list": [canary(name, 1)]}
@@ -81,7 +81,7 @@ def secret_state() -> Json:
 
 
 def writes(path: str, fresh: str) -> list[Json]:
-    """What rules can do to a secret place, and to what holds it; some of it fails when it is applied."""
+    """Return the effects that rules can have on a secret place and its parent; some fail when applied."""
     put = {"op": "set", "path": f"{path}.x", "value": fresh}
     return [
         put,
@@ -178,10 +178,10 @@ def _plain(text: str) -> str:
 
 
 def _forms(owner: str) -> tuple[str, ...]:
-    """How what belongs to an owner begins, in every way to write it, cased and spaced like nothing."""
+    """Return the beginnings of an owner's canaries, in every encoding, without case and spaces."""
     texts = [canary(owner, 0).removesuffix("0-"), str(_CANARY_NUMBERS[owner])]
     forms = {_plain(way(text)) for text in texts for name, way in WAYS.items() if "base" not in name}
-    # Where a text ends in the middle of what its encoding takes at once, what follows has its part there.
+    # If a text ends in the middle of a block of its encoding, the following text fills the rest of the block.
     forms |= {_plain(base64.b32encode(text.encode()).decode()[: len(text) * 8 // 5]) for text in texts}
     for before in range(3):
         for text in texts:
@@ -204,7 +204,7 @@ def assert_clean(viewer: str | None, seen: Any) -> None:
 
 
 DEFECTS = (RuntimeError, ValueError, RecursionError)
-"""What is raised as if the way to the model were broken."""
+"""Exceptions that are raised as if the connection to the model were broken."""
 
 _PATHS = (
     "state",
@@ -279,7 +279,7 @@ class HostileGateway(ScriptedGateway):
         self.called: set[tuple[str, bytes]] = set()
         """Actions that were called for, with their parameters in canonical JSON."""
         self.broken = False
-        """Whether the way to the model broke."""
+        """True if the connection to the model broke."""
 
     async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         self.requests.append(request)

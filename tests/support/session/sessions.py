@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 
 def session_of(program: engine.Program, **more: Any) -> Session:
-    """A session of a scenario before its first turn, or as `more` says."""
+    """Return a session of a scenario before its first turn; `more` replaces fields."""
     session = create_session(program, NewSession("request", "scenario"))
     fixed: dict[str, Any] = {"session_id": "s", "line_id": "l", "created": 0, "updated": 0}
     return replace(session, **fixed | more)
@@ -103,7 +103,7 @@ def turn_of(
     pov: str | None = None,
     spoken: str = "",
 ) -> CommittedTurn:
-    """The turn of a scene as it is recorded once it was told."""
+    """Return the turn of a scene as it is recorded after its narration."""
     played = scene.speculation.preview()
     accepted = Accepted("attempt", "request", (), spoken)
     committed = Committed(
@@ -270,12 +270,12 @@ class Table:
         request_id: str | None = None,
         **more: Any,
     ) -> TurnRequest:
-        """A turn to ask for."""
+        """Return a request for a turn."""
         calls = tuple(PlayerAction(a, {}) if isinstance(a, str) else a for a in actions)
         return TurnRequest(self.session_id, request_id or new_id(), turn, calls, **more)
 
     async def play(self, turn: int, *actions: str | PlayerAction, **more: Any) -> list[TurnEventView]:
-        """Ask for a turn and play it to its end."""
+        """Request a turn and play it to its end."""
         return await self.take(self.request(turn, *actions, **more))
 
     async def now(self, pov: str | None = None) -> SessionView:
@@ -394,7 +394,7 @@ async def played(
 
 
 def results(gateway: ScriptedGateway, request: int = 1) -> list[tuple[Any, bool]]:
-    """The last results that a question holds: what they say, and whether they are errors."""
+    """Return the last tool results of a request: their contents, and whether they are errors."""
     parts = gateway.requests[request].messages[-1].parts
     return [(json.loads(part.text), part.is_error) for part in parts if isinstance(part, ToolResult)]
 
@@ -482,14 +482,14 @@ async def verified(store: SessionStore, session_id: str) -> list[CommittedTurn]:
 
 
 async def standing_rows(database: Database) -> dict[str, int]:
-    """How many rows the tables of lines have."""
+    """Return the number of rows in the tables of history segments."""
     tables = ("session_lines", "session_turns", "session_snapshots")
     async with database.read() as connection:
         return {name: await connection.scalar(text(f"SELECT count(*) FROM {name}")) for name in tables}  # noqa: S608
 
 
 async def is_gone(sessions: SessionManager, session_id: str) -> bool:
-    """Whether there is no such session."""
+    """Return True if the session does not exist."""
     try:
         await sessions.get(session_id, None)
     except NotFoundError:
@@ -510,7 +510,9 @@ def endless(document: bytes) -> bytes:
 
 
 async def prompts(document: bytes, turns: int, viewer: str | None = None) -> AsyncIterator[GenerateRequest]:
-    """What the narrator of a session is asked, turn by turn: it writes much, and has much remembered."""
+    """Yield the narrator's requests in a session, turn by turn; its texts are long, and its memory is
+    full.
+    """
     program, random = engine.compile(document), Random(7)
     actions = {action["id"]: action for action in program.spec["actions"]}
     cast = [entity["id"] for entity in program.spec.get("entities", ())]
@@ -545,7 +547,7 @@ def prompt_bytes(request: GenerateRequest) -> bytes:
 
 
 def _answer(random: Random, cast: list[str]) -> str:
-    """A telling, and what is to be remembered of it."""
+    """Return a narration, and notes for the memory."""
     told = f"{' '.join(_words(random, 90)).capitalize()}."
     if not cast:
         return outcome(told)
@@ -601,7 +603,7 @@ async def at_a_table(
 
 
 def submission(game: Table, turn: int, seat_id: str, *actions: str, **more: Any) -> SubmitActionsRequest:
-    """What a seat hands in."""
+    """Return the submission of a seat."""
     calls = tuple(PlayerAction(name, {}) for name in actions)
     return SubmitActionsRequest(
         game.session_id,

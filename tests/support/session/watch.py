@@ -37,7 +37,7 @@ async def watch(
 
 
 def commits(turn: int) -> Callable[[WatchEvent], bool]:
-    """Whether an event says that a turn is stored."""
+    """Return a condition: the event reports that a turn is stored."""
     return lambda event: (
         isinstance(event, CachedEventView)
         and event.view.turn == turn
@@ -46,12 +46,12 @@ def commits(turn: int) -> Callable[[WatchEvent], bool]:
 
 
 def ends(event: WatchEvent) -> bool:
-    """Whether an event is the last one."""
+    """Return True if an event is the last one."""
     return isinstance(event, WatchClosed)
 
 
 def noticing(there: asyncio.Event, until: Callable[[T], bool]) -> Callable[[T], bool]:
-    """The same condition, which sets `there` when a first event is told: only then somebody follows."""
+    """Return the same condition, which sets `there` at the first event: then the follower is connected."""
 
     def is_over(event: T) -> bool:
         there.set()
@@ -66,7 +66,7 @@ def seen_of(events: Iterable[WatchEvent]) -> list[TurnEventView]:
 
 
 class Held:
-    """What a client holds of a session, as the contract tells it to: void events are dropped."""
+    """The events of a session that a client holds by the contract: void events are dropped."""
 
     def __init__(self) -> None:
         self.events: list[TurnEventView] = []

@@ -1,0 +1,115 @@
+"""Documents that have to be in canonical form already, and where two of them differ."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from peripety import engine
+from peripety.engine import ABSENT
+from peripety.engine.json_values import find_differences, format_part
+from peripety.errors import InvalidArgumentError, SpecError
+from support.engine.specs import action, document
+
+
+@pytest.mark.parametrize("value", [{"a": 1e17, "é": [None, True, 0.5, "x"]}, {"": {}}, [], "text", 2**53 - 1])
+def test_what_is_in_canonical_form_is_read_as_it_was_written(value: Any) -> None:
+    assert engine.parse_canonical(engine.canonicalize(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (b'{"b":1,"a":2}', "NOT_CANONICAL"),
+        (b'{"a": 1}', "NOT_CANONICAL"),
+        (b'{"a":1.0}', "NOT_CANONICAL"),
+        (b'{"a":1,"a":1}', "NOT_CANONICAL"),
+        (b'"\\u00e9"', "NOT_CANONICAL"),
+        (b"1e2", "NOT_CANONICAL"),
+        (b"\xef\xbb\xbf1", "INVALID_JSON"),
+        (b"1 2", "INVALID_JSON"),
+        (b"", "INVALID_JSON"),
+        (b"[" * 100_000, "INVALID_JSON"),
+        (b"[" * 90 + b"]" * 90, "TOO_DEEP"),
+        (b"NaN", "NUMBER_RANGE"),
+        (b"Infinity", "NUMBER_RANGE"),
+        (b"1" + b"0" * 400, "NUMBER_RANGE"),
+        (b'"\xff"', "INVALID_UTF8"),
+        ("1".encode("utf-16"), "INVALID_UTF8"),
+    ],
+)
+def test_what_is_not_is_refused(text: bytes, code: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        engine.parse_canonical(text)
+    assert caught.value.code == code
+
+
+def test_a_canonical_specification_is_compiled_and_checked_like_any() -> None:
+    canonical = engine.compile(document(state={"a": 10, "b": 2e17})).document
+    assert (
+        engine.compile_canonical(canonical).spec_hash
+        == engine.compile(document(state={"a": 10, "b": 2e17})).spec_hash
+    )
+    with pytest.raises(SpecError) as caught:
+        engine.compile_canonical(document())
+    assert caught.value.code == "NOT_CANONICAL"
+    with pytest.raises(SpecError) as caught:
+        engine.compile_canonical(b'{"a":1}')
+    assert {finding.code for finding in caught.value.findings} == {"MISSING_KEY", "UNKNOWN_KEY"}
+
+
+def test_the_least_parts_that_differ_are_told() -> None:
+    one = {"a": 1, "b": [1, {"c": 1}], "d": [1], "e": 0, "g": 1}
+    other = {"a": True, "b": [1, {"c": 2}], "d": [1, 2], "f": 0, "g": 1.0}
+    assert list(find_differences(one, other)) == [
+        (("a",), 1, True),
+        (("b", 1, "c"), 1, 2),
+        (("d",), [1], [1, 2]),
+        (("e",), 0, ABSENT),
+        (("f",), ABSENT, 0),
+    ]
+    assert [format_part(value) for value in (ABSENT, [1, 2], "x", {"a": "y" * 100})][:3] == [
+        "nothing",
+        "a list of 2",
+        '"x"',
+    ]
+    assert len(format_part("y" * 100)) == 61
+
+
+_VALID = document()
+_INVALID = document(actions=[action("a"), action("a")])
+
+
+def test_each_document_is_checked_on_its_own_and_in_order() -> None:
+    documents = [_VALID, b"{", _INVALID, _VALID, b"\xff", document(seed=-1), document(id="beta")]
+    checked = engine.validate_many(documents)
+    assert [list(one.findings) for one in checked] == [engine.validate(given) for given in documents]
+    assert [one.program is None for one in checked] == [False, True, True, False, True, True, False]
+
+
+def test_a_document_has_a_content_address_unless_it_is_no_json() -> None:
+    good, bad, none = engine.validate_many([_VALID, _INVALID, b"{"])
+    assert good.spec_hash == engine.compile(_VALID).spec_hash
+    assert bad.spec_hash == hashlib.sha256(engine.canonicalize(engine.parse(_INVALID))).hexdigest()
+    assert none.spec_hash == ""
+
+
+def test_the_program_is_the_one_that_compiling_makes() -> None:
+    (checked,) = engine.validate_many([_VALID])
+    compiled = engine.compile(_VALID)
+    assert checked.program is not None
+    assert (checked.program.document, checked.program.spec) == (compiled.document, compiled.spec)
+    assert checked.program.spec_hash == compiled.spec_hash
+    assert checked.program.dry_run(runs=20, digest=True) == compiled.dry_run(runs=20, digest=True)
+
+
+def test_nothing_is_nothing() -> None:
+    assert engine.validate_many([]) == []
+
+
+@pytest.mark.parametrize("threads", [0, 257])
+def test_the_number_of_threads_has_bounds(threads: int) -> None:
+    with pytest.raises(InvalidArgumentError):
+        engine.validate_many([_VALID], threads=threads)
