@@ -82,6 +82,7 @@ async def refusal(api: Api, document: bytes) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.slow_after(6, reason="starts a process for each case")
 @pytest.mark.parametrize("name", WRONG_DOCUMENTS)
 async def test_a_wrong_specification_is_refused_and_the_place_is_named(api: Api, name: str) -> None:
     document, path = WRONG_DOCUMENTS[name]

@@ -6,6 +6,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from support.engine.backends import backend_named
 from support.servers.processes import PERIPETY, environment
 
@@ -33,6 +35,7 @@ def session_in(value: Any) -> str | None:
     return named or next(filter(None, map(session_in, value.values())), None)
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_session_goes_from_process_to_process_as_a_file(tmp_path: Path) -> None:
     backend_named("native")
     here, there = tmp_path / "here", tmp_path / "there"

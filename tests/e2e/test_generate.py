@@ -45,6 +45,7 @@ def test_what_goes_into_a_pipe_is_one_specification(written: subprocess.Complete
     assert engine.canonicalize(json.loads(written.stdout)) + b"\n" == written.stdout
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize(
     ("command", "says"),
     [

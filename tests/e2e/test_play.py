@@ -115,6 +115,7 @@ def test_the_same_text_and_seed_give_the_same_game(tmp_path: Path) -> None:
     assert hashes[0] == hashes[1]
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize("name", ["empty", "emoji", "right to left", "100 KB"])
 def test_generate_prints_a_valid_specification_and_nothing_else(tmp_path: Path, name: str) -> None:
     done = peripety(tmp_path, "generate", "--description", "-", "--json", stdin=TEXTS[name].encode())
@@ -181,6 +182,7 @@ def test_a_server_logs_first_which_core_it_runs(tmp_path: Path) -> None:
     assert (first["core"], first["core_version"]) == (engine.BACKEND, engine.BACKEND_VERSION)
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     game = subprocess.Popen(
         [*PERIPETY, "play", "--auto", "--turns", "5"],
@@ -307,6 +309,7 @@ def test_ctrl_c_at_a_question_ends_the_game(tmp_path: Path) -> None:
         assert "Traceback" not in person.screen
 
 
+@pytest.mark.slow(reason="reads sample descriptions beside the repository, if present")
 @pytest.mark.skipif(
     not PROMPTS.exists(),
     reason=f"sample descriptions are not beside this repository ({PROMPTS.name})",

@@ -70,6 +70,7 @@ def test_the_example_is_compiled_without_a_model_and_says_what_was_not_understoo
     assert "handwritten" in sources
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 def test_the_same_policy_is_compiled_once(home: Path) -> None:
     told = json.loads(peripety(home, "compile", str(EXAMPLE), "--json").stdout)
     assert told["from_cache"] is True

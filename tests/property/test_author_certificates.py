@@ -59,6 +59,7 @@ async def test_nearly_every_description_earns_a_certificate_at_once() -> None:
     assert len(failed) <= 0.05 * EXAMPLES, failed
 
 
+@pytest.mark.slow(reason="reads sample descriptions beside the repository, if present")
 @native
 @pytest.mark.skipif(
     not SAMPLES.exists(),

@@ -77,6 +77,7 @@ def test_what_one_core_records_is_right_on_the_other(one: str, other: str) -> No
     replay()
 
 
+@pytest.mark.slow(reason="forges hundreds of bundles")
 @pytest.mark.timeout(120 + SESSIONS)
 def test_long_random_sessions_are_right_on_the_other_core() -> None:
     cores = (backend_named("native"), backend_named("python"))
@@ -161,6 +162,7 @@ def a_game() -> Game:
     return play(program, islice(random_plans(program.spec, chance), 8))
 
 
+@pytest.mark.slow(reason="forges hundreds of bundles")
 def test_no_byte_number_or_line_can_be_changed_unnoticed() -> None:
     bundle = bundle_of(a_game())
     assert verdict_on(bundle).is_valid
@@ -192,6 +194,7 @@ def mutated(bundle: bytes, chance: random.Random) -> bytes:
     )
 
 
+@pytest.mark.slow(reason="forges hundreds of bundles")
 def test_no_part_of_the_mechanics_can_be_forged() -> None:
     lines = bundle_of(a_game()).splitlines()[:-1]
     chance = random.Random(SEED)
