@@ -7,20 +7,22 @@ bytes out: documents, states and results cross as canonical JSON.
 from __future__ import annotations
 
 from peripety_simcore._errors import SimcoreError
-from peripety_simcore._native import Data
-from peripety_simcore._native import Patterns
-from peripety_simcore._native import Policy
-from peripety_simcore._native import Program
-from peripety_simcore._native import Requests
-from peripety_simcore._native import Rule
-from peripety_simcore._native import State
-from peripety_simcore._native import __version__
-from peripety_simcore._native import compile
-from peripety_simcore._native import draw
-from peripety_simcore._native import evaluate
-from peripety_simcore._native import parse
-from peripety_simcore._native import run_seed
-from peripety_simcore._native import screen
+from peripety_simcore._native import (
+    Data,
+    Patterns,
+    Policy,
+    Program,
+    Requests,
+    Rule,
+    State,
+    __version__,
+    compile,  # noqa: A004 - the name in the engine
+    draw,
+    evaluate,
+    parse,
+    run_seed,
+    screen,
+)
 
 __all__ = [
     "Data",
