@@ -47,7 +47,7 @@ class Ollama:
     }
     gaps: Mapping[str, str] = {
         "empty_body": "the SDK takes a stream without lines for an answer without words",
-        "missing_end": "the SDK does not miss the line that says `done`",
+        "missing_end": "the SDK does not miss the line with `done`",
     }
     lacks: Mapping[str, str] = {"retry": "the SDK does not try again"}
 
