@@ -59,11 +59,11 @@ test-rest: $(VENV)/installed-dev native  ## Run the slow tests, and the property
 test-all: $(VENV)/installed-dev native test-core  ## Run every test, with fresh random seeds
 	@$(PYTEST) --hypothesis-profile=all
 
-ENGINE_TESTS := $(wildcard tests/unit/engine tests/unit/sim)
+ENGINE_TESTS := tests/unit/engine
 
 .PHONY: test-engine
 test-engine: build/engine/installed  ## Run the tests of the engine with only peripety-engine installed
-	@PYTHONPATH=tests build/engine/bin/python -m pytest --confcutdir=$(firstword $(ENGINE_TESTS)) -p support.engine_only $(ENGINE_TESTS)
+	@PYTHONPATH=tests build/engine/bin/python -m pytest --confcutdir=$(ENGINE_TESTS) -p support.engine_only $(ENGINE_TESTS)
 
 .PHONY: test-llm
 test-llm: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Test the gateway with a real language model on this machine (about 350 MB)
