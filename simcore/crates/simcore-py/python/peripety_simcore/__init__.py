@@ -1,7 +1,7 @@
 """The native core of Peripety.
 
-An implementation detail of `peripety.engine`, which chooses between this and the reference in Python. Bytes in,
-bytes out: documents, states and results cross as canonical JSON.
+An implementation detail of `peripety.engine`, which selects this backend or the reference in Python. Bytes
+in, bytes out: documents, states and results cross as canonical JSON.
 """
 
 from __future__ import annotations
