@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def made_up() -> Callable[[int, int], list[str]]:
-    """`made_up(count, seed)`: words that no language has, to be told from connecting text."""
+    """Return `made_up(count, seed)`, which makes words of no language, distinct from real text."""
     return _made_up
 
 

@@ -1,6 +1,6 @@
-"""The tree of errors: complete, documented, and kind by kind.
+"""Error classes: complete, documented, and checked kind by kind.
 
-The catalogue of findings: whatever may be found has an entry, and says what to do.
+Catalogue of findings: every possible finding has an entry with a remedy.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ SOURCES = (ROOT / "services" / "peripety", ROOT / "simcore" / "python" / "peripe
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 LONGEST_FIX = 200
 
-# What the engine refuses to do for a caller, or cannot read in a request, says nothing about a document.
+# Codes for refused calls and unreadable requests; they do not describe a document.
 REFUSALS = {
     "BAD_DOMAIN",
     "BAD_EMAIL",
@@ -137,7 +137,7 @@ def test_a_call_that_fails_because_of_a_document_names_the_way_out_of_each_findi
 
 
 def raised() -> Iterator[tuple[str, str]]:
-    """Every code of a finding in the sources, with where it stands."""
+    """Yield every finding code in the sources, with its file."""
     yield from ((code, "engine/types.py") for code in get_args(ProofCode))
     yield from ((code, "scenario/generation/model_client.py") for code in _TOO_LARGE_CODES)
     for source, path in sorted((root, path) for root in SOURCES for path in root.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""The engine knows no scenario: no noun of one stands in code, prompts, comments or tests."""
+"""The engine is independent of any scenario: code, prompts, comments and tests contain no scenario nouns."""
 
 from __future__ import annotations
 

@@ -177,17 +177,17 @@ def converse(
     seed: int,
     told: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Take so many steps in so many conversations, in random order.
+    """Run steps of several concurrent conversations in random order.
 
     Args:
         simulator: plays `SCENARIO`.
-        conversations: how many there are at once; those that have become long end, and others begin.
-        operations: how many steps.
+        conversations: number of concurrent conversations; a long one ends and a new one begins.
+        operations: number of steps.
         seed: makes the steps repeatable.
         told: receives the number of steps after each step.
 
     Raises:
-        AssertionError: an answer is not the one that its own conversation leads to.
+        AssertionError: an answer does not belong to its conversation.
     """
     chance = random.Random(seed)
     all_of_them = [Conversation(f"c{number}", named=number % 2 == 0) for number in range(conversations)]

@@ -327,15 +327,15 @@ class Habit(Enum):
 
 @dataclass(frozen=True)
 class ScriptedModel:
-    """Writes the rules and scenarios of a policy that it knows, judges, and repairs.
+    """Scripted model that writes, judges and repairs the rules and scenarios of a known policy.
 
-    Its answers depend on the question alone, so that the order of questions does not matter.
+    Its answers depend only on the prompt, so the order of prompts does not matter.
 
     Attributes:
         true: the policy.
         habit: how it writes scenarios.
-        judge_lies: how likely it is to blame the wrong side, at each word as a judge.
-        planted: rules, by id, that it gets wrong at first, each with what it decides then.
+        judge_lies: probability that it blames the wrong side, for each attribution as a judge.
+        planted: rules, by id, that it gets wrong at first, each with its wrong decision.
         mends: True if it can repair its rules.
         seed: the seed of its random choices.
     """

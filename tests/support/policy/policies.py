@@ -172,16 +172,16 @@ async def opened_store(database_url: str) -> AsyncIterator[tuple[PolicyStore, Da
 
 
 class FakeCompiler:
-    """Sends every kind of event, and always ends with the same result.
+    """Fake compiler that sends every kind of event and always returns the same result.
 
     Args:
-        end: a result that replaces it.
-        version: of the program that it stands in for.
-        pause: waited for after the first event.
+        end: a result that replaces the default one.
+        version: version of the compiler that it replaces.
+        pause: awaited after the first event.
 
     Attributes:
-        compiled: how often it began.
-        left: how often it was cancelled before its end.
+        compiled: number of compilations started.
+        left: number of compilations cancelled before the end.
         orders: the orders that it received.
         idle: set while it does nothing.
     """

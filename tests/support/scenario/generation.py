@@ -222,7 +222,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Grade:
-    """One kind of quality.
+    """One kind of answer quality.
 
     Attributes:
         write: turns a good specification into the model's first answer.

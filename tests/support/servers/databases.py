@@ -247,7 +247,7 @@ class FaultyDisk:
                 return sqlite3.SQLITE_IOERR_TRUNCATE if self._fails() else int(usual.truncate(file, size))
 
             def sync(_file: int, _flags: int) -> int:
-                # There is no power failure in tests, so nothing else has to be done.
+                # Tests do not simulate power failures, so a successful sync does nothing.
                 return sqlite3.SQLITE_IOERR_FSYNC if self._fails() else sqlite3.SQLITE_OK
 
             ours.write, ours.truncate, ours.sync = _Write(write), _Truncate(truncate), _Sync(sync)
@@ -363,7 +363,7 @@ class PostgresqlProcess:
                     self._programs["postgres"],
                     *("-D", str(self._home / "data"), "-p", str(self.port), "-k", str(self._home)),
                     *("-c", "listen_addresses=127.0.0.1", "-c", "max_connections=50"),
-                    # There is no power failure in tests, and a killed process loses nothing that it wrote.
+                    # Tests do not simulate power failures, and a killed process does not lose its writes.
                     *("-c", "fsync=off", "-c", "shared_buffers=16MB"),
                 ],
                 stdout=log,

@@ -287,13 +287,13 @@ class PacedModel(FakeModel):
 
 @dataclass
 class Book:
-    """Everything that was acknowledged to the clients.
+    """Record of everything that was acknowledged to the clients.
 
     Attributes:
-        told: the events of each turn that was acknowledged, by its request.
+        told: the events of each acknowledged turn, by its request.
         requests: the requests of each session, in the order of their turns.
-        points: how many turns were broken off, by the last event that their client had.
-        refusals: how often each code refused a turn.
+        points: number of interrupted turns, by the last event that their client received.
+        refusals: number of refused turns, by code.
         ready: seconds from the start of each server to its first answer.
     """
 

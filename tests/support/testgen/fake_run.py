@@ -88,14 +88,14 @@ class Cut(str):
 
 @dataclass(frozen=True)
 class Paused:
-    """A time in which a model says nothing, in seconds."""
+    """Pause of a model without output, in seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a model was asked."""
+    """Prompt sent to a model."""
 
     request: GenerateRequest
     said: dict[str, Any]
@@ -110,22 +110,23 @@ class Question:
 
     @property
     def place(self) -> tuple[str | None, int]:
-        """The category and the round that tests are asked for."""
+        """Category and round that tests are requested for."""
         return self.category, self.said["round"]
 
 
 @dataclass
 class Author:
-    """Answers each question by a function.
+    """Fake model that answers each prompt by a function.
 
-    To a question for tests that gives a list: tests, as objects or as the texts of calls, pauses, and at its
-    end perhaps an error or a `Cut`; to any other an object, or an error.
+    For a prompt for tests, the function returns a list of tests and pauses, optionally followed by an error
+    or a `Cut`. A test is an object or the text of a call. For any other prompt, it returns an object or an
+    error.
 
-    It uses what its answers are long, and never more than it may.
+    The token usage is the length of the answers, limited by the cap of the request.
 
     Attributes:
-        takes_tools: whether it calls tools; else it is asked for lists.
-        waits: whether it waits for the results of its calls, to go on then.
+        takes_tools: True if it calls tools; otherwise lists are requested.
+        waits: True if it waits for the results of its calls before it continues.
         given: the tests that it has written.
     """
 
@@ -211,21 +212,21 @@ def _most(request: GenerateRequest) -> int:
 
 
 class DeadError(BaseException):
-    """The end of a process: nobody handles it."""
+    """Simulated end of a process; never handled."""
 
 
 class LostError(Exception):
-    """Somebody else works on the run."""
+    """Another worker holds the run."""
 
 
 @dataclass
 class Book:
-    """Keeps a run in memory.
+    """In-memory record of a run.
 
     Attributes:
-        dies_after: after so many transactions its process ends; None for never.
-        fails_at: the transaction that fails; None for none.
-        takes: seconds that a transaction takes.
+        dies_after: number of transactions after which the process ends; None for never.
+        fails_at: index of the transaction that fails; None for none.
+        takes: duration of a transaction in seconds.
     """
 
     events: list[GenerationEvent] = field(default_factory=list)
@@ -272,7 +273,7 @@ class Book:
 
     @property
     def suite(self) -> list[TestCase]:
-        """The tests that are kept."""
+        """Tests retained in the suite."""
         return [*self.state.tests.values()]
 
     @property
@@ -291,7 +292,7 @@ class Book:
 
 
 class Inline:
-    """Does all work where it is asked for; running a test takes some time of the event loop's clock."""
+    """Executor that does all work inline; running a test takes time of the event loop's clock."""
 
     threads: int | None = 1
 
@@ -378,7 +379,7 @@ def written(given: str, expected: str | None = "as it should", **more: Any) -> d
 
 
 def some(question: Question, count: int | None = None) -> list[dict[str, Any]]:
-    """As many new tests as a question asks for at least, other ones for each question."""
+    """Return the minimum number of new tests that a prompt requests, different for each prompt."""
     category, number = question.place
     count = question.said["at_least"] if count is None else count
     named = {} if category else {"category": "alpha"}
@@ -400,7 +401,7 @@ def order(*names: str, **config: Any) -> TestGenOrder:
 
 
 def always(tests: Any = some, reflection: Any = CONTENT, assessment: Any = GOOD) -> Author:
-    """An author who says the same to each kind of question."""
+    """Return an author with a fixed answer for each kind of prompt."""
 
     def answer(question: Question) -> Any:
         said = {"tests": tests, "reflection": reflection, "assessment": assessment}[question.kind]
@@ -417,7 +418,7 @@ async def ran(
     book: Book | None = None,
     worker: Executor | None = None,
 ) -> Book:
-    """Work on a run, from wherever its book says that it is."""
+    """Run test generation, starting from the state recorded in the book."""
     book = Book() if book is None else book
     runner = GenerationRunner(
         "run",
@@ -492,7 +493,7 @@ def _tests(asked: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def suite_of(events: Sequence[pb.TestGenEvent]) -> list[tuple[str, ...]]:
-    """The tests that a run has kept, by what they are and what became of them, whatever they are called."""
+    """Return the retained tests of a run with their verdicts, without their ids."""
     tests: dict[str, pb.GeneratedTest] = {}
     verdicts: dict[str, pb.TestVerdict] = {}
     for event in events:
@@ -510,7 +511,7 @@ def suite_of(events: Sequence[pb.TestGenEvent]) -> list[tuple[str, ...]]:
 
 
 def kinds(events: Sequence[pb.TestGenEvent]) -> list[str]:
-    """What each event tells."""
+    """Return the kind of each event."""
     return [str(event.WhichOneof("event")) for event in events]
 
 
@@ -610,13 +611,13 @@ def toy_test(
 
 
 class ToySubject:
-    """The smaller of a sum and ten.
+    """Toy subject: the smaller of a sum and ten.
 
     Args:
-        flaky: whether it shows something else every time.
+        flaky: True if each run has a different result.
 
     Attributes:
-        compared: the mutants that it was asked to compare with itself, a list for each time.
+        compared: the mutants checked for equivalence, one list per call.
     """
 
     kind = SubjectKind.SCENARIO

@@ -128,7 +128,7 @@ def suite_of(tests: Sequence[TestCase], tested: ExportedSubject | None = None, *
 
 
 def outcome(status: TestStatus = TestStatus.PASSED, *, counts: bool = True, **parts: Any) -> ExportedOutcome:
-    """What running a test showed."""
+    """Return the outcome of running a test."""
     return ExportedOutcome(status, 5, counts, **parts)
 
 
@@ -183,7 +183,7 @@ def command_suite(directory: Path, *tests: TestCase, environment: tuple[str, ...
 
 
 def run_pytest(module: Path, **environment: str) -> dict[str, str]:
-    """Run a module as whoever gets it does, with nothing of this project's settings: outcomes by names."""
+    """Run a module with pytest, without this project's settings, and return the outcomes by name."""
     paths = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", "-rA", str(module)],

@@ -1,4 +1,4 @@
-"""Templates: what they name, and what becomes of them."""
+"""Prompt templates: placeholders and their substitution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of runs hold can be read as it was."""
+"""Round trip of agent runs through the database tables."""
 
 from __future__ import annotations
 

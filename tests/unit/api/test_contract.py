@@ -1,4 +1,4 @@
-"""What every part of the contract has in common, read from the descriptors that clients get by reflection."""
+"""Rules common to every part of the contract, read from the descriptors that reflection serves to clients."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SHAPES = {
     "ValidateScenarios": BOTH,
     "WatchSession": SERVER,
 }
-# Verbs that change nothing and start no work that is kept: sent again, they only answer again.
+# Verbs that change nothing and store no results: a repeated call only repeats the answer.
 READING = (
     *(
         "Analyze",
@@ -159,7 +159,7 @@ def test_every_write_has_an_idempotency_key(method: MethodDescriptor) -> None:
 
 @each_method([method for method in METHODS if not writes(method)])
 def test_no_read_asks_for_an_idempotency_key(method: MethodDescriptor) -> None:
-    # ResumeTurn may be told the key of the turn instead of its number.
+    # ResumeTurn accepts the key of the turn instead of its number.
     assert "request_id" not in method.input_type.fields_by_name or method.name == "ResumeTurn"
 
 

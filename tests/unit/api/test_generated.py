@@ -1,4 +1,4 @@
-"""The generated code is what the contract says, and the contract keeps its own rules."""
+"""The generated code matches the contract, and the contract follows its own rules."""
 
 from __future__ import annotations
 

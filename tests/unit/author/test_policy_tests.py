@@ -1,4 +1,4 @@
-"""Tests of policies that are written without a model hold, and tell the policy from wrong ones."""
+"""Policy tests written without a model pass, and detect wrong policies."""
 
 from __future__ import annotations
 

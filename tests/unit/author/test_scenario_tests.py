@@ -1,4 +1,4 @@
-"""Tests of scenarios that are written without a model hold, and tell the scenario from wrong ones."""
+"""Scenario tests written without a model pass, and detect wrong scenarios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of agents: what they say, and what is wrong with them.
+"""Agent files: contents and errors.
 
 Commands as tools of agents.
 """

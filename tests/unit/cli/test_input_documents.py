@@ -1,4 +1,4 @@
-"""Which documents a file holds.
+"""Documents in an input file.
 
 Specifications in Parquet files.
 """

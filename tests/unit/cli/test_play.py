@@ -1,4 +1,4 @@
-"""A game against services that say what the test tells them to."""
+"""`peripety play` against fake services with scripted answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def warning(code: str, message: str) -> common_pb2.Finding:
 
 
 class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionServiceServicer):
-    """Services that take the longest way: everything fails once and is repaired, and says so."""
+    """Fake services in which every step fails once, is repaired, and is reported."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []

@@ -1,6 +1,6 @@
-"""Who chooses: by rule, always legally; by a person, as typed.
+"""Players that choose actions: the rule always legally, a person as typed.
 
-Through whose eyes a game is played.
+Point of view of a game.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NUMBERS = [
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What the person types, line by line; the end of input after that."""
+    """Lines that the person types, followed by end of input."""
     lines: list[str] = []
 
     def read(_: str) -> str:

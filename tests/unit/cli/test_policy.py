@@ -1,4 +1,4 @@
-"""`peripety policy`: what rules say to a call, on documents that come along."""
+"""`peripety policy`: decisions about a call, with documents given on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands about policies read: folders, files, standard input, ids."""
+"""Inputs of the policy commands: folders, files, standard input, ids."""
 
 from __future__ import annotations
 

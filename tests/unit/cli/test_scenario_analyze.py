@@ -1,8 +1,8 @@
-"""`peripety balance`: what it tells, what it writes, and its exit codes.
+"""`peripety balance`: console output, written files and exit codes.
 
-`peripety certify`: what it prints, what it writes, and what it returns.
+`peripety certify`: console output, written files and exit codes.
 
-`peripety graph`: what it prints, what it writes, and what it refuses.
+`peripety graph`: console output, written files and refused inputs.
 """
 
 from __future__ import annotations

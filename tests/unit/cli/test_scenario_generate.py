@@ -1,4 +1,4 @@
-"""`peripety generate` against a service that says what the test tells it to.
+"""`peripety generate` against a fake service with scripted answers.
 
 `peripety generate --random`.
 """
@@ -80,7 +80,7 @@ COMPLETED = Written.Completed(
 
 
 class Writer(scenario_pb2_grpc.ScenarioServiceServicer):
-    """Says what it is told to, and remembers what it was asked."""
+    """Fake service that sends scripted events and records the request."""
 
     def __init__(self) -> None:
         self.events = [*REPAIRED, Written(completed=COMPLETED)]

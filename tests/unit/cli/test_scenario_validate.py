@@ -1,4 +1,4 @@
-"""What is told of a batch while it runs, and when it is over."""
+"""Console output of batch validation, during the run and at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE = DocumentVerdict(error=InvalidArgumentError("gone", code="UNREADABLE"))
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """Clock that moves only when it is set."""
 
     def __init__(self) -> None:
         self.now = 0.0

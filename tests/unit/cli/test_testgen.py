@@ -42,15 +42,15 @@ EVENTS = [
 
 
 class Script(TestGenServiceServicer):
-    """Answers from a script, and remembers what it was asked.
+    """Fake service that answers from a script and records its requests.
 
     Attributes:
         asked: the requests, in order.
         breaks_after: sequence after which the stream breaks, and how; None for never.
-        waits: whether nothing comes after the first event until the caller leaves.
+        waits: True if the stream pauses after the first event until the caller disconnects.
         last: the last event of a run.
-        statuses: what becomes of tests that are run.
-        seconds: how long the caller waits for that.
+        statuses: outcomes of the tests that are run.
+        seconds: remaining time of the caller's `RunTests` request.
     """
 
     __test__ = False

@@ -1,4 +1,4 @@
-"""Work of scenarios, on threads that nobody else waits for."""
+"""Scenario work on separate threads that block no other work."""
 
 from __future__ import annotations
 

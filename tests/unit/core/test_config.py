@@ -1,4 +1,4 @@
-"""Settings: from variables, from values, and what is said about bad ones."""
+"""Settings: from variables, from values, and error messages for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written to the log, in which form, and what never is."""
+"""Log contents: events, formats and redaction."""
 
 from __future__ import annotations
 
@@ -140,6 +140,6 @@ async def test_no_secret_and_no_text_of_a_user_reaches_the_log_of_a_server(tmp_p
     assert [line["code"] for line in written if line["event"] == "call"] == ["INTERNAL"] + [
         "INVALID_ARGUMENT",
     ] * 2
-    # gRPC's own loop may have something to say too.
+    # gRPC's own loop may log events too.
     assert [line["address"] for line in written if line["event"] == "serving"] == [app.address]
     assert CANARY not in stream.getvalue()

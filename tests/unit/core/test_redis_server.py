@@ -1,4 +1,4 @@
-"""The Redis server of a process: one that fails is left alone for a while, and tells no password."""
+"""Redis client of a process: a failed server is avoided for a while, and passwords are never logged."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_params_that_rarely_suit_are_drawn_anew(core: Backend) -> None:
 
 
 def test_a_precondition_that_fails_is_reported_and_never_passed_over(core: Backend) -> None:
-    """Otherwise a scenario that nobody can play would look hard, and pass."""
+    """Otherwise an unplayable scenario would look hard, and pass."""
     blocked = action("act", [INC_A], preconditions={">": [{"/": [1, {"var": "state.zero"}]}, 0]})
     report = program_on(core, document(state={"a": 1, "zero": 0}, actions=[blocked], horizon=3)).dry_run(
         runs=2,

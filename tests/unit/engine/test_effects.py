@@ -79,7 +79,7 @@ def test_an_effect_that_cannot_be_applied_rejects_the_whole_action(
     message: str,
 ) -> None:
     state = {"a": 10, "note": "n", "list": [1], "big": 1e308, "empty": []}
-    # Another action may write these paths, so that only running the rule can tell.
+    # Another action may write these paths, so only a run of the rule can detect the error.
     others = [
         action("x", [{"op": "set", "path": "state.made", "value": 1}]),
         action("y", [{"op": "set", "path": "state.note", "value": 1}]),

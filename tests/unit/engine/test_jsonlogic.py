@@ -137,7 +137,7 @@ def test_values_nested_by_a_rule_are_bounded_and_never_overflow_the_stack(core: 
 
 
 def test_a_long_path_costs_an_iterator_no_more_than_a_short_one(core: Backend) -> None:
-    # Taken apart and followed to its end for each element, it would take a minute.
+    # If the path were parsed and followed to its end for each element, this would take a minute.
     logic = {"map": [{"var": "list"}, {"var": "a[0]" + ".aa" * 20_000}]}
     started = time.process_time()
     assert run(core, logic, {"list": [0] * 4_000}) == [None] * 4_000

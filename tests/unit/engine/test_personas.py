@@ -43,7 +43,7 @@ def distance(logic: Any, initial: dict[str, Any] | None = None, **state: Any) ->
 
 
 def away(gap: float, scale: float) -> float:
-    """What the text makes of a gap."""
+    """Return the distance that the documentation defines for a gap."""
     d = gap + scale / 1024
     return d / (d + scale)
 
@@ -240,7 +240,7 @@ def test_the_distance_is_nothing_exactly_where_the_condition_holds(logic: Any, a
 
 WEIGHING = ("greedy", "cautious", "planner", "saboteur")
 OUT = at_most("out", "state.a", 0)
-# A condition that is as far as can be, whatever happens: it leaves the choice to the others.
+# A condition at a constant maximal distance, so the choice depends only on the others.
 FAR_CONDITION = {"id": "far", "when": {"==": ["x", "y"]}}
 
 
@@ -265,7 +265,7 @@ def scenario(core: Backend, **parts: Any) -> Program:
 
 
 def taken(program: Program, persona: Any, **options: Any) -> dict[str, int]:
-    """How often each action was taken."""
+    """Return how often each action was chosen."""
     detail = program.dry_run(persona=persona, detail=True, **options).detail
     assert detail is not None
     return {name: use.taken for name, use in detail.actions.items()}
@@ -338,7 +338,7 @@ def test_cautious_does_not_fear_an_event_that_lasts_already_or_cannot_happen(cor
 
 
 def test_nobody_knows_the_luck_of_the_run(core: Backend) -> None:
-    """Whoever saw the draws to come would expose himself only where nothing happens."""
+    """A persona that knew the coming draws would expose itself only when no event follows."""
     program = scenario(
         core,
         state={"a": 4, "exposed": False},
@@ -483,7 +483,7 @@ def test_a_win_is_worth_more_than_any_safety(core: Backend) -> None:
 
 
 def test_who_plans_stops_at_the_horizon(core: Backend) -> None:
-    """What falls due after the last turn is nothing to fear."""
+    """Effects due after the last turn are ignored."""
     late = {"op": "schedule", "id": "late", "after": 4, "effects": [put("state.a", 0)]}
     loan = action("loan", [inc("state.a", 1), late])
     program = scenario(core, state={"a": 8}, actions=[loan])

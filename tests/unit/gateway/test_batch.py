@@ -1,6 +1,6 @@
-"""Many requests that begin alike: who goes first, and who waits for what.
+"""Requests with a common prefix: order of the calls.
 
-Batches of prompts: what is read, asked, told and kept.
+Batches of prompts: input, requests, events and memory bounds.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ async def test_no_more_is_read_than_results_are_taken() -> None:
         await sending.call("b")
         for _ in range(20):
             await asyncio.sleep(0)
-        # Nobody has asked for more than the first result: the next item waits at the door.
+        # The caller has requested only the first result, so the next item is not started.
         assert sending.read == ["a", "b", "c"]
         assert len(sending.inner.calls) == 2
         assert await anext(batches) == [BatchItemResult("b", answer("b"))]

@@ -60,7 +60,7 @@ HIT = Completion(
 
 
 def book_of(store: UsageStore, pause: float = 3600) -> UsageAggregator:
-    """A book that writes when it is asked, or closed."""
+    """Return an aggregator that writes on request or when it is closed."""
     return UsageAggregator(store, lambda: NOON, pause)
 
 
@@ -213,7 +213,7 @@ async def test_what_was_closed_is_found_after_a_restart(database_url: str) -> No
 
 
 class Flaky(UsageStore):
-    """Fails as often as the test says, and remembers what it was given."""
+    """Usage store that fails as scripted and records what was added."""
 
     def __init__(self, *failures: UnavailableError) -> None:
         self.failures = list(failures)

@@ -1,4 +1,4 @@
-"""Which conversation a request belongs to."""
+"""Assignment of requests to conversations."""
 
 from __future__ import annotations
 

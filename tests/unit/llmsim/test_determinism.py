@@ -1,4 +1,4 @@
-"""What is random about a request, and the proofs that thoughts carry."""
+"""Random values of a request, and the signatures of reasoning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rule or turn answers, and where a conversation is then."""
+"""Selection of the rule or turn that answers, and the resulting position of the conversation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCRIPT = ScriptEngine(Script((ALPHA, BETA, FALLBACK)))
 
 
 def played(script: ScriptEngine, *prompts: str) -> list[RuleMatch | None]:
-    """What answers each of some prompts, one after the other."""
+    """Return the match for each of some consecutive prompts."""
     position: ScriptPosition | None = None
     counts: dict[int, int] = {}
     matches = []

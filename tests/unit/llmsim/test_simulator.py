@@ -1,4 +1,4 @@
-"""The handle: asking in process, state and its forms, and what goes wrong."""
+"""Simulator handle: requests in process, state, its serialized forms, and errors."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_a_history_that_is_repeated_goes_on_where_it_was() -> None:
     history = [user("enter"), SimMessage(SimRole.ASSISTANT, "one"), user("x")]
     assert said(simulator.begin(wired(user("enter")))) == "one"
     assert said(simulator.begin(wired(*history))) == "two"
-    assert said(simulator.begin(wired(*history))) == "two"  # asked again, for instance after a cut
+    assert said(simulator.begin(wired(*history))) == "two"  # repeated, for instance after a cut
     assert said(simulator.begin(wired(*history, SimMessage(SimRole.ASSISTANT, "two"), user("y")))) == "three"
 
 

@@ -1,6 +1,6 @@
-"""Compiling what was compiled before: the same order is carried out once.
+"""Compile cache: equal orders are compiled once.
 
-What is kept of the making of policies: by key, by who is configured, and not for ever.
+Stored results: by key, by configured model, and with a limit.
 """
 
 from __future__ import annotations

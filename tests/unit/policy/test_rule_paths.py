@@ -1,4 +1,4 @@
-"""How sequences of rules differ, for the record."""
+"""Differences between two rule sequences, for the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders that are refused before a model is asked, with every field that is wrong."""
+"""Orders refused before any model request, with all invalid fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client repeats, and which methods are safe to repeat."""
+"""Client retries, and the methods that are safe to retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts say what a specification must be, and nothing of what it should be about."""
+"""The prompts describe the format of a specification, and no subject matter."""
 
 from __future__ import annotations
 

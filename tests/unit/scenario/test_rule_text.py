@@ -1,8 +1,8 @@
-"""What differs between two drafts.
+"""Differences between two drafts.
 
 Rules in words.
 
-What changed in a part, as a person is told it.
+Changes in a part, in words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Actions as tools: what a model is told, and what it may call them with."""
+"""Actions as tools: descriptions for a model, and accepted arguments."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ async def play(game: Table, session_id: str, turns: int) -> None:
 
 
 async def points_of(game: Table, ask: Callable[[SessionManager], Awaitable[SessionView]]) -> int:
-    """How many points something passes when nothing goes wrong."""
+    """Return the number of fault points that an operation passes without a fault."""
     faults = Faults()
     await ask(process(game, faults))
     assert faults.count >= 8
@@ -120,7 +120,7 @@ async def attempt(game: Table, faults: Faults, request: Any) -> None:
 
 
 async def operations(database_url: str) -> int:
-    """How many points a whole turn passes that has others before it."""
+    """Return the number of fault points in a whole turn that follows others."""
     faults = Faults()
     async with table(database_url, document()) as game:
         await game.play(1, "act")

@@ -1,4 +1,4 @@
-"""What turns come to as figures, and which numbers of a text its writer cannot know."""
+"""Narrator metrics of turns, and detection of numbers in a text that its writer cannot know."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ async def test_a_turn_under_way_loses_even_when_the_session_is_at_its_turn_again
 
 
 async def turn_elsewhere(game: Table, session: Session) -> tuple[Session, CommittedTurn]:
-    """A turn that another process has played: like the one that was taken back, with later sequences."""
+    """Return a turn that another process has played: like the rewound one, with later sequences."""
     fork = (await forked(game.sessions, session.session_id)).session
     on = replace(game, session_id=fork.session_id)
     played = await play(on, 1, "other")
@@ -288,7 +288,7 @@ async def test_who_watches_hears_turns_and_rewinds_in_order(database_url: str) -
         assert told_sequences(whole) == [1, second, second + 1]
         one_turn = whole[0]
         assert isinstance(one_turn, CommittedTurn)
-        # In the middle of a turn that turn comes again, whole; a rewind that came to less is not told.
+        # A position inside a turn returns that whole turn; a rewind superseded by a further one is omitted.
         assert await game.store.list_history(game.session_id, one_turn.last_sequence - 1, 10) == whole
         assert await game.store.list_history(game.session_id, one_turn.last_sequence, 10) == whole[1:]
         assert await game.store.list_history(game.session_id, first, 1) == whole[1:2]

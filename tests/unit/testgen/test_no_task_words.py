@@ -1,4 +1,4 @@
-"""The generator knows no task of its benchmark: nothing that it says or looks for names a part of one."""
+"""The generator is independent of its benchmark: its prompts and searches name no part of a task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES = tuple(ROOT / "services" / "peripety" / name for name in ("testgen", "
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 LONG = 4
 
-# What tasks call by words that whoever speaks of tests, tools and programs cannot do without.
+# Ordinary words of tests, tools and programs that tasks use too.
 ORDINARY = frozenset(
     {
         "after", "count", "hidden", "list", "main", "next", "parse", "path",

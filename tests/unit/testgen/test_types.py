@@ -1,6 +1,6 @@
-"""Categories follow from what tests are made for, or are the caller's own.
+"""Categories: derived from the context, or given by the caller.
 
-A run for which nobody says otherwise has the limits that the guide tells.
+Default limits of a run: the values in the guide.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Tasks with hidden suites, models of graded quality that know them, and ways to ask these for tests."""
+"""Tasks with hidden suites, models of graded quality that know the suites, and ways to request tests."""

@@ -47,14 +47,14 @@ _FEEDBACK = (
 
 @dataclass(frozen=True)
 class Made:
-    """What came of it.
+    """Result of one way to make tests.
 
     Attributes:
-        tests: those that whoever made them would hand over.
-        calls: questions that were asked.
-        tokens: that they took, both ways.
-        score: what the model thinks of it, 1 to 10; None when it was not asked.
-        stubs: bodies of tests that the model wrote without expecting anything.
+        tests: the tests in the result.
+        calls: number of prompts.
+        tokens: input and output tokens used.
+        score: the model's own assessment, 1 to 10; None if it was not requested.
+        stubs: bodies of tests that the model wrote without expectations.
     """
 
     tests: Sequence[TestCase]
@@ -82,11 +82,14 @@ async def single_shot(task: Task, grade: Grade, order: TestGenOrder) -> Made:
 
 
 async def original_loop(task: Task, grade: Grade, order: TestGenOrder) -> Made:
-    """The first implementation, with the mistakes that it was found to have.
+    """Run the first implementation, with its known mistakes.
 
-    A category is complete at its least number of tests; what a reflection says is told to nobody; the
-    refinement is one more round of one category, which is told of no test; no test is run or compared with
-    others; a round in which the tokens run out is thrown away; an answer counts as a whole.
+    - A category is complete at its minimum number of tests.
+    - The text of a reflection is ignored.
+    - The refinement is one more round of one category, without the existing tests in the prompt.
+    - Tests are neither run nor compared with each other.
+    - A round in which the tokens run out is discarded.
+    - An answer is accepted or rejected as a whole.
     """
     asking, config = _Asking(task, grade, order), order.config
     tests: list[TestCase] = []
@@ -118,18 +121,18 @@ async def original_loop(task: Task, grade: Grade, order: TestGenOrder) -> Made:
             name = name or order.categories[0].name
             tests += await asking.tests(_round(name, 1, []), name)
     except PeripetyError:
-        pass  # what was told before is there
+        pass  # earlier tests are retained
     return replace(asking.made(tests), score=score)
 
 
 async def ours(task: Task, grade: Grade, order: TestGenOrder, *, told: bool = True) -> Made:
-    """The run as it is.
+    """Run the current implementation.
 
     Args:
-        task: what is tested.
+        task: the task under test.
         grade: the model.
-        order: what the run is to do.
-        told: whether prompts tell what was measured, and what was said before.
+        order: the order of the run.
+        told: True if prompts contain measurements and earlier reflections.
     """
     model = GradedModel(task, grade)
     author = model.author if told else _Untold(model.author.answer)
@@ -157,7 +160,7 @@ def floor_alone(task: Task) -> Made:
 
 
 class _Untold(Author):
-    """A model that is not told what was measured and what was said before."""
+    """Model whose prompts omit measurements and earlier reflections."""
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         first, *others = request.messages
@@ -170,7 +173,7 @@ class _Untold(Author):
 
 
 class _Asking:
-    """Asks a model for lists of tests, each as a whole."""
+    """Client that requests lists of tests from a model, each as a whole."""
 
     def __init__(self, task: Task, grade: Grade, order: TestGenOrder) -> None:
         self._model = GradedModel(task, grade)
@@ -185,7 +188,7 @@ class _Asking:
         return Made(tests, calls, self.tokens, stubs=frozenset(self._model.stubs))
 
     async def tests(self, told: Json, category: str | None, most: int = _ROUND_TOKENS) -> list[TestCase]:
-        """The tests of one answer; none when it is no list of tests from its beginning to its end."""
+        """Return the tests of one answer; an empty list if the answer is not a complete list of tests."""
         completion = await self._asked(told, self._form.schema, most)
         try:
             drafts = [parse_draft(value) for value in json.loads(completion.text)]
@@ -194,7 +197,7 @@ class _Asking:
         return [self._case(draft, category) for draft in drafts if isinstance(draft, DraftTest)]
 
     async def said(self, told: Json, schema: Any) -> Json:
-        """What the model says of its tests."""
+        """Return the model's answer about its tests."""
         value = (await self._asked(told, schema, _LOOK_TOKENS)).value
         assert isinstance(value, dict)
         return value

@@ -109,4 +109,4 @@ def _task(name: str) -> Task:
 
 
 COMMANDS = {name: partial(_task, name) for name in _DESCRIPTIONS}
-"""The tasks, by name, each made when it is asked for."""
+"""The tasks, by name, each created on demand."""

@@ -1,4 +1,4 @@
-"""What tests are worth that somebody would hand over."""
+"""Quality measurement of a set of tests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of one model with one task.
+    """Measurements of one model with one task.
 
     Attributes:
-        score: the share of mutants that mean something else and are killed, by tests that hold.
-        stubs: tests that expect nothing.
-        wrong: tests that cannot be run, or are not met by what is right.
-        tests: in all.
-        calls: questions to the model.
-        tokens: that they took.
-        said: what the model thinks of it, from 0 to 1; None when it was not asked.
+        score: the mutation score: share of non-equivalent mutants killed by correct tests.
+        stubs: tests without expectations.
+        wrong: tests that cannot be run, or that fail on the correct subject.
+        tests: number of tests.
+        calls: number of prompts.
+        tokens: tokens used.
+        said: the model's own assessment, from 0 to 1; None if it was not requested.
     """
 
     score: float
@@ -51,7 +51,7 @@ def measured(task: Task, made: Made) -> Figures:
 
 
 def _is_stub(task: Task, made: Made, test: TestCase) -> bool:
-    """Whether its author wrote it so, or it is one by what it says."""
+    """Return True if the model wrote the test as a stub, or if the test is unsound."""
     if json.dumps(test.body, sort_keys=True) in made.stubs:
         return True
     return task.holds(test) and bool(task.subject.soundness(test))

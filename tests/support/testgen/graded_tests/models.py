@@ -1,8 +1,8 @@
-"""Models of graded quality that know the hidden suite of a task, and nothing of a run but what a prompt says.
+"""Models of graded quality that know the hidden suite of a task, and see only the prompts of a run.
 
-Told of survivors or targets, a good one writes the tests of the suite that reach most of them. Told of none,
-it goes through the suite in the order in which it was written, category by category, typical tests first:
-like one who knows the matter, and not what is missing.
+If a prompt lists survivors or targets, a good model writes the tests of the suite that reach most of them.
+Otherwise it goes through the suite in its order, category by category, typical tests first. This models an
+author with domain knowledge and without feedback.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _NOT_WRITTEN = ("(failed)", "(not_executable)", "(unstable)")
 
 @dataclass(frozen=True)
 class Grade:
-    """How good a model is.
+    """Quality grade of a model.
 
     Attributes:
-        wrong: how many of its tests are wrong: in what they expect, in a name, or in their form.
-        repeats: how many of its tests say what another one says, in other words.
-        is_lazy: whether it writes as little as it may, half of it expecting nothing, and finds that good.
-        truncates: whether its answers break off in the middle of a test.
-        is_limited: whether it refuses a question now and then.
-        is_shuffled: whether tests come to its mind in any order, near misses as soon as typical ones.
+        wrong: share of its tests that are wrong: in expectations, in a name, or in form.
+        repeats: share of its tests that repeat another test in other words.
+        is_lazy: True if it writes the minimum, half of it without expectations, and rates that as good.
+        truncates: True if its answers end in the middle of a test.
+        is_limited: True if it refuses some prompts.
+        is_shuffled: True if its tests come in random order, near misses as early as typical ones.
     """
 
     wrong: float = 0.0
@@ -71,13 +71,13 @@ MODELS = {
 
 @dataclass
 class GradedModel:
-    """One model that is asked about one task.
+    """Model of one grade for one task.
 
     Attributes:
-        task: what it is asked about.
-        grade: how good it is.
-        seed: decides what it gets wrong.
-        stubs: the bodies of tests that it wrote and that expect nothing.
+        task: the task.
+        grade: the quality of its answers.
+        seed: seed of its mistakes.
+        stubs: the bodies of the tests that it wrote without expectations.
     """
 
     task: Task
@@ -152,7 +152,7 @@ class GradedModel:
         return [*chosen, *others][:count]
 
     def _known(self, said: Json) -> Iterator[HiddenTest]:
-        """The tests of the suite that a prompt says were written, and not that they were wrong."""
+        """Yield the tests of the suite that a prompt lists as written and not as wrong."""
         before = [*said["existing_tests"], *said.get("dropped", ())]
         lines = [line for line in before if not any(mark in line for mark in _NOT_WRITTEN)]
         told = [line.partition(": ")[2][:_LINE] for line in lines]
@@ -211,7 +211,7 @@ class GradedModel:
 
 
 def _listed(said: Json) -> set[str]:
-    """The ids of what a prompt says is missing."""
+    """Return the ids of the survivors and uncovered targets in a prompt."""
     survivors = {entry["mutant"] for entry in said.get("survivors", ())}
     return survivors | {entry["target"] for entry in said.get("uncovered", ())}
 

@@ -1,4 +1,4 @@
-"""What a run about a task is to do: the same for all who are measured."""
+"""Order of a test generation run for a task, the same for all measured ways."""
 
 from __future__ import annotations
 

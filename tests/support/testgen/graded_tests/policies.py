@@ -67,12 +67,12 @@ def _of_decision(expected: str) -> str:
 
 
 def _of_directed(expected: str) -> str:
-    """What was found beside borders: that which is not allowed wants to get past a rule."""
+    """Return the category of a request found near a boundary; a request that is not allowed is an evasion."""
     return "boundary" if expected == "allow" else "evasion"
 
 
 POLICIES = {f"policy_{seed}_{server}": partial(_task, seed, server) for seed, server in _SEEDS}
-"""The tasks, by name, each made when it is asked for."""
+"""The tasks, by name, each created on demand."""
 
 WHOLE = {f"policy_{seed}_{server}": partial(_true, seed, server) for seed, server in _SEEDS}
 """The policies that they are about."""

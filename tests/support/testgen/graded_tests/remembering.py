@@ -86,7 +86,7 @@ class Remembering:
 
     @property
     def killed(self) -> frozenset[str]:
-        """The mutants that any test killed that was ever asked about."""
+        """Mutants killed by any test checked so far."""
         return frozenset[str]().union(*self._kills.values())
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:

@@ -62,7 +62,7 @@ def _task(name: str, document: bytes) -> Task:
 
 
 def _play(program: engine.Program, random: Random, length: int) -> HiddenTest:
-    """A play that somebody might try out: some actions more than others, and now and then none."""
+    """Return a random play: some actions are more frequent than others, and some turns have none."""
     test = None
     while test is None:
         weights = [random.random() ** 4 for _ in program.spec["actions"]]
@@ -101,7 +101,7 @@ def _looking(program: engine.Program, random: Random, body: Json) -> HiddenTest 
 
 
 def _expected(played: list[PlayedTurn], random: Random) -> Iterator[Json]:
-    """Some of what has changed in the play, and how the run stands."""
+    """Yield expectations for some of the changed values and for the status of the run."""
     after = {
         change.path: change.after
         for turn in played
@@ -119,7 +119,7 @@ def _expected(played: list[PlayedTurn], random: Random) -> Iterator[Json]:
 
 
 def _category(played: list[PlayedTurn]) -> str:
-    """Where an author would put it, by the rarest of what it shows."""
+    """Return the category of a play, by the rarest thing it shows."""
     if played[-1].stepped.status.kind != "ongoing":
         return "endings"
     if any(not result.accepted for turn in played for result in turn.acted):
@@ -143,4 +143,4 @@ DOCUMENTS: dict[str, Callable[[], bytes]] = {
 """Scenarios of whose mutants few are never noticed, however long one plays."""
 
 SCENARIOS = {name: partial(_made, name) for name in DOCUMENTS}
-"""The tasks, by name, each made when it is asked for."""
+"""The tasks, by name, each created on demand."""

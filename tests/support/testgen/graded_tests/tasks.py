@@ -1,4 +1,4 @@
-"""What a task is that makers of tests are measured by."""
+"""Task that measures test generation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class HiddenTest:
-    """A test of a hidden suite.
+    """Test of a hidden suite.
 
     Attributes:
-        category: where its author would put it.
-        input: what it gives, in one line.
-        body: how it is run.
-        expected_output: what has to come out, where the body does not say that.
+        category: the category that its author would choose.
+        input: its input, in one line.
+        body: the body that is run.
+        expected_output: the expected output, if it is not in the body.
     """
 
     category: str
@@ -58,7 +58,7 @@ class Task:
         self.name = name
         self.description = description
         self.subject = Remembering(subject)
-        # Whoever is told of the tests that there are is told the beginnings of their lines.
+        # Prompts list only the beginnings of the lines of existing tests, so a number makes each unique.
         self.hidden = tuple(
             replace(test, input=f"{number}. {test.input}") for number, test in enumerate(hidden, start=1)
         )
@@ -71,7 +71,7 @@ class Task:
 
     @cached_property
     def reach(self) -> Mapping[HiddenTest, frozenset[str]]:
-        """What each hidden test kills and covers, by ids."""
+        """Ids of the mutants and targets that each hidden test kills or covers."""
         return {
             test: self.subject.ran(test.case).covered | self.killed([test.case]) for test in self._checked()
         }
@@ -82,7 +82,7 @@ class Task:
         return frozenset[str]().union(*(self.subject.kills(test, every) for test in tests)) & self.mutants
 
     def holds(self, test: TestCase) -> bool:
-        """Whether a test can be run, and is met."""
+        """Return True if a test can be run and passes."""
         return self.subject.ran(test).status is TestStatus.PASSED
 
     def _checked(self) -> Sequence[HiddenTest]:

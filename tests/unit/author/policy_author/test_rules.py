@@ -28,7 +28,7 @@ LISTS = {"known": "domain"}
 
 
 def read(text: str) -> list[tuple[str, list[str], Any]]:
-    """What was understood: for each rule its decision, its tools, and what it asks of arguments."""
+    """Return the decision, the tools and the argument conditions of each parsed rule."""
     found = build_rules(text, TOOLS, LISTS)
     assert not found.not_understood
     return [told(rule) for rule in found.rules]

@@ -1,4 +1,4 @@
-"""What says that nothing is to be at stake, and what only sounds like it."""
+"""Phrases that request a scenario without risk, and similar phrases that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People are told from things by grammar: no word but those around a name decides."""
+"""Grammar distinguishes people from things: only the words around a name decide."""
 
 from __future__ import annotations
 

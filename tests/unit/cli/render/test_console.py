@@ -1,4 +1,4 @@
-"""A game told to a person."""
+"""Console output of a game."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONGOING = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_ONGOING)
 
 
 class Told:
-    """A story and the text it has told so far."""
+    """Console view with its captured output."""
 
     def __init__(self, *, terminal: bool = False) -> None:
         self.stream = io.StringIO()

@@ -1,6 +1,6 @@
-"""What is told while a policy is compiled.
+"""Console output of policy compilation.
 
-What is told of policies, a line each.
+One line per fact about a policy.
 """
 
 from __future__ import annotations

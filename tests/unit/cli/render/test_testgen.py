@@ -1,4 +1,4 @@
-"""What is told while tests are generated."""
+"""Console output of test generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this process has recorded is told without reading it again, as far back as it is remembered."""
+"""Recent events of this process are served from memory, up to the retention limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both databases promise: transactions, snapshots, one writer and crashes."""
+"""Guarantees of both databases: transactions, snapshots, one writer and crash recovery."""
 
 from __future__ import annotations
 

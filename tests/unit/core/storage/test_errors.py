@@ -1,6 +1,6 @@
-"""Every operation on the disk fails in turn while a group is written: what was acknowledged is there.
+"""Faults of each disk operation during a group commit: acknowledged writes are never lost.
 
-So it is for whoever goes on, and for a process that starts from what lies on the disk at that moment.
+This holds for a process that continues, and for one that recovers from the disk image of that moment.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def add_large_pair(database: Database, number: int) -> None:
 
 
 async def outcomes(*blocks: Awaitable[None]) -> list[str]:
-    """How blocks end that wait at the same time."""
+    """Return the outcomes of concurrent write blocks."""
 
     async def outcome(block: Awaitable[None]) -> str:
         try:
@@ -87,7 +87,7 @@ def numbers(path: Path) -> set[int]:
 
 
 def crash_image(path: Path, name: str) -> Path:
-    """What a crash would leave: the file and its log, if it has one, without what is in memory."""
+    """Copy the files that a crash would leave: the database file and its log, without shared memory."""
     folder = path.parent / name
     folder.mkdir()
     for file in path.parent.glob("*.db*"):
@@ -102,7 +102,7 @@ def assert_kept(there: set[int], ended: dict[int, str]) -> None:
 
 
 async def write_on_a_failing_disk(path: Path, disk: FaultyDisk, **fault: Any) -> dict[int, str]:
-    """How blocks end: two groups of them, of which a fault hits one, and a last one on the mended disk."""
+    """Return the outcomes of write blocks: two groups, one hit by a fault, and a last one after it."""
     database = await Database.open(f"sqlite:///{path}")
     try:
         await prepare(database)

@@ -37,6 +37,6 @@ def test_a_process_killed_amid_groups_loses_no_block_it_acknowledged_and_leaves_
             assert before | set(reported) <= after
             # Each adds what comes next, so one that was lost before another that was not would show.
             assert after == set(range(len(after)))
-            # Some died after a commit and before they could say so.
+            # Some processes died after a commit and before its report.
             assert len(after) - len(before) - len(reported) <= WRITERS
             before = after

@@ -1,4 +1,4 @@
-"""A PostgreSQL server: shared by processes, killed at work, and all the ways in which it says no."""
+"""PostgreSQL server: shared by processes, killed during work, and failing in every known way."""
 
 from __future__ import annotations
 

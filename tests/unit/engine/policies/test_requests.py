@@ -1,4 +1,4 @@
-"""Requests that are none are refused with their place, and every other is decided about."""
+"""Invalid requests are refused with the location of the error; every valid request gets a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a policy is told before it decides anything: all of it, with the place."""
+"""Validation of a policy reports all errors with their locations, before any decision."""
 
 from __future__ import annotations
 

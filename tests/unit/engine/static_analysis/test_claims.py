@@ -223,7 +223,7 @@ def test_steady_growth_is_no_runaway(core: Backend) -> None:
 
 
 def test_growth_that_an_upper_bound_allows_and_no_run_shows_is_not_claimed(core: Backend) -> None:
-    """Past 100 the action cannot be taken, though the bound of a product knows nothing of that."""
+    """The action is illegal above 100, but the interval bound of the product ignores this."""
     held = action("grow", [op("mul", A, 10)], preconditions={"<": [{"var": A}, 100]})
     program = sound(core, actions=[held, action("down", [op("dec", A, 3)])])
     assert program.prove() == ()

@@ -1,4 +1,4 @@
-"""Budgets of a request, a conversation and a day: kept before each call, over all calls."""
+"""Budgets of a request, a conversation and a day: enforced before each call, over all calls."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_day_has_one_budget_and_the_next_day_another() -> None:
     [
         (used(PROMPT, 100), 2000 - PROMPT - 100),
         ((REFUSED,), 2000),
-        ((CUT,), 2000 - PROMPT - 1000),  # it may have been written, whoever did not read it
+        ((CUT,), 2000 - PROMPT - 1000),  # the model may have written it, even if the caller did not read it
         ((*WORDS, CUT), 2000 - PROMPT - 1000),
         ((*WORDS, REFUSED), 2000 - PROMPT - 1000),
         (used(0, 0), 2000 - PROMPT - 1000),

@@ -1,4 +1,4 @@
-"""What is left of an order's budget, and what is said when that is too little."""
+"""Remaining budget of an order, and the error when it is too small."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUDGET = Budget(max_calls=3, max_tokens=1_000, max_cost=2 * CENT, max_seconds=60
 
 
 class Watch:
-    """A clock that stands still until it is told otherwise."""
+    """Clock that moves only when it is set."""
 
     seconds = 100.0
 

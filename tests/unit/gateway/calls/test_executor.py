@@ -1,6 +1,6 @@
-"""Calls of a provider that answers, fails or hangs as the test says.
+"""Calls of a provider with scripted answers, failures and hangs.
 
-Models that are asked one after the other, until one of them answers.
+Fallback: models are tried in order until one of them answers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WRONG_KEY = FailedPreconditionError("x", code="PROVIDER_REFUSED_KEY")
 
 
 class ExecutorSetting:
-    """A caller, a provider, and what becomes of calls."""
+    """Call executor with a scripted provider and a virtual clock."""
 
     def __init__(self, clock: Clock, *scripts: tuple[ScriptedPart, ...], **config: Any) -> None:
         self.clock = clock
@@ -413,7 +413,7 @@ def test_what_another_may_not_fail_with_is_asked_of_another(failure: PeripetyErr
         assert told == FallingBack("a/m", "b/n", failure)
         assert deltas == [*WORDS]
         assert completed([last]) == ("b", sum(setting.requests))
-        assert clock.now() < 2  # nobody waits for 20 seconds while another model is there
+        assert clock.now() < 2  # the fallback model is used without the wait of 20 seconds
 
     in_virtual_time(scene)
 

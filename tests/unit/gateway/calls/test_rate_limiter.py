@@ -1,4 +1,4 @@
-"""What limits let through, and when."""
+"""Rate limiter: admitted calls and their waiting times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a call is repeated, and after how long."""
+"""Retries of a call: number and backoff."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Files of models: what a user's own file adds and corrects, and what is said of a bad one.
+"""Model files: additions and corrections of a user's own file, and error messages for an invalid one.
 
-Which card is found for a model, and what the cards say.
+Lookup of the card of a model, and the contents of the cards.
 
 Pages of models, in the order of their names.
 """

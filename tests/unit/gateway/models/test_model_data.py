@@ -58,7 +58,7 @@ def test_a_bill_of_a_provider_with_two_lifetimes() -> None:
 
 def test_a_bill_of_a_provider_that_writes_for_nothing() -> None:
     usage = Usage(input_tokens=3_000, output_tokens=200, cache_read_tokens=1_024, cache_write_tokens=1_920)
-    # What is written costs as much as what is not: 1,976 at $2.50; read 1,024 at $1.25; output 200 at $10.
+    # Cache writes cost as much as uncached input: 1,976 at $2.50; read 1,024 at $1.25; output 200 at $10.
     cost = cost_of(usage, CATALOGUE.find("openai", "gpt-4o"), NOW)
     assert cost == Cost(total=(4_940 + 1_280 + 2_000) * 10**6, cache_savings=1_280 * 10**6)
 

@@ -1,4 +1,4 @@
-"""Which price holds: by date, by the size of the prompt, and at peak hours."""
+"""Selection of the price: by date, by the size of the prompt, and at peak hours."""
 
 from __future__ import annotations
 

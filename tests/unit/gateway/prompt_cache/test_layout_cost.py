@@ -1,4 +1,4 @@
-"""What a conversation costs by where its markers stand: the table of docs/reference/gateway.md."""
+"""Cost of a conversation by the positions of its cache markers: the table of docs/reference/gateway.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where markers stand."""
+"""Placement of cache markers."""
 
 from __future__ import annotations
 

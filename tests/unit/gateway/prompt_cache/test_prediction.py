@@ -1,4 +1,4 @@
-"""What is expected of a cache, and what is learned from what it did."""
+"""Prediction of prompt cache hits, and updates from the observed usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What OpenAI's refusals mean, and those of all servers that took over its errors."""
+"""Mapping of errors from OpenAI and from all servers with OpenAI-compatible errors."""
 
 from __future__ import annotations
 

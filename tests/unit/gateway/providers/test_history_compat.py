@@ -1,4 +1,4 @@
-"""What providers have in common when they write earlier turns down."""
+"""Conversion of earlier turns, common to all providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call becomes as a body for Ollama.
+"""Conversion of a call to an Ollama request body.
 
 Ollama's answers, read line by line.
 """

@@ -1,4 +1,4 @@
-"""The forms in which providers say when to come back."""
+"""Retry-after hints of the providers, in all their forms."""
 
 from __future__ import annotations
 

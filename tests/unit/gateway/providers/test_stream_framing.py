@@ -67,7 +67,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 
 def expected(text: str) -> list[ServerSentEvent]:
-    """What the standard says about the whole text, written down as plainly as possible."""
+    """Parse the whole text by the standard, as simply as possible."""
     events: list[ServerSentEvent] = []
     data: list[str] = []
     kind = ""

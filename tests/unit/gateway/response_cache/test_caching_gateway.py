@@ -1,4 +1,4 @@
-"""Which requests count as the same."""
+"""Cache keys: equality of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call for all who ask the same: joining, leaving, failing, and what the modes mean."""
+"""Single-flight: one call for concurrent equal requests, with joining, leaving, failures and cache modes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Asking:
         return asyncio.create_task(self._events(request or question()))
 
     async def asked(self, text: str = "text", request: GenerateRequest | None = None) -> list[GatewayEvent]:
-        """Ask, let the call answer with this, and return the events."""
+        """Send a request, answer the call with this text, and return the events."""
         task = self.ask(request)
         call = await self.inner.call(len(self.inner.calls) + 1)
         call.write(text)
@@ -74,7 +74,7 @@ async def asking() -> AsyncIterator[Asking]:
 
 
 async def settle() -> None:
-    """Let every task go as far as it can."""
+    """Run all tasks until they block."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -204,7 +204,7 @@ async def test_a_caller_who_leaves_takes_the_call_from_nobody(asking: Asking) ->
         await asyncio.wait([gone])
         assert not call.closed
     call.finish(answer("a"))
-    # Somebody has to account for the call: now it is the one who stayed.
+    # The remaining caller now accounts for the call.
     assert completion(await stays) == answer("a")
     assert len(asking.inner.calls) == 1
 

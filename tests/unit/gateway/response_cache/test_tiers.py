@@ -1,8 +1,8 @@
-"""How answers are written down and told again.
+"""Serialization and replay of answers.
 
-Where answers are kept: bounds of bytes and of age, restarts, and disks that fail.
+Storage of answers: bounds of bytes and of age, restarts, and disks that fail.
 
-Stored answers on a Redis server: for every replica, for their time, and never in the way of an answer.
+Answers stored on a Redis server: shared by all replicas, with an expiry, and optional for every answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is kept of an object that was cut off: whole members and parts, and nothing that was not said."""
+"""Repair of a truncated object: retains complete members and elements, and adds nothing."""
 
 from __future__ import annotations
 

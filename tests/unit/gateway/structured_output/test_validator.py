@@ -1,4 +1,4 @@
-"""What can be said of a value before its end, by the schema of the whole."""
+"""Validation of an incomplete value against the schema of the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kind of failure, on each API, streamed and not: it does something, and what it says it does."""
+"""Each kind of failure, on each API, streamed and not: it has the documented effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of failure does to the bytes of an answer, on a small API of server-sent events."""
+"""Effect of each kind of failure on the bytes of an answer, on a small API of server-sent events."""
 
 # ruff: noqa: ARG002 - an API need not use every argument
 

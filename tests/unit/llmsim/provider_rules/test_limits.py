@@ -12,7 +12,7 @@ from support.gateway.requests import NOW
 
 
 class Gate:
-    """Somebody with a key who asks a model, at the times of a clock moved by hand."""
+    """Client with an API key and a manual clock that sends requests to a rate-limited model."""
 
     def __init__(self, *limits: RateLimit, table: StateTable | None = None) -> None:
         self.table = StateTable() if table is None else table

@@ -1,6 +1,6 @@
-"""Cards of models: how they are found, what they say, and what they cost when.
+"""Model cards: lookup, contents and prices over time.
 
-Tokens: how many there are, and where they are cut.
+Tokens: counts and boundaries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What callers see of caches, limits and bills: conversations in each API's own words."""
+"""Caches, limits and usage as clients see them: conversations in the format of each API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOOL = {"name": "look", "description": "Looks.", "input_schema": {"type": "objec
 
 
 class Caller:
-    """Somebody who talks to a wire, as one process would."""
+    """Client that calls one wire, as one process would."""
 
     def __init__(self, wire: Wire, *limits: RateLimit) -> None:
         self.wire = wire
@@ -164,7 +164,7 @@ def chat(model: str, messages: list[dict[str, Any]], **more: Any) -> dict[str, A
 
 
 def talk(caller: Caller, model: str, turns: int, **more: Any) -> list[dict[str, Any]]:
-    """The usage of each turn of a conversation that repeats what was said."""
+    """Return the usage of each turn of a conversation that repeats its history."""
     messages, found = [HELLO], []
     for _ in range(turns):
         document = caller.ask(chat(model, messages, **more))
@@ -206,7 +206,7 @@ def test_a_continued_response_reads_what_it_continues() -> None:
 def test_deepseek_reads_whole_units() -> None:
     first, second = talk(Caller(DeepSeekWire()), "deepseek-flash", 2)
     assert first["prompt_cache_hit_tokens"] == 0
-    assert second["prompt_cache_hit_tokens"] > first["prompt_tokens"]  # the answer is kept too
+    assert second["prompt_cache_hit_tokens"] > first["prompt_tokens"]  # the answer is cached too
     assert all(
         each["prompt_tokens"] == each["prompt_cache_hit_tokens"] + each["prompt_cache_miss_tokens"]
         for each in (first, second)

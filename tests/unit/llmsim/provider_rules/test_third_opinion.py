@@ -1,4 +1,4 @@
-"""Prices and cache rules as tokenbill knows them: what it says otherwise is listed here, with the reason."""
+"""Comparison of prices and cache rules with tokenbill; differences are listed here, with the reason."""
 
 from __future__ import annotations
 

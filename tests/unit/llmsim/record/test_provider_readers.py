@@ -1,4 +1,4 @@
-"""What the wire modules write, the readers read, however the bytes are cut."""
+"""Round trip: the readers parse the output of the wire modules, however the bytes are split."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_usage_is_read_back(wire: Wire, stream: bool) -> None:
     draft = read(wire, reply(SimStopReason.END, TextPart(("a", "b"))), stream=stream)
     assert draft.usage is not None
     assert (draft.usage.input, draft.usage.output) == (47, 12)
-    if not isinstance(wire, OllamaWire):  # which does not tell
+    if not isinstance(wire, OllamaWire):  # which does not report it
         assert draft.usage.read == 7
 
 

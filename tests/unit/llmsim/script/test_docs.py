@@ -1,4 +1,4 @@
-"""The user's guide says what there is, and its examples work."""
+"""The user's guide is complete, and its examples work."""
 
 from __future__ import annotations
 

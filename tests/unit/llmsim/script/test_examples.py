@@ -1,4 +1,4 @@
-"""The example files are scenarios, and say what their comments promise."""
+"""The example files are valid scenarios, and their comments are true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a scenario file is told with its place, its field and the way out."""
+"""Every error in a scenario file is reported with its position, its field and a remedy."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             "start",
             "is out of range; expected the years 1970 to 2999",
         ),
-        # words that are none of the choices
+        # invalid choices
         toml_case('clock = "reel"', "1:1", "clock", '"reel" is not a valid choice; did you mean "real"?'),
         toml_case("counts = 1", "1:1", "counts", "1 is not a valid choice; use `conversation` or `shared`"),
         toml_case('default_response.stop = "ends"', "1:1", "default_response.stop", 'did you mean "end"?'),
@@ -261,7 +261,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             "failures[0].form",
             'did you mean "seconds"?',
         ),
-        # patterns that are none
+        # invalid patterns
         toml_case(
             '[[responses]]\nresponse = "x"\npattern = { type = "regex", pattern = "a(b" }',
             "3:29",
@@ -342,7 +342,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
             "start",
             "`start` cannot be combined with a real clock; remove `start` or `clock`",
         ),
-        # JSON values that are none
+        # invalid JSON values
         toml_case(
             "default_response.json = { a = 2026-01-01 }",
             "1:27",

@@ -1,4 +1,4 @@
-"""Which API a request is meant for: by its path, then by its headers, then by the model it names."""
+"""Selection of the API of a request: by its path, then by its headers, then by its model."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """A provider that says everything in the same way."""
+    """Fake provider with one format for all error messages."""
 
     def not_json(self, reason: str) -> ApiError:
         return ApiError(ApiErrorKind.INVALID_REQUEST, f"not JSON: {reason}")

@@ -55,7 +55,7 @@ def test_what_says_otherwise_in_one_case_has_a_witness(before: Json, after: Json
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        # A text that is no number has no sum, and without a mode an amount is never below nothing.
+        # A non-numeric text has no sum, and an amount is never negative if the mode is missing.
         ({"<": [{"-": [_AMOUNT, _MODE]}, -8]}, {"<": [{"-": [_AMOUNT, _MODE]}, -9]}),
         ({"<": [{"*": [_AMOUNT, 2]}, 30]}, {"<": [{"+": [_AMOUNT, _AMOUNT]}, 30]}),
         ({"<": [{"*": [_AMOUNT, 2]}, 30]}, {"<": [_AMOUNT, 15]}),

@@ -92,7 +92,7 @@ def test_the_order_of_rules_matters_only_where_both_take_hold() -> None:
         rule("a", "allow", arguments=[matching("/a")]),
         rule("b", "escalate", arguments=[matching("/b")]),
     ]
-    # What cannot be read is escalated by the second, whichever comes first.
+    # The second rule escalates an unreadable path, in either order.
     assert _verdict(apart, apart[::-1]) == Equivalent()
 
 

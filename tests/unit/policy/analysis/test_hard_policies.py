@@ -1,4 +1,4 @@
-"""Policies that are large or strange: an answer, or the word that there is none, and never a hang."""
+"""Large or unusual policies: the analysis returns an answer or "undecided", and never hangs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_ten_thousand_entries_are_as_one(kind: str, pattern: str) -> None:
         lists=lists,
     )
     (first, *_) = find_rule_issues(policy)
-    # What it cannot read is denied by the second alone, but so it is without it.
+    # Only the second rule denies an unreadable value, but the default denies it too.
     kinds = {"identifier": RuleIssueKind.SHADOWED}
     assert (first.rule_id, first.kind) == ("one", kinds.get(kind, RuleIssueKind.REDUNDANT))
 
@@ -87,7 +87,7 @@ def test_logic_whose_fuel_may_run_out_is_not_looked_into() -> None:
 
 def test_rules_that_are_too_intricate_are_undecided() -> None:
     schema = {"type": "object", "properties": {f"a{n}": {"type": "boolean"} for n in range(40)}}
-    # Each argument is held against the one that is as far from it as can be: no order of them is a good one.
+    # Each argument is compared with the most distant one, so every variable order is bad.
     pairs = [
         {"===": [{"!": [{"var": f"arguments.a{n}"}]}, {"!": [{"var": f"arguments.a{n + 20}"}]}]}
         for n in range(20)

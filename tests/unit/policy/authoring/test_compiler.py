@@ -527,7 +527,7 @@ async def test_a_batch_whose_answer_is_cut_off_is_halved() -> None:
     asked = [
         [one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES_SCHEMA_NAME)
     ]
-    assert sorted(map(len, asked)) == [1, 2, 2, 4, 4]  # asked twice each where it was cut off
+    assert sorted(map(len, asked)) == [1, 2, 2, 4, 4]  # truncated requests are sent twice each
     assert len(done.rules) == 3
     assert len(done.names) == 5
 

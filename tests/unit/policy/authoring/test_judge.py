@@ -1,4 +1,4 @@
-"""What of a judgement stands."""
+"""Resolution of a judge's fault attributions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is thrown out before it is run.
+"""Scenarios discarded before they are run.
 
-How scenarios come together.
+Merging of scenarios.
 """
 
 from __future__ import annotations

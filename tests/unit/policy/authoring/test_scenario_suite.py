@@ -1,4 +1,4 @@
-"""The end of a run with less time than it takes: what was found out is told, and so is what was not.
+"""End of a run that exceeds its time: finished and skipped measurements are both reported.
 
 Sentences of a written policy that no rule follows.
 """
@@ -31,13 +31,13 @@ SUITE = [
 
 
 def late_after(asked: int, policy: Policy = POLICY, suite: list[TestScenario] = SUITE) -> FinalSuite:
-    """Finish with time that ends when it was asked for so often."""
+    """Finish a suite with a deadline that passes after this number of checks."""
     times = count(1)
     return finalize(policy, suite, is_late=lambda: next(times) > asked)
 
 
 def pieces(policy: Policy, suite: list[TestScenario]) -> int:
-    """How often it is asked whether there is time."""
+    """Return the number of deadline checks."""
     times = count()
 
     def is_late() -> bool:

@@ -20,7 +20,7 @@ SIZE = {"var": "arguments.size"}
 
 
 def afters(operator: str, *rules: Json, **more: Any) -> list[tuple[str, Any]]:
-    """Where an operator changes rules, and what stands there then; None where nothing does."""
+    """Return the path and the new value of each change by an operator; None for a removed value."""
     return [
         ("/".join(map(str, found.place)), None if found.after is REMOVED else found.after)
         for found in iter_mutations(tiny_policy(*rules, **more), [operator])

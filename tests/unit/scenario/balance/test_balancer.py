@@ -1,4 +1,4 @@
-"""Balancing from document to document: what moves, what is confirmed, what is said when it cannot be."""
+"""Balancing of whole documents: changed values, confirmation, and errors if the target cannot be reached."""
 
 from __future__ import annotations
 

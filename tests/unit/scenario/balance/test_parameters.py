@@ -1,6 +1,6 @@
-"""Which numbers balancing may move, and which it leaves alone.
+"""Numbers that balancing may change, and those that it leaves unchanged.
 
-Which numbers are turned, and how far.
+Selection of the numbers to change, and their ranges.
 """
 
 from __future__ import annotations

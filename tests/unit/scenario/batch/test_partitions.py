@@ -1,8 +1,8 @@
-"""Results of parts: there as a whole or not at all, once, whoever wrote them how often.
+"""Partition results: written atomically and once, regardless of repeated writes.
 
-Partitions of tables: a verdict for each row, whatever the table is like.
+Partitions of tables: a verdict for each row of any table.
 
-Files cut into parts: each document is in one of them.
+Files split into partitions: each document is in one of them.
 """
 
 from __future__ import annotations

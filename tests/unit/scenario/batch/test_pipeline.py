@@ -1,6 +1,6 @@
-"""Batches: one verdict for each document, whatever it is, and at nobody else's cost.
+"""Batches: one verdict for each document of any kind, without effect on other documents.
 
-Batches beside an event loop: bounded both ways, and over when nobody wants more.
+Batches beside an event loop: bounded in both directions, and stopped when the consumer leaves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What batches remember: verdicts as they were, of the same document under the same options."""
+"""Verdict cache of batches: returns unchanged verdicts for the same document and options."""
 
 from __future__ import annotations
 

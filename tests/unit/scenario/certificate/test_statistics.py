@@ -1,6 +1,6 @@
-"""What is in the way of a certificate, and what is only worth knowing.
+"""Findings that refuse a certificate, and findings that are only informative.
 
-How many runs it takes, and that nothing else decides it.
+Number of runs, and its independence of everything else.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def test_drift_away_from_losing_refuses() -> None:
 
 
 async def test_a_rule_that_fails_in_play_refuses_whoever_met_it() -> None:
-    # Nobody is made to take the second action but by chance, and the idle persona never does.
+    # The second action is chosen only by chance, and never by the idle persona.
     broken = contest(state={"a": 4, "b": 0, "c": 0, "list": [1]})
     broken["actions"].append(action("odd", [{"op": "pop", "path": "state.list"}] * 2))
     certificate = await certified(broken)

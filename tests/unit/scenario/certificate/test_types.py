@@ -1,4 +1,4 @@
-"""The document of a certificate: one spelling, and nothing but that is taken."""
+"""Certificate document: one canonical form, and every other form is refused."""
 
 from __future__ import annotations
 

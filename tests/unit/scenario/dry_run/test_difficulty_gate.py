@@ -1,4 +1,4 @@
-"""The gate: what passes, what does not, and what it says."""
+"""Difficulty gate: accepted scenarios, refused scenarios and error messages."""
 
 from __future__ import annotations
 

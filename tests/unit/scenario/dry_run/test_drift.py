@@ -1,4 +1,4 @@
-"""How quantities move against losing: what is followed, which way is away, and what is too much."""
+"""Drift of quantities relative to losing: tracked quantities, direction and limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def world(*when: Json, **parts: Any) -> Json:
-    """A scenario in which nobody does anything, lost when one of the conditions holds."""
+    """Return a scenario without effective actions, lost when one of the conditions holds."""
     losses = [{"id": f"loss_{number}", "when": logic} for number, logic in enumerate(when)]
     idle = [{"id": "wait", "params": {}, "preconditions": {}, "effects": []}]
     return spec(**{"actions": idle, "loss_conditions": [*losses, never("never")], "horizon": 4, **parts})

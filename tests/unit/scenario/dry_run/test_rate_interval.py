@@ -1,4 +1,4 @@
-"""What a count says of a rate: the intervals and the sequential test."""
+"""Estimation of a rate from a count: the intervals and the sequential test."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_threshold_can_be_tested(threshold: float) -> None:
 
 
 def verdict_at(rate: float, threshold: float, dice: random.Random) -> ThresholdSide:
-    """What the test says of a coin, looked at after each block."""
+    """Return the result of the sequential test for a biased coin, checked after each block."""
     count = total = 0
     while total < CAP:
         count += sum(dice.random() < rate for _ in range(BLOCK))

@@ -1,4 +1,4 @@
-"""Runs in pieces: the same as in one, within a budget of time, beside a loop that goes on."""
+"""Chunked simulation: same result as one call, within a time budget, without blocking the event loop."""
 
 from __future__ import annotations
 

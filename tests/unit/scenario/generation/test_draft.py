@@ -1,6 +1,6 @@
-"""The ledger: what was mended is known by its code and its part, wherever that stands.
+"""Repair history: a repair is identified by its code and its part, independent of the part's position.
 
-Numbers that were moved are known for as long as nobody writes them anew.
+Changed numbers are tracked until the model rewrites them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was written before: found for the same order and no other, and never for one that failed."""
+"""Draft cache: returns earlier results for equal orders only, and never failed ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How deep a document is judged, and what refuses it there.
+"""Evaluation levels of a document, and the errors of each level.
 
-Descriptions that ask for no risk: they get some, and are told how much.
+Descriptions that request a scenario without risk: a minimum risk is added and reported.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def judged(
     *,
     insisted: Collection[str] = (),
 ) -> tuple[SpecEvaluation, list[Progress | NumbersAdjusted]]:
-    """What a judge says, and what happens until then."""
+    """Return the evaluation of a document, and the events before it."""
     judge = SpecEvaluator(level, WORKERS, tolerated=insisted)
     judgement = await judge.evaluate_statically(document)
     if judgement.errors:

@@ -1,6 +1,6 @@
-"""Generation: a model proposes, the engine checks, the events say what happened.
+"""Generation: a model proposes, the engine checks, the events report the result.
 
-The loop: answers are put together, parts that are right stay, and what was mended stays mended.
+Repair loop: answers are merged, valid parts are retained, and repaired parts stay repaired.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def generated(
     provider: ProviderName = ProviderName.OPENAI,
     **order: Any,
 ) -> tuple[list[GenerationEvent], ScriptedGateway]:
-    """Everything that happens when a model gives these answers, and what it was asked."""
+    """Return the events for these answers of a model, and the gateway with its requests."""
     gateway = ScriptedGateway(list(answers))
     events = ScenarioGenerator(gateway, provider, WORKERS).generate(
         GenerationOrder(**{"description": "a gauge falls", "level": ValidationLevel.STATIC, **order}),
@@ -420,7 +420,7 @@ FIXED = {"seed": SEED}
 
 @dataclass
 class Wrote:
-    """What came of some answers."""
+    """Result of a repair loop with scripted answers."""
 
     events: list[Any]
     writer: RepairLoop
@@ -438,7 +438,7 @@ class Wrote:
         return [event.message for event in self.of(Progress)]
 
     def told(self, question: int) -> Any:
-        """What the model was told as a question, from 0."""
+        """Return the last message of a request to the model, counted from 0."""
         return json.loads(self.gateway.requests[question].messages[-1].text)
 
     def ids(self, section: str = "actions") -> list[str]:
@@ -452,7 +452,7 @@ async def wrote(
     gateway: ScriptedGateway | None = None,
     limit: int = 4,
 ) -> Wrote:
-    """What comes of a model's answers."""
+    """Run the repair loop with a model's answers."""
     asked = gateway or ScriptedGateway()
     asked.answers = [
         answer if isinstance(answer, str | Exception) else json.dumps(answer) for answer in answers

@@ -1,4 +1,4 @@
-"""Partial documents: what is said replaces, what is left out stays, what is removed goes."""
+"""Merging of partial documents: given values replace, missing values stay, removed values are deleted."""
 
 from __future__ import annotations
 

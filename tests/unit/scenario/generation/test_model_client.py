@@ -1,4 +1,4 @@
-"""What a model is told: nothing that is not there, the worst first, and parts by names that it knows."""
+"""Feedback to a model: only existing parts, the worst findings first, and parts by known names."""
 
 from __future__ import annotations
 

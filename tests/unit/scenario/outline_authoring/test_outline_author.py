@@ -1,8 +1,8 @@
-"""Where a model said nothing of use, rules do: every action is worth doing, every event does something.
+"""Fallback rules for unusable answers: every action has a benefit, every event has an effect.
 
-An outline gives names; whatever is said in it, something for every part comes of it.
+An outline gives names; every section is derived from any outline.
 
-Asked part by part: four small questions in one conversation, and always a valid specification.
+Section by section: four small prompts in one conversation, and always a valid specification.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ async def written(
     seed: int = 1,
     **limits: Any,
 ) -> tuple[OutlineAuthor, Spec, ScriptedGateway]:
-    """What comes of these answers, and what was asked."""
+    """Return the author, the specification from these answers, and the gateway with its requests."""
     gateway = ScriptedGateway(list(answers))
     asker = ModelClient(GenerationLimits(**limits), seed)
     stepwise = OutlineAuthor(asker, gateway, GenerationOrder(description, model="x/y"), seed)

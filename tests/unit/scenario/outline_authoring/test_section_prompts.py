@@ -1,4 +1,4 @@
-"""Sections: what is asked is made of the outline's names, and what is read is whatever makes sense."""
+"""Section prompts: written with the names of the outline, and answers are parsed leniently."""
 
 from __future__ import annotations
 

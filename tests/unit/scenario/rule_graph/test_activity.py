@@ -1,4 +1,4 @@
-"""Heat: what was seen of each rule in play, and how it is told."""
+"""Heat: observed activity of each rule during play, and its format."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ WRITES, SCHEDULES = EdgeKind.WRITES, EdgeKind.SCHEDULES
 
 
 def done_by(effects: list[dict[str, Any]], **more: Any) -> set[tuple[str, EdgeKind]]:
-    """What the only action of a scenario does to what."""
+    """Return the targets and kinds of the edges from the only action of a scenario."""
     graph = build_graph(spec(actions=[action("act", effects, **more)]))
     return {(edge.target, edge.kind) for edge in graph.edges if edge.source == "/actions/0"}
 

@@ -157,7 +157,7 @@ def _unmet(
     actions: set[str],
     events: dict[str, Any],
 ) -> tuple[set[str], dict[str, Any]]:
-    """What of some actions and events stays impossible throughout a run of random play."""
+    """Return the actions and events that stay impossible throughout a run of random play."""
     state = program.new_state(run)
     while state.status.kind == "ongoing" and state.turn < program.spec.get("horizon", 50):
         legal = program.legal_actions(state)

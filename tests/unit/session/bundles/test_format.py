@@ -1,4 +1,4 @@
-"""The schema of bundles says what is written, key by key."""
+"""The schema of bundles matches the written format, key by key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions in a database: played again, written down, and taken in."""
+"""Sessions in a database: replay, export and import."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ async def test_a_fork_under_another_seed_is_exported_with_it_before_and_after_it
 
 
 async def long_session(game: Game, turns: int, made: Callable[[], None] = lambda: None) -> Session:
-    """A session with many turns, which all tell of the same."""
+    """Return a session with many turns that have the same events."""
     await played(game, 1)
     session = (await game.now()).session
     (turn,) = await game.store.list_turns(session.session_id, 0, 1)

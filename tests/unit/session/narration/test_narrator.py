@@ -67,7 +67,7 @@ async def answered(*answers: str | list[str] | Exception, seconds: float = 5.0) 
 
 
 def prose_of(events: Sequence[Any]) -> str:
-    """What a reader has before them in the end."""
+    """Return the final text that a reader sees."""
     text = ""
     for event in events:
         if isinstance(event, NarrativeChunk):
@@ -77,7 +77,7 @@ def prose_of(events: Sequence[Any]) -> str:
     return text
 
 
-# A call that broke off, after which nobody knows what it cost.
+# An interrupted call of unknown cost.
 OF_UNKNOWN_COST = UsageTotal(calls=1, cost=None, cache_savings=None)
 
 
@@ -265,7 +265,7 @@ async def test_a_stream_without_an_end_event_is_no_answer() -> None:
 
 
 class Sends(ScriptedGateway):
-    """A gateway that does not keep its own promises."""
+    """Gateway that violates its own contract."""
 
     def __init__(self, *events: GatewayEvent) -> None:
         super().__init__()

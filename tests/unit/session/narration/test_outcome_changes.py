@@ -1,4 +1,4 @@
-"""What a narrator changes by itself, and what becomes of it."""
+"""State changes by a narrator, and their validation and results."""
 
 from __future__ import annotations
 

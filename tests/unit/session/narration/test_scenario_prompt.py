@@ -23,7 +23,7 @@ DOCUMENTS: dict[str, Callable[[], bytes]] = {
 
 
 def _in_common(one: bytes, other: bytes) -> int:
-    """How many bytes two prompts begin with alike."""
+    """Return the length in bytes of the common prefix of two prompts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

@@ -1,4 +1,4 @@
-"""What a narrator knows that its audience may not, or that others may not."""
+"""Facts known to a narrator but hidden from its audience or from other seats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model a narrator is asked of, and what that may use."""
+"""Model of a narrator, and its budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a narrator does by tools, and what becomes of it."""
+"""Tool calls of a narrator, and their results."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ async def test_seats_act_again_in_a_turn_that_was_abandoned(database_url: str) -
         await game.sessions.submit(submission(game, 1, "one", "act"))
         there = asyncio.Event()
         watching = asyncio.create_task(watch(game.sessions, game.session_id, noticing(there, is_abandoned)))
-        await there.wait()  # nobody is told later of a turn that is not stored
+        await there.wait()  # a turn that is not stored is not announced later
         await game.sessions.submit(submission(game, 1, "two", "act"))
         told = await watching
         session = (await game.now()).session

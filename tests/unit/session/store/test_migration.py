@@ -1,4 +1,4 @@
-"""A database of version 1, in which turns stood on sessions: it opens, goes on, forks and verifies."""
+"""Migration of a database of version 1, in which sessions own turns: open, continue, fork and verify."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ TURNS = SNAPSHOT_TURNS + 3
 
 
 async def played(directory: Path) -> tuple[dict[str, list[dict[str, Any]]], Session, list[CommittedTurn]]:
-    """What version 1 would have stored of two sessions, one of them played; and the latter."""
+    """Return the version 1 rows of two sessions, and the session and the turns of the played one."""
     async with table(f"sqlite:///{directory}/new.db", FATEFUL) as game:
         await game.sessions.create(NewSession(new_id(), "scenario"))
         for turn in range(1, TURNS + 1):

@@ -76,7 +76,7 @@ async def test_a_follower_who_falls_far_behind_is_let_go_and_can_go_on(database_
             await asyncio.sleep(0)
             turn = await game.play(2, "act")
             held.hear([await waiting])
-            # It does not come back for more, and nobody waits for it.
+            # The client stops reading, and the server does not wait for it.
             for number in range(3, MAX_LAG_TURNS + 5):
                 turn = await game.play(number, "act")
             rest = [event async for event in events]

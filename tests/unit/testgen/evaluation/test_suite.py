@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Counting(ToySubject):
-    """Says what it is told to, run by run, and counts."""
+    """Toy subject with scripted statuses that counts its runs."""
 
     def __init__(self, statuses: Sequence[TestStatus] = ()) -> None:
         super().__init__()
@@ -278,7 +278,7 @@ def test_of_two_wrong_ones_exact_results_contradict() -> None:
         (toy_test("t1", 1, 2, 3), toy_test("t2", 1, 2, None, below=4)),  # both hold
         (toy_test("t1", 1, 2, 3), toy_test("t2", 1, 2, None, below=2)),  # wrong about something else
         (toy_test("t1", 1, 2, 4), toy_test("t2", 2, 2, 3)),  # other inputs
-        (toy_test("t1", 1, 2, 4), toy_test("t2", 1, 2, None)),  # one says nothing
+        (toy_test("t1", 1, 2, 4), toy_test("t2", 1, 2, None)),  # one has no expectation
         (toy_test("t1", 1, 2, 3, body={"one": 1}), toy_test("t2", 1, 2, 4, body={"one": 1, "equals": 4})),
     ],
 )

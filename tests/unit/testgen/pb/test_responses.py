@@ -1,4 +1,4 @@
-"""How a test is run goes over the wire and comes back, and what cannot is left out."""
+"""Round trip of test bodies through protobuf messages; bodies that cannot be converted are omitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions are bounded, follow from the state, and ask for what catches mistakes."""
+"""Prompts are bounded, follow from the state, and request tests that detect mistakes."""
 
 from __future__ import annotations
 

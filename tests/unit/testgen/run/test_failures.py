@@ -1,4 +1,4 @@
-"""What goes wrong with a model costs no test, stops nothing that can go on, and is told at the end."""
+"""Model failures lose no test, stop only the affected work, and are reported at the end."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ print(sum(map(int, sys.argv[1:])))
 
 
 async def run(description: str, context: TaskContext, subject: Subject | None = None) -> Book:
-    """A run of little time, as far as a model's is counted."""
+    """Run test generation with the offline model."""
     config = TestGenConfig(combinatorial_floor=False, max_total_seconds=10_000.0)
     order = TestGenOrder(description, context=context, categories=categories_of(context), config=config)
     book = Book()

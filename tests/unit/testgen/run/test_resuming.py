@@ -1,4 +1,4 @@
-"""A run that was killed at any moment comes to the same suite, loses nothing and tells nothing twice."""
+"""A run killed at any moment ends with the same suite, without lost or repeated events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AT_ONCE = order("alpha", "beta", target_tests_per_category=7, parallel_categorie
 
 
 def answers(question: Question) -> Any:
-    """What follows from the question alone: tests with repetitions, in rounds that go on for a while."""
+    """Return an answer that depends only on the prompt: tests with repetitions, over several rounds."""
     if question.kind == "assessment":
         return POOR
     if question.kind == "reflection":
@@ -65,7 +65,7 @@ def measurable(question: Question) -> Any:
 
 
 def suite(book: Book) -> list[TestCase]:
-    """What is kept at the end, in an order that does not depend on who was faster."""
+    """Return the final suite, in an order that does not depend on timing."""
     return sorted(book.suite, key=lambda test: test.test_id)
 
 

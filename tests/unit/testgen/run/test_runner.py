@@ -1,4 +1,4 @@
-"""A run goes through its categories in rounds, looks back, refines the whole, and says why it ended."""
+"""A run generates each category in rounds, reflects, refines the whole suite, and reports its end reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def fresh() -> Callable[[Question], list[dict[str, Any]]]:
-    """Tests of parts that none before was about, as many as are asked for at least."""
+    """Return a function that writes the minimum number of requested tests, each about a new part."""
     parts = count()
     return lambda question: [about(next(parts), category="beta") for _ in range(question.said["at_least"])]
 
@@ -222,7 +222,7 @@ async def test_a_run_with_too_few_tests_goes_on_while_rounds_remain(refined: boo
 async def test_a_run_ends_when_there_are_enough_tests_in_all() -> None:
     author = always(lambda question: some(question, 5), assessment=POOR)
     book = await ran(author, order("alpha", "beta", "gamma", target_total_tests=8))
-    assert len(book.suite) == 10  # what was made over it is kept
+    assert len(book.suite) == 10  # tests beyond the target are retained
     assert author.questions[-1].place == ("beta", 1)
     assert book.stopped_by == "target_total_tests"
 

@@ -1,4 +1,4 @@
-"""What another round would bring follows from what was seen once and twice, and from idle rounds."""
+"""Expected gain of another round, from the parts seen once and twice and from idle rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each test is written down and told the moment its last bracket is there, and not when its round is over."""
+"""Each test is stored and reported as soon as its JSON is complete, before the end of its round."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Clocked(Book):
-    """Notes when each test was told."""
+    """Book that records the time of each added test."""
 
     def __init__(self, clock: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a call becomes on Anthropic's wire."""
+"""Conversion of a call to an Anthropic request body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call becomes as a body for Gemini."""
+"""Conversion of a call to a Gemini request body."""
 
 from __future__ import annotations
 

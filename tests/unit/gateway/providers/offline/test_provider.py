@@ -32,7 +32,7 @@ FACTS = {
 
 
 def request(*said: str, schema: str | None = None, seed: int | None = None) -> GenerateRequest:
-    """A conversation in which each thing said but the last was answered."""
+    """Return a conversation in which every user message but the last has an answer."""
     messages = []
     for text in said:
         messages += [ChatMessage.user(text), ChatMessage.assistant("{}")]

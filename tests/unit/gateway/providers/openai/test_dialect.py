@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def an_object(properties: dict[str, Any], **others: Any) -> dict[str, Any]:
-    """A closed object, all of whose keys are required unless it says otherwise."""
+    """Return the schema of a closed object; all keys are required unless overridden."""
     return {
         "type": "object",
         "properties": properties,

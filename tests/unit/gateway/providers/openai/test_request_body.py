@@ -1,8 +1,8 @@
-"""What a call is in Chat Completions.
+"""Conversion of a call to a Chat Completions request body.
 
-What OpenAI is told about caching.
+Cache parameters for OpenAI.
 
-What a conversation is in Chat Completions.
+Conversion of a conversation to Chat Completions messages.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def fed(stream: ChatCompletionStream, *events: bytes) -> list[Delta]:
 
 
 def read(*events: bytes, **options: Any) -> tuple[str, AnswerFinished]:
-    """The text of the deltas and the end; both say the same."""
+    """Return the text of the deltas and the final event, after checking that both agree."""
     stream = stream_of(**options)
     deltas = fed(stream, *events)
     end = stream.finish()

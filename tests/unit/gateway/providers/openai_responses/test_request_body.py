@@ -1,4 +1,4 @@
-"""What a call is in the Responses API."""
+"""Conversion of a call to a Responses API request body."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_what_is_held_is_held_for_its_own_key() -> None:
 def test_each_answer_is_continued_once() -> None:
     service = begun(TextPart(("b",)))
     request = ask(service, "c", thread=GO_ON)
-    assert ask(service, "c", thread=GO_ON) == request  # no answer came yet, so that it may be asked again
+    assert ask(service, "c", thread=GO_ON) == request  # no answer came yet, so a retry is allowed
     answer(service, request, "second", TextPart(("d",)))
     error = refusal(service, thread=GO_ON)
     assert (error.kind, error.code) == (ApiErrorKind.INVALID_REQUEST, "thread_already_continued")

@@ -47,7 +47,7 @@ DECLARED = [{"functionDeclarations": [{"name": "look"}, {"name": "take"}]}]
 
 
 class Service:
-    """What the simulator offers a wire."""
+    """Fake of the simulator services that a wire uses."""
 
     def __init__(self) -> None:
         self.time = 1_000.0
@@ -603,7 +603,7 @@ def written(
     thoughts: bool = True,
     sse: bool = True,
 ) -> tuple[Any, list[Any], list[tuple[FrameTag, int]]]:
-    """The document, the chunks of the stream, and what the frames say of them."""
+    """Return the document, the chunks of the stream, and the tags of its frames."""
     config = {"thinkingConfig": {"includeThoughts": thoughts}}
     request = ask(
         {"contents": [said("a")], "generationConfig": config},

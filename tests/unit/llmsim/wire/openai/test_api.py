@@ -466,7 +466,7 @@ def test_an_error_before_anything_else_stands_alone() -> None:
     assert b"response.failed" not in told
 
 
-# ---- what is kept
+# ---- stored objects
 
 
 def answered(service: FakeService, request: SimRequest, answer: SimReply) -> str:
