@@ -55,7 +55,7 @@ def _runs_on_postgresql(item: pytest.Function) -> bool:
 
 @pytest.fixture(autouse=True)
 def logs_as_they_were() -> Iterator[None]:
-    """What a test that serves, or runs a command, sets up of the logs of this process holds for it alone."""
+    """Restore the logging setup of this process after a test that serves or runs a command."""
     root, ours = logging.getLogger(), logging.getLogger("peripety")
     handlers, levels = root.handlers[:], (root.level, ours.level)
     yield
@@ -68,7 +68,7 @@ def logs_as_they_were() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresqlProcess]:
-    """A server that is not to be stopped, and a database of it for each test that asks."""
+    """Run a server that must not be stopped, with a database for each test that uses it."""
     with PostgresqlProcess() as server:
         yield server
 

@@ -1,7 +1,7 @@
-"""Balances random specifications, and says how many come out where they should, and how long that takes.
+"""Benchmark of the balancer: share of random specifications that reach the target rate, and the time.
 
-`PYTHONPATH=tests python -m bench.balance` asks for 30 to 40 % of a hundred of them, and counts those whose
-rate lies within 2 points of that over 10,000 runs that nothing has seen before.
+`PYTHONPATH=tests python -m bench.balance` requests 30 to 40 % for a hundred of them, and counts those whose
+rate lies within 2 points of that over 10,000 unseen runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNSEEN_RUN = 2**45
 
 
 async def balanced(order: BalanceOrder, workers: WorkerPool) -> Any:
-    """What balancing comes to."""
+    """Return the last event of balancing."""
     return [event async for event in Balancer(workers).balance(order)][-1]
 
 

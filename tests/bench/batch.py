@@ -191,7 +191,7 @@ async def _one_by_one(
     documents: Any,
     options: pb.ValidationOptions,
 ) -> AsyncIterator[pb.SpecVerdict]:
-    """What a client does that packs nothing."""
+    """Validate each document with a call of its own, without batching."""
 
     async def requests() -> AsyncIterator[pb.ValidateScenariosRequest]:
         for item_id, spec in documents:

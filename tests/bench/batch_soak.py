@@ -30,7 +30,7 @@ DICE = batch.BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, ho
 
 
 def main(items: int) -> int:
-    """Stream through both levels, and say whether memory stayed flat."""
+    """Stream through both levels, and print whether memory stayed flat."""
     return max(_flat(STATIC, items), _flat(DICE, max(items // PLAYED, LOOKS)))
 
 

@@ -1,7 +1,7 @@
-"""Connections that ask one question after the other, over HTTP and over gRPC, for little CPU time.
+"""Connections that send one question after the other, over HTTP and over gRPC, for little CPU time.
 
-A library's client costs as much as the servers that are compared here. These write what is known beforehand
-and read no more than where an answer ends; that it is whole is seen by counting its tokens.
+A library's client costs as much as the servers that are compared here. These connections send prepared bytes
+and parse only the end of an answer. Counting the tokens shows that the answer is complete.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 TOKEN = b"tick"
-"""What each token of an answer begins with."""
+"""Prefix of each token of an answer."""
 
 
 class Speaker(Protocol):
     """The client's end of one connection."""
 
     opening: bytes
-    """What is said before the first question."""
+    """Bytes sent before the first question."""
 
     def ask(self, question: bytes) -> bytes:
-        """Return the bytes that ask a question."""
+        """Return the bytes that send a question."""
         ...
 
     def hear(self, data: bytes) -> tuple[bytes, bytes | None]:
-        """Take what arrived; return what to say to it, and the answer if it is complete."""
+        """Process received bytes; return the bytes to send back, and the answer if it is complete."""
         ...
 
 
@@ -105,7 +105,7 @@ class GrpcSpeaker:
         return said, answer
 
     def _reply(self, kind: int, flags: int, payload: bytes) -> bytes:
-        """What a frame that holds no data is answered with."""
+        """Return the reply to a frame that holds no data."""
         if kind in {self._RESET, self._GOAWAY}:
             code = int.from_bytes(payload[-4:] if kind == self._RESET else payload[4:8], "big")
             ended = "the stream" if kind == self._RESET else "the connection"
@@ -139,12 +139,12 @@ def _field(name: bytes, value: str) -> bytes:
 
 @dataclass
 class Heard:
-    """What came of some questions.
+    """Result of some questions.
 
     Attributes:
         waits: seconds from each question to the end of its answer.
-        seconds: how long it took altogether.
-        hung_up: how many connections ended before the answer did.
+        seconds: duration of the whole measurement.
+        hung_up: number of connections that ended before the answer did.
     """
 
     waits: list[float] = field(default_factory=list)
@@ -159,7 +159,7 @@ def converse(
     questions: Iterable[bytes],
     tokens: int,
 ) -> Heard:
-    """Ask over so many connections at once; the first question of each is not counted.
+    """Send the questions over several connections at once; the first question of each is not counted.
 
     Raises:
         ValueError: an answer has fewer tokens than it should.

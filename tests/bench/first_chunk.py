@@ -1,7 +1,7 @@
-"""How long a token takes from the provider's socket to a gRPC client.
+"""Latency of a token from the provider's socket to a gRPC client.
 
-`PYTHONPATH=tests python -m bench.first_chunk`: a real HTTP server emits a token every 100 ms and notes
-when; a client notes when each one arrives. It is asked twice: through the gateway service, and as the
+`PYTHONPATH=tests python -m bench.first_chunk`: a real HTTP server emits a token every 100 ms and records the
+time; a client records when each one arrives. Two paths are measured: through the gateway service, and as the
 narrator of a turn.
 """
 

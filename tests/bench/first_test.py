@@ -1,8 +1,8 @@
-"""How long a generated test takes from the model's socket to a gRPC client.
+"""Latency of a generated test from the model's socket to a gRPC client.
 
 `PYTHONPATH=tests python -m bench.first_test`: a real HTTP server writes tests as calls of a tool, each in
-pieces, and notes when the last byte of each has left; a client notes when the test is there. In between it
-was read, looked for among the others, and written to the database. A run before warms the server up.
+pieces, and records when the last byte of each has left; a client records when the test arrives. In between,
+the test is parsed, compared with the others, and written to the database. A run before warms the server up.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Figures:
 
     @property
     def median_first(self) -> float:
-        """What the first test of a run takes."""
+        """Return the median latency of the first test of a run."""
         return statistics.median(self.first)
 
     @property
     def holds(self) -> bool:
-        """Whether that is within the limit."""
+        """Return True if the median is within the limit."""
         return self.median_first <= LIMIT_MS
 
 
@@ -98,7 +98,7 @@ async def measured(runs: int = 10, tests: int = 4) -> Figures:
 
 
 def measure(runs: int = 10) -> Figures:
-    """The same, for whoever has no event loop."""
+    """Measure synchronously, for callers without an event loop."""
     return asyncio.run(measured(runs))
 
 

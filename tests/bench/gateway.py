@@ -1,7 +1,7 @@
-"""This gateway beside others: what it adds to asking a provider directly, what it carries, what it holds.
+"""Benchmark of this gateway and others: added latency, throughput and memory.
 
-`make bench-gateway` and `make soak-gateway`. All stand in front of the same provider, which answers at once
-(`bench.instant`), are asked the same questions by the same client (`bench.dialogue`), and take turns.
+`make bench-gateway` and `make soak-gateway`. All run in front of the same provider, which answers at once
+(`bench.instant`). The same client (`bench.dialogue`) sends them the same questions in turns.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked.
+    """A workload of the benchmark.
 
     Attributes:
-        name: what to call it.
-        question: how many tokens to answer, and how.
-        requests: how many a round, at most.
-        each: how many of them on each connection, at most.
+        name: its title.
+        question: length and form of the answer.
+        requests: maximum number of requests of a round.
+        each: maximum number of requests of each connection.
     """
 
     name: str
@@ -154,7 +154,7 @@ def _added(found: Figures, floor: Figures, percent: int) -> float:
 
 
 def _soak(side: Side, requests: int) -> None:
-    """Ask for long, and say what memory is held after each tenth."""
+    """Send many requests, and print the memory in use after each tenth of them."""
     held = []
     for _ in range(10):
         _measured(side, ASK.question, SOAK_IN_FLIGHT, requests // 10)

@@ -1,4 +1,4 @@
-"""The gateways that are compared, each a process in front of the same provider, and what they are asked."""
+"""The gateways that are compared, each a process in front of the same provider, and their questions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _START_SECONDS = 60
 
 @dataclass(frozen=True)
 class Question:
-    """How to answer: with so many tokens, as a stream or not, one after the other or at once."""
+    """Form of the answer: number of tokens, streamed or not, with or without pauses."""
 
     tokens: int
     stream: bool = False
@@ -44,14 +44,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Side:
-    """Somebody who answers.
+    """A server that is measured.
 
     Attributes:
-        name: what to call it.
+        name: its title.
         pid: its process.
-        port: where it listens.
+        port: the port on which it listens.
         speaker: makes the client's end of a connection.
-        ask: the bytes that ask a question; its number makes it one of its own.
+        `ask`: the bytes that send a question; its number makes each question unique.
     """
 
     name: str
@@ -95,7 +95,7 @@ def peripety(folder: Path, provider: int) -> Iterator[Side]:
 
 @contextmanager
 def litellm(program: Path, folder: Path, provider: int) -> Iterator[Side]:
-    """LiteLLM's proxy: one worker, no database, nothing asked of the internet."""
+    """LiteLLM's proxy: one worker, no database, no requests to the internet."""
     key = f"sk-{secrets.token_hex(16)}"  # without one it does not start
     config = folder / "litellm.json"
     parameters = {"model": f"openai/{MODEL}", "api_base": f"http://127.0.0.1:{provider}/v1", "api_key": "k"}
@@ -128,13 +128,13 @@ def bifrost(program: str, folder: Path, provider: int) -> Iterator[Side]:
 
 
 def found(program: str) -> str | None:
-    """Where a program is that may be there or not."""
+    """Return the path of an optional program; None if it is not installed."""
     return shutil.which(program)
 
 
 @contextmanager
 def _serving(command: list[str], settings: dict[str, str], folder: Path) -> Iterator[tuple[int, int]]:
-    """Start a server on a free port, and wait until it listens; what it says goes into a file."""
+    """Start a server on a free port, and wait until it listens; its output goes into a file."""
     port = _free_port()
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **settings}
     with (folder / "log").open("ab") as log:

@@ -1,8 +1,8 @@
-"""What it takes to write certified scenarios: `make bench-generation`.
+"""Cost of writing certified scenarios: `make bench-generation`.
 
-The model on this machine is asked part by part, over a real connection. Beside it, scripted models write
-whole specifications and mend what they are told of, in the protocol of a provider whose books count tokens
-and caches. What those write is fixed, so their figures say what a conversation costs, and nothing of wits.
+The model on this machine writes part by part, over a real connection. In addition, scripted models write
+whole specifications and repair the reported findings, in the protocol of a provider that counts tokens
+and caches. Their answers are fixed, so their figures measure the cost of a conversation, not the model.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ DESCRIPTIONS = (
 
 @dataclass(frozen=True)
 class Work:
-    """One order: what came of it, and how long it took."""
+    """Result of one order, and its duration."""
 
     heard: Heard
     seconds: float
 
     @property
     def is_certified(self) -> bool:
-        """Whether it ended with a certificate."""
+        """Return True if it ended with a certificate."""
         last = self.heard.events[-1]
         return last.HasField("completed") and last.completed.HasField("certificate")
 
     @property
     def usage(self) -> ModelUsage:
-        """What it used."""
+        """Return the tokens and requests that it used."""
         last = self.heard.events[-1]
         return last.completed.usage if last.HasField("completed") else last.rejected.usage
 
     @property
     def findings(self) -> list[int]:
-        """How much was found wrong after each answer that was judged."""
+        """Return the number of findings after each answer that was judged."""
         judged: list[int] = []
         for event in self.heard.events:
             match event.WhichOneof("event"):
@@ -84,7 +84,7 @@ Asked: TypeAlias = AsyncIterator["ScenarioServiceAsyncStub"]
 
 @asynccontextmanager
 async def on_this_machine(home: Path) -> Asked:
-    """A service that asks the small model."""
+    """Run a service that uses the small model."""
     with local_server(home) as (_, url):
         settings = {"model_provider": "generic", "openai_api_base": url, "model_name": "any"}
         async with scenario_service(config_for(home, **settings)) as stub:
@@ -93,14 +93,14 @@ async def on_this_machine(home: Path) -> Asked:
 
 @asynccontextmanager
 async def scripted(home: Path, scenario: Script, provider: ProviderName) -> Asked:
-    """A service that asks a scripted model."""
+    """Run a service that uses a scripted model."""
     spoken = next(spoken for spoken in PROVIDERS if spoken.name is provider)
     async with authoring(home, spoken, scenario) as author:
         yield author.stub
 
 
 def part_by_part() -> Script:
-    """A strong model that is asked for parts."""
+    """Return the script of a strong model that writes part by part."""
     rules = [
         ScriptRule(Pattern(message_index=(number, number)), ScriptResponse(answer))
         for number, answer in enumerate(generation.ANSWERS)

@@ -1,7 +1,7 @@
-"""HTTP clients beside each other: what it costs to ask a provider and to read what it answers.
+"""Benchmark of HTTP clients: cost of sending a request to a provider and reading its answer.
 
-`make bench-http-clients`. All ask the same server, which needs a small part of the time, in turns; of several
-rounds the best counts.
+`make bench-http-clients`. All send to the same server, which needs a small part of the time, in turns; the
+best of several rounds counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A provider that answers at once: Chat Completions, whole or as a stream, for next to no CPU time.
 
 `PYTHONPATH=tests python -m bench.instant` serves on a free port and prints it. An answer has as many tokens
-as the request allows (`max_tokens`; one, if it does not say), each in an event and a chunk of its own. All
-are written together, unless the request says `SLOWLY`: then one every two milliseconds. Nothing else of a
-request is looked at, so that what is measured is who asks.
+as the request allows (`max_tokens`, default 1), each in an event and a chunk of its own. All are written
+together, unless the request contains `SLOWLY`: then one every two milliseconds. The rest of the request is
+ignored, so that the client dominates the measurement.
 """
 
 from __future__ import annotations

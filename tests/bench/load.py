@@ -1,4 +1,4 @@
-"""Clients that cost less than the servers they measure: connections that ask, and streams that are timed."""
+"""Clients that cost less than the servers they measure: requests on many connections, and timed streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATH = "/v1/chat/completions"
 _SCHEDULED = 2  # which clock of a process: Linux makes its number from that and the process
 
 TOKEN = b"tick"
-"""What a timed stream repeats: a token of four bytes."""
+"""Content that a timed stream repeats: a token of four bytes."""
 
 
 def question(port: int, text: str, **extra: Any) -> bytes:
@@ -31,7 +31,7 @@ def question(port: int, text: str, **extra: Any) -> bytes:
 
 
 def ask(port: int, questions: Sequence[bytes], connections: int) -> float:
-    """Ask everything over so many connections, and say how many seconds that took.
+    """Send all questions over several connections, and return the duration in seconds.
 
     Raises:
         ValueError: an answer is not a success.
@@ -60,7 +60,7 @@ def ask(port: int, questions: Sequence[bytes], connections: int) -> float:
 
 
 def _next(connected: Any, questions: Any) -> bool:
-    """Ask the next question, if there is one."""
+    """Send the next question, if there is one."""
     question = next(questions, None)
     if question is not None:
         connected.sendall(question)

@@ -37,7 +37,7 @@ def best(sides: Mapping[str, Work], clock: Callable[[], float] = time.process_ti
 
 
 def _enough(work: Work, clock: Callable[[], float]) -> int:
-    """How many times take about as long as one measurement should, in whole blocks of runs."""
+    """Return the number of runs that last about as long as one measurement should, in whole blocks."""
     times = 1
     while True:
         _, seconds = _measured(work, times, clock)

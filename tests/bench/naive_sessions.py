@@ -1,13 +1,13 @@
-"""Sessions as they were planned at first: one web application that keeps everything in memory.
+"""Sessions as first planned: one web application with all state in memory.
 
 `PYTHONPATH=tests python -m bench.naive_sessions SPEC PROVIDER` serves on a free port and prints it. A turn is
-a POST whose answer is a stream of server-sent events. The whole state goes into the prompt, with every turn
-that was told before; the model is asked once, through the official SDK; its prose is sliced when it is whole.
-Nothing is stored, nobody's view is cut, and no request is recognised when it comes again.
+a POST whose answer is a stream of server-sent events. The prompt contains the whole state and all earlier
+turns; the model is called once, through the official SDK; its prose is sliced when it is complete. Nothing is
+stored, views are not filtered, and repeated requests are not recognised.
 
-Its rules are interpreted by the reference core in Python, with the state as a live object: both sides play
-the same turns, and this one pays nothing for reading, writing or hashing states. The pauses that the plan
-made between slices are left out, in its favour; its server has the fast event loop and parser that are usual.
+The reference core in Python interprets its rules, with the state as a live object: both sides play the same
+turns, and this one does not read, write or hash states. The pauses that the plan made between slices are left
+out, in its favour; its server has the usual fast event loop and parser.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Action(BaseModel):
 
 
 class Turn(BaseModel):
-    """A turn that is asked for."""
+    """Request of a turn."""
 
     session_id: str
     actions: list[Action] = []
@@ -58,7 +58,7 @@ class Turn(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What the model says."""
+    """Answer of the model."""
 
     narrative: str
     state_changes: list[dict[str, Any]] = []

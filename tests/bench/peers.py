@@ -56,7 +56,7 @@ def _module(distribution: str) -> ModuleType:
             del sys.modules[name]
 
 
-# By name, what compiles an expression and parses data as far as it can; ModuleNotFoundError where absent.
+# Functions by name that compile an expression and parse data where supported; ModuleNotFoundError if absent.
 IMPLEMENTATIONS: dict[str, Callable[[Any, Any], Evaluate]] = {
     "native": lambda logic, data: _core("native", logic, data),
     "python": lambda logic, data: _core("python", logic, data),

@@ -1,4 +1,4 @@
-"""Who plays the dry-runs and the futures of the benchmarks."""
+"""Players of the dry-runs and the futures of the benchmarks."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 FUTURES = 10_000
-"""As many are asked for at a time."""
+"""Number of futures requested at a time."""
 _PAST, _HORIZON = 20, 30
 
 
 def players(document: bytes, persona: Persona = "random") -> dict[str, Callable[[int], int]]:
-    """By name, who plays so many runs of a scenario on one thread and says how many turns those took.
+    """Return, by name, functions that play runs of a scenario on one thread and return the number of turns.
 
-    `naive` interprets the rules as they stand in the document, `compiled` is the core in Python as it is
-    used, and `native` the core in Rust.
+    `naive` interprets the rules of the document directly, `compiled` is the core in Python as it is used, and
+    `native` the core in Rust.
     """
     rules = Rules(backend_named("python").parse(document))
     return {

@@ -1,7 +1,7 @@
-"""What suites of scenarios are worth for policies of 20 to 60 rules, and how fast policies are worked with.
+"""Mutation scores of scenario suites for policies of 20 to 60 rules, and the speed of policy operations.
 
-`make bench-policies`. A suite is what a model alone would write that makes no mistake, what the engine makes
-alone, or what compiling ends with: both, without what adds nothing. Times are CPU time of the process.
+`make bench-policies`. A suite is written by a faultless model alone, by the engine alone, or is the final
+suite of a compilation: both, without redundant scenarios. Times are CPU time of the process.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Row:
 
     @property
     def is_met(self) -> bool:
-        """Whether the final suite kills what is wanted, with fewer scenarios than the model wrote."""
+        """Return True if the final suite reaches the score, with fewer scenarios than the model wrote."""
         final = self.reports["both"]
         return _score(final) >= _WANTED and len(final.results) < len(self.reports["model"].results)
 
@@ -110,7 +110,7 @@ def _row(seed: int) -> _Row:
 
 
 def _undecided(policy: Policy, scenarios: Sequence[TestScenario]) -> int:
-    """How many mutants no scenario notices, and nobody knows whether they mean something else."""
+    """Return the number of mutants that survive all scenarios and are not proved equivalent."""
     runs = iter_mutant_runs(
         MutationContext(policy),
         EvaluatedSuite(policy, scenarios),

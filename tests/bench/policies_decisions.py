@@ -68,12 +68,12 @@ def decisions() -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Mutants:
-    """What it costs to see which mutants of a policy decide about some request as the policy does not.
+    """Cost of finding the mutants of a policy that decide some request differently.
 
     Attributes:
-        mutants: how many there are.
-        requests: how many each is asked about.
-        noticed: how many decide otherwise about one at least.
+        mutants: number of mutants.
+        requests: number of requests that each mutant decides.
+        noticed: number of mutants that decide at least one of them differently.
         seconds: CPU time, with reading the requests.
     """
 
@@ -84,7 +84,7 @@ class Mutants:
 
 
 def mutants() -> Mutants:
-    """Ask mutants of the policy about requests, all of them about all."""
+    """Evaluate all mutants of the policy on all requests."""
     policy, asked = engine.compile_policy(json.dumps(policy_spec())), requests(REQUESTS_OF_MUTANTS)
     changed = _changed(policy)
     seconds, noticed = float("inf"), 0
@@ -96,7 +96,7 @@ def mutants() -> Mutants:
 
 
 def _changed(policy: Policy) -> list[tuple[int, Rule]]:
-    """Places of rules, and what stands there instead: another outcome, or a condition that was changed."""
+    """Return positions of rules, each with a mutated rule: another outcome, or a changed condition."""
     random = Random(MUTANTS)
     changed = []
     for _ in range(MUTANTS):
@@ -121,7 +121,7 @@ def _changed(policy: Policy) -> list[tuple[int, Rule]]:
 
 
 def _noticed(policy: Policy, asked: Sequence[engine.ToolRequest], changed: Sequence[tuple[int, Rule]]) -> int:
-    """How many mutants decide about a request as the policy does not: first match over sets of requests."""
+    """Return the number of mutants that decide a request differently: first match over sets of requests."""
     prepared = policy.prepare(asked)
     own = [
         _taking(rule, match) for rule, match in zip(policy.rules, policy.match_rules(prepared), strict=True)

@@ -1,8 +1,8 @@
-"""Rules that every engine of the benchmark of decisions can be given, and requests for them.
+"""Rules that every engine of the decision benchmark can express, and requests for them.
 
-What denies stands first, and whoever is not allowed is denied: the order of rules, which only one of the
-engines knows, says nothing then. Paths and hosts are spelled as they are compared, which the others leave to
-their callers.
+Rules that deny come first, and callers without a rule that allows are denied. The order of rules, which only
+one of the engines has, is therefore irrelevant. Paths and hosts are already normalized, which the others
+leave to their callers.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _AMOUNTS = (5, 10, 50, 100)
 
 @dataclass(frozen=True)
 class Rule:
-    """Who may call, or may not call, one tool. What is None may be anything.
+    """A rule that allows or denies calls of one tool. A condition of None matches everything.
 
     Attributes:
-        denies: whether it denies.
+        denies: True if it denies.
         server: the server of the tool.
         tool: its name.
         caller: the role that the caller needs.
         below: the path that the path lies below, or is.
-        host: what the host ends with, behind a dot, or the host.
+        host: the host, or a parent domain of it.
         most: the largest amount.
     """
 

@@ -1,8 +1,8 @@
-"""What a conversation's prompts cost, by where their cache markers stand: `make bench-prompt-cache`.
+"""Cost of a conversation's prompts by the position of their cache markers: `make bench-prompt-cache`.
 
 A conversation of ten turns on a system text of 4,000 tokens, half a minute from one to the next, and then the
-first turn of another one on the same system text, asked in the bodies that the gateway sends. The books are
-those of the scripted LLM, which counts, caches and bills like Anthropic. The figures are exact; no time is
+first turn of another one on the same system text, in the request bodies that the gateway sends. The figures
+are those of the scripted LLM, which counts, caches and bills like Anthropic. They are exact; no time is
 measured.
 """
 
@@ -39,15 +39,15 @@ Layout: TypeAlias = "Callable[[ProviderCall], tuple[CacheBreakpoint, ...]]"
 
 @dataclass(frozen=True)
 class Row:
-    """What became of a conversation.
+    """Result of a conversation.
 
     Attributes:
-        layout: where its markers stood.
-        turns: how many of its turns were answered.
+        layout: positions of its markers.
+        turns: number of turns that were answered.
         not_read: the share of its input tokens that was not read from the cache, and cost full price or more.
-        dollars: what its prompts cost.
+        dollars: cost of its prompts.
         next_not_read: the share of the next conversation's first prompt that was not read.
-        refusal: why it came to no end, if it did not.
+        refusal: the error that ended it early, if any.
     """
 
     layout: str

@@ -1,7 +1,7 @@
-"""The scripted LLM in a process of its own, which notes when its answers were asked for, began and ended.
+"""The scripted LLM in a process of its own, which records when requests arrive and answers begin and end.
 
 `PYTHONPATH=tests python -m bench.scripted_narrator SCENARIO MOMENTS` serves on a free port and prints it. All
-processes of a machine read the same monotonic clock, so that others can hold their own times against these.
+processes of a machine read the same monotonic clock, so that other processes can compare their times.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class Moments(NamedTuple):
-    """Of one answer, in seconds of the monotonic clock.
+    """Times of one answer, in seconds of the monotonic clock.
 
     Attributes:
-        session: which session it is about.
-        asked: its request was read.
-        began: its first bytes left; where it is wanted whole, its first token was there.
+        session: its session.
+        `asked`: its request was read.
+        began: its first bytes left; for an answer that is not streamed, its first token was ready.
         ended: its last bytes left.
-        input_tokens: how large the prompt was.
+        input_tokens: size of the prompt.
     """
 
     session: int
@@ -46,18 +46,18 @@ class Moments(NamedTuple):
 
 
 def moments_in(file: Path) -> Iterator[Moments]:
-    """What a narrator has noted."""
+    """Yield the times that a narrator has recorded."""
     for line in file.read_text(encoding="ascii").splitlines():
         session, asked, began, ended, tokens = line.split()
         yield Moments(int(session), float(asked), float(began), float(ended), int(tokens))
 
 
 class TimedNarrator(Simulator):
-    """A scripted LLM that notes its moments.
+    """A scripted LLM that records the times of its answers.
 
     Args:
-        scenario: what it says.
-        notes: gets a line for each answer that has left.
+        scenario: its script.
+        notes: receives a line for each answer that has left.
     """
 
     def __init__(self, script: Script, notes: TextIO) -> None:

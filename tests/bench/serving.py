@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def serving(answer: Callable[[Request, Reply], Awaitable[None]]) -> AsyncIterator[str]:
-    """The address of the services, whose model is a real HTTP server that answers so.
+    """Yield the address of the services, whose model is a real HTTP server with this handler.
 
-    `PERIPETY_BENCH_DIRECTORY` says where their database is, and so on which disk.
+    `PERIPETY_BENCH_DIRECTORY` sets the directory of their database, and so the disk.
     """
     with tempfile.TemporaryDirectory(dir=os.environ.get("PERIPETY_BENCH_DIRECTORY")) as directory:
         async with upstream(answer) as server:

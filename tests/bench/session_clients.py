@@ -26,13 +26,13 @@ _SERVICE = pb.DESCRIPTOR.services_by_name["SessionService"].full_name
 
 @dataclass
 class Taken:
-    """A turn that was taken, in seconds of the monotonic clock.
+    """A completed turn, in seconds of the monotonic clock.
 
     Attributes:
-        session: which session it is of.
-        asked: when it was asked for.
-        arrived: when the first event of each kind came, by kind.
-        events: how many events came.
+        session: its session.
+        `asked`: time of the request.
+        arrived: time of the first event of each kind, by kind.
+        events: number of events.
     """
 
     session: int
@@ -52,7 +52,7 @@ class Taken:
 
 
 class Player(Protocol):
-    """Whoever plays one session."""
+    """Player of one session."""
 
     async def open(self) -> None:
         """Connect."""
@@ -72,7 +72,7 @@ class Player(Protocol):
 
 
 class _Connection(asyncio.Protocol):
-    """A connection on which one turn at a time is taken."""
+    """A connection that plays one turn at a time."""
 
     def __init__(self, port: int, number: int) -> None:
         self._port = port
@@ -190,7 +190,7 @@ class _Stream(GrpcSpeaker):
         self._rest = b""
 
     def listen(self, data: bytes) -> tuple[bytes, list[bytes], bool]:
-        """What to say to what arrived, the messages that it completes, and whether the call has ended."""
+        """Return the bytes to send back, the completed messages, and whether the call has ended."""
         said, ended = b"", False
         messages: list[bytes] = []
         for kind, flags, payload in self._frames(data):

@@ -1,4 +1,4 @@
-"""Figures of sessions that are no race: long ones, forks of them, their odds, and those who watch."""
+"""Figures of sessions that are not compared: long ones, forks, odds, and watchers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WATCHED, WATCHERS, WATCHED_TURNS = 10, 20, 20
 
 
 def report_growth(side: Side, moments: Path) -> GrpcPlayer | None:
-    """Play one session for long, and say how its prompts grew; who played it, if that was over gRPC."""
+    """Play one long session, and print the growth of its prompts; return the player of gRPC, if any."""
     player = side.player(0)
     asyncio.run(_play([player], LATE))
     tokens = _tokens_noted(moments)
@@ -74,7 +74,7 @@ def report_forks(side: Side, player: GrpcPlayer) -> None:
 
 
 def report_odds(side: Side) -> None:
-    """Ask for the odds of a reference scenario."""
+    """Request the odds of a reference scenario."""
     with grpc.insecure_channel(side.address) as channel:
         sessions = session_pb2_grpc.SessionServiceStub(channel)
         scenario_id = compiled(scenario_pb2_grpc.ScenarioServiceStub(channel), numeric_spec())

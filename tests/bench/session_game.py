@@ -1,4 +1,4 @@
-"""What sessions are measured with: a scenario that goes on for as long as one likes, and who narrates it."""
+"""Fixtures of the session benchmarks: an endless scenario and its narrators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def marked(prompt: str) -> int | None:
 
 
 def scenario() -> bytes:
-    """A scenario in which `hold` undoes every loss, so that whoever takes it plays for ever."""
+    """Return a scenario in which `hold` undoes every loss, so that repeating it plays for ever."""
     fields = {f"f{number}": _START + number for number in range(_FIELDS)}
     spend = [
         action(f"spend{number}", [_effect("dec", "gauge", 3), _effect("inc", f"fields.f{number}", 1)])
@@ -73,14 +73,14 @@ def scenario() -> bytes:
 
 
 def narrator(pace: dict[str, Any] | None) -> dict[str, Any]:
-    """A script in which every turn is told well, at once or at a pace."""
+    """Return a script that narrates every turn correctly, at once or at a pace."""
     answer = {"narrative": _PROSE, "state_changes": []}
     response = {"json": answer, **({} if pace is None else {"pace": pace})}
     return {"clock": "real", "responses": [{"pattern": {"type": "any"}, "response": response}]}
 
 
 def rolling_narrator(pace: dict[str, Any] | None) -> dict[str, Any]:
-    """A script in which the narrator casts a die before it tells a turn."""
+    """Return a script in which the narrator casts a die before it narrates a turn."""
     told, *_ = narrator(pace)["responses"]
     asked = {"type": "any", "tool_result": {"type": "regex", "pattern": "."}}
     die = {"tool_calls": [{"tool": "roll", "input": {"kind": "luck", "difficulty": 10}}]}

@@ -1,4 +1,4 @@
-"""Who is compared: this engine's sessions and the naive ones, processes in front of the same narrator."""
+"""The compared sides: this engine's sessions and the naive ones, in front of the same narrator."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Side:
-    """Somebody who serves sessions.
+    """A server of sessions.
 
     Attributes:
-        name: what to call it.
+        name: its title.
         pid: its process.
-        player: starts a session, which is known by a number, and gives whoever plays it.
-        address: where it listens.
+        player: starts a session with a number, and returns its player.
+        address: the address on which it listens.
     """
 
     name: str

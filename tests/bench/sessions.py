@@ -1,8 +1,7 @@
-"""Sessions beside their naive version: how soon a turn is told, and how many of them a machine plays.
+"""Benchmark of sessions and their naive version: latency of a turn, and number of sessions per machine.
 
-`make bench-sessions`. Both sides stand in front of the same scripted LLM, are played by the same client, and
-take turns; every process reads the same clock. The targets that are printed are wishes: nothing fails on
-time.
+`make bench-sessions`. Both sides run in front of the same scripted LLM, are played by the same client, and
+take turns; every process reads the same clock. The printed targets are goals: no run fails because of time.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ AT_ONCE = {"tokens_per_second": 1e6, "tokens_per_chunk": 8}
 
 @dataclass(frozen=True)
 class Series:
-    """How the narrator answers.
+    """Mode of the narrator's answers.
 
     Attributes:
-        title: what to call it.
-        script: what the scripted LLM is told to do.
-        sides: who is measured.
+        title: its title.
+        script: script of the scripted LLM.
+        sides: the sides that are measured.
     """
 
     title: str
@@ -67,13 +66,13 @@ SERIES = (
 
 @dataclass
 class Figures:
-    """Of one side under one narrator; times in seconds.
+    """Figures of one side with one narrator; times in seconds.
 
     Attributes:
         turns: those that began and ended while it was measured.
-        seconds: for how long that was.
+        seconds: duration of the measurement.
         cpu: CPU time that the side used meanwhile.
-        moments: of the answers that the turns were told by, in the same order.
+        moments: times of the narrator's answers to the turns, in the same order.
     """
 
     turns: Sequence[Taken]
@@ -102,7 +101,7 @@ class Figures:
 
     @property
     def before_the_model(self) -> list[float]:
-        """From each request until the model was asked."""
+        """Return the seconds from each request until the request to the model."""
         return [told.asked - turn.asked for turn, told in self._told()]
 
     @property

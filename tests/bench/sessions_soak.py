@@ -27,7 +27,7 @@ MIB = 2**20
 
 
 def main(sessions: int, turns: int) -> int:
-    """Play, and say whether memory stayed flat."""
+    """Play, and print whether memory stayed flat."""
     with (
         tempfile.TemporaryDirectory() as folder,
         session_sides.offline(Path(folder)) as side,

@@ -1,7 +1,7 @@
-"""The scripted LLM beside aimock, its best-known peer: requests, CPU time, and whether streams keep time.
+"""Benchmark of the scripted LLM and aimock, its best-known peer: requests, CPU time, and pace of streams.
 
 `make bench-simulator`, or `PYTHONPATH=tests python -m bench.simulator [AIMOCK]` with its folder. Both
-serve the same rules and are asked the same questions by the same client, in turns; the best round counts.
+serve the same rules. The same client sends both the same questions, in turns; the best round counts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a request costs: on the wall with the client beside it, and in CPU time of the server."""
+    """Cost of a request: wall time including the client, and CPU time of the server."""
 
     per_second: float
     microseconds: float
@@ -166,7 +166,7 @@ def _report_costs(rules: int, costs: dict[str, Cost]) -> None:
         sys.stdout.write(f"  aimock / peripety in CPU time: {theirs.microseconds / ours.microseconds:.2f}\n")
 
 
-# ---- whether streams keep time
+# ---- pace of streams
 
 
 def _report_pace(name: str, streams: int, server: Server) -> None:

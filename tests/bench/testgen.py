@@ -1,9 +1,9 @@
-"""What generated tests catch: of models of graded quality, asked all at once, in the first loop, and in ours.
+"""Benchmark of generated tests with models of graded quality: one shot, first loop, and this generator.
 
-`make bench-testgen`. Tasks have hidden suites, which the scripted models know; of a run they know what its
-prompts say. A score is the share of the mutants that are not proved to mean the same, killed by those of the
-tests handed over that hold on what is right. Scores depend on seeds alone, and on no clock. How soon a test
-is at the client is measured after that, and depends on how busy the machine is.
+`make bench-testgen`. Tasks have hidden suites, which the scripted models know; of a run they know only its
+prompts. A score is the share of the mutants not proved equivalent that are killed by those of the tests
+handed over that pass on the correct program. Scores depend on seeds alone, and on no clock. The latency of a
+test at the client is measured after that, and depends on the load of the machine.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _table(rows: list[_Row]) -> Iterator[str]:
 
 
 def _held(rows: list[_Row]) -> Iterator[bool]:
-    """Hold the means against what is wanted, and say so."""
+    """Compare the means with their targets, and print the result."""
     for model, wanted in _WANTED.items():
         yield _is_met(f"{model}: ours", _mean(rows, model, "ours"), wanted)
         behind = _mean(rows, model, "ours") - _mean(rows, model, "original loop")

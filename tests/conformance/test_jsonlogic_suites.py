@@ -1,8 +1,8 @@
 """Both cores against public JSONLogic suites, when they are beside the checkout.
 
-`PERIPETY_JSONLOGIC_SUITES` names another folder of suites. Where a suite contradicts what the engine means,
-`jsonlogic_deviations.json` says so: `suite:case:reason`, the suite being its path in that folder, the case
-its place in the file.
+`PERIPETY_JSONLOGIC_SUITES` names another folder of suites. Deliberate deviations from a suite are listed in
+`jsonlogic_deviations.json` as `suite:case:reason`, the suite being its path in that folder, the case its
+index in the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DEVIATIONS: dict[str, str] = dict(
 
 
 def cases() -> list[Any]:
-    """Every case of the suites that applies; without them, one that says so and skips."""
+    """Return every case of the suites that applies; without suites, one skipped case with the reason."""
     found = [
         pytest.param(case, id=name, marks=deviation(name))
         for path in sorted(SUITES.rglob("*.json"))
@@ -62,7 +62,7 @@ def read(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def applies(case: dict[str, Any]) -> bool:
-    """Whether a case asks for nothing but JSONLogic: no operators of one engine, no templates."""
+    """Return True if a case uses only JSONLogic: no operators of one engine, no templates."""
     return "error" in case or not (case.get("templating") or set(operators(case["rule"])) - set(OPERATORS))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# Shapes whose values keep their kinds in most scenarios, and others.
+# Shapes whose values have constant kinds in most scenarios, and others.
 STEADY = ("numeric", "words", "params", "lasting", "long", "short")
 OTHER = ("arrays", "objects", "schedules", "failing", "derives", "mixed", "growing")
 

@@ -1,4 +1,4 @@
-"""What only the native core has: a boundary to cross, and threads that go on meanwhile."""
+"""Behaviour of the native core alone: its binding, and threads that run in parallel."""
 
 from __future__ import annotations
 

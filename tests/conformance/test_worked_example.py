@@ -1,6 +1,4 @@
-"""The worked example of docs/tutorials/first-scenario.md is all of its specification, and what the engine
-says of it.
-"""
+"""The worked example of docs/tutorials/first-scenario.md: its specification and the output of the engine."""
 
 from __future__ import annotations
 

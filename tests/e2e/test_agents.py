@@ -1,4 +1,4 @@
-"""Runs of agents whose server is killed in the middle of a phase, and taken up by another one."""
+"""Runs of agents whose server is killed in the middle of a phase, and which another server resumes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def settings(llm: Served, **others: str) -> dict[str, str]:
 
 
 async def until_half_way(client: Agents, server: ServerProcess) -> list[pb.RunEvent]:
-    """Start a run, and kill its server when a part of the second answer of phase b has been told."""
+    """Start a run, and kill its server when a part of the second answer of phase b has been sent."""
     events = await client.run(AGENT)
     (call,) = events[-1].tools_requested.calls
     request = pb.ContinueRunRequest(request_id=new_id(), run_id=events[0].run_id)
@@ -83,11 +83,11 @@ async def killing(server: ServerProcess, call: Any, events: list[pb.RunEvent]) -
 
 
 def check(before: list[pb.RunEvent], after: list[pb.RunEvent], llm: Served) -> None:
-    """Nothing that was told is lost, and nothing that was answered was asked again."""
+    """Check that no sent event is lost, and that no answered request was sent again."""
     assert after[: len(before)] == before
     assert [event.sequence for event in after] == list(range(1, len(after) + 1))
     assert before[-1].text_delta
-    # The phase begins anew, and its first round is told again.
+    # The phase restarts, and its first round is sent again.
     assert kinds(after[len(before) :]) == [
         "phase_started",
         "tool_call_delta",

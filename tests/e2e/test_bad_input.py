@@ -71,7 +71,7 @@ async def stored(api: Api) -> set[str]:
 
 
 async def refusal(api: Api, document: bytes) -> list[tuple[str, str]]:
-    """Where and why a specification is refused: its findings, or the violations of a status."""
+    """Return path and reason of each rejection: the findings, or the violations of a status."""
     try:
         last = (await api.compile(document))[-1]
     except InvalidArgumentError as error:

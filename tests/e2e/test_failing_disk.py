@@ -1,4 +1,4 @@
-"""The disk under a server fails while many play: it says so, and goes on by itself when the disk works."""
+"""The disk under a server fails during many sessions: the server reports it, and recovers by itself."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def _endure(
         arena = Arena(home, settings, playable())
         await arena.endure(CLIENTS, FAULTS, failing, SECONDS)
         book = arena.book
-        # Nobody heard of anything but the disk, and somebody did.
+        # All errors were storage errors, and there was at least one.
         assert book.refusals
         assert book.refusals.keys() <= STORAGE
         async with arena.serving() as (_, api):

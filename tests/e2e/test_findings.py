@@ -1,4 +1,4 @@
-"""What is wrong with a document is the same list for a person, for a client and for a call that fails."""
+"""Findings of a document are the same list in the terminal, for a client and in a failed call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a written policy to verified rules without a model, and what is asked of them, as processes."""
+"""From a written policy to verified rules without a model, and decisions by them, as processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(path: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the example is compiled, in `build/office`, and stored."""
+    """Return the directory where the example is compiled, in `build/office`, and stored."""
     home = tmp_path_factory.mktemp("policies")
     compiled = peripety(home, "compile", str(EXAMPLE), "-o", str(office(home)))
     assert compiled.returncode == 0, compiled.stderr

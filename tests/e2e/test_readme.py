@@ -1,4 +1,4 @@
-"""The program that the README shows runs as it stands."""
+"""The example program of the README runs unchanged."""
 
 from __future__ import annotations
 

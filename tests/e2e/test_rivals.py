@@ -1,4 +1,4 @@
-"""Replicas on one database asked for the same turns at once: each turn happens once, and is told alike."""
+"""Replicas on one database receive the same turns at once: each turn happens once, with the same events."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def _check_history(
     won: list[session_pb2.TakeTurnRequest],
     contest: Contest,
 ) -> None:
-    """Each replica has the same list: no gap, nothing twice, all as it was told, and the engine agrees."""
+    """Check that each replica has the same complete list, equal to the sent events and to a replay."""
     session = await api.session(session_id)
     assert session.turn == len(won)
     sequence = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def script(home: Path) -> dict[str, str]:
-    """The settings for a script that first writes a specification, and then always says the same."""
+    """Return the settings for a script that first writes a specification, and then repeats one answer."""
     first = {"pattern": {"type": "any"}, "response": playable().decode(), "max_matches": 1}
     document = {"responses": [first], "default_response": "as in the script", "keys": ["k"]}
     return configured(home, json.dumps(document))

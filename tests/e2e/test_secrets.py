@@ -50,7 +50,7 @@ HARM = (
 
 
 async def hostile(request: Request, reply: Reply) -> None:
-    """A server that repeats all it was told, as loudly as it can."""
+    """Answer with everything that the request contained, as a hostile server."""
     told = json.dumps(dict(request.headers))
     error = {"error": {"message": told, "type": told, "code": told, "status": told}}
     harm = next((harm for harm in HARM if f"harm: {harm}." in request.raw.decode(errors="replace")), "failed")
@@ -73,7 +73,7 @@ async def hostile(request: Request, reply: Reply) -> None:
 
 
 async def provoked(channel: grpc.aio.Channel, provider: str, harm: str) -> str:
-    """Everything that a caller is told when this goes wrong with this provider."""
+    """Return all text that a caller receives when this failure happens with this provider."""
     message = pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text=f"harm: {harm}.")])
     request = pb.GenerateRequest(
         request_id=str(uuid.uuid4()),

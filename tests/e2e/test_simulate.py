@@ -1,4 +1,4 @@
-"""`peripety simulate` as a process: it says where it listens, serves, and ends when it is told to."""
+"""`peripety simulate` as a process: it prints its address, serves, and ends on a signal."""
 
 from __future__ import annotations
 

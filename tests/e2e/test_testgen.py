@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 MOST_TOKENS = 150_000
-# The tests that follow from the schema, an answer under way, tests that are run, what is said of them.
+# In the tests from the schema, during an answer, while tests run, and during their review.
 KILLED_AFTER = (1, 9, 16, 31)
 
 
@@ -43,7 +43,7 @@ def order() -> pb.GenerateTestsRequest:
 
 @contextmanager
 def asked() -> Iterator[tuple[Answering, dict[str, str]]]:
-    """A model that takes its time, and the settings of a server that asks it."""
+    """Run a slow model, and yield it with the settings of a server that uses it."""
     model = Answering(Script(Pace(tokens_per_second=600)))
     with serve_in_thread(model) as upstream:
         yield (
@@ -53,7 +53,7 @@ def asked() -> Iterator[tuple[Answering, dict[str, str]]]:
                 "OPENAI_API_BASE": f"{upstream.url}/v1",
                 "OPENAI_API_KEY": "k",
                 "MODEL_NAME": "gpt-5",
-                # What was answered before is not to be had again without asking.
+                # Without caches, an earlier answer costs another request.
                 "PERIPETY_RESPONSE_CACHE_MEMORY_BYTES": "0",
                 "PERIPETY_RESPONSE_CACHE_DISK_BYTES": "0",
             },
@@ -78,13 +78,13 @@ async def followed(
 
 
 def billed(model: Answering) -> int:
-    """Tokens of all that was answered, also of what nobody was left to hear."""
+    """Return the tokens of all answers, including those without a client."""
     answers = [call.outcome for call in model.captured if isinstance(call.outcome, AnsweredOutcome)]
     return sum(answer.usage.input + answer.usage.output for answer in answers)
 
 
 def check(events: list[pb.TestGenEvent], undisturbed: list[pb.TestGenEvent]) -> None:
-    """Nothing was lost or told twice, and no limit was passed."""
+    """Check that no event was lost or sent twice, and that no limit was exceeded."""
     assert [event.sequence for event in events] == [*range(1, len(events) + 1)]
     assert (kinds(events)[0], kinds(events)[-1]) == ("start", "complete")
     assert suite_of(events) == suite_of(undisturbed)

@@ -48,7 +48,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where tests of the example program were generated, into `test_ranges.py`, as run `ranges`."""
+    """Return the directory where tests of the example program were generated, as run `ranges`."""
     home = tmp_path_factory.mktemp("testgen")
     shutil.copytree(RANGES, home / "ranges")
     out = ("-o", str(home / "test_ranges.py"), "--task-id", "ranges", "--max-rounds", "1")

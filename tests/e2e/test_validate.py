@@ -101,7 +101,7 @@ def test_parquet_that_cannot_be_used_is_a_clear_error(tmp_path: Path, content: b
 
 @contextmanager
 def running(home: Path, *arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process under way, which waits once it has told more than anybody reads."""
+    """Start a process, which blocks once its output fills the unread pipe."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child in the background ignores it
     process = subprocess.Popen(
         [*PERIPETY, "validate", *arguments],

@@ -1,9 +1,9 @@
-"""Tests taken out of answers that arrive in random pieces: `make fuzz-arrivals`.
+"""Parsing of tests from answers that arrive in random pieces: `make fuzz-arrivals`.
 
     python -m fuzz.arrivals --splits 1000000 --seed 1
 
-A split is a place at which an answer was cut in two, be it in the middle of a character or of an escape. Each
-answer is cut as text, where every test has to be there the moment that its last bracket is, and as the bytes
+A split is a position at which an answer was cut in two, possibly inside a character or an escape. Each
+answer is cut as text, where every test has to appear as soon as its last bracket does, and as the bytes
 that a provider sends. Cases depend on the seed alone, so that a run can be repeated.
 """
 

@@ -1,6 +1,6 @@
 """Both cores over one case, to the byte.
 
-A case is what a golden vector of its kind holds, so that a found one can become a vector as it stands.
+A case has the form of a golden vector of its kind, so that a failing case can become a vector unchanged.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def cores() -> dict[str, Backend]:
 
 
 def is_valid(spec: Any) -> bool:
-    """Whether a scenario would be compiled; only those have a meaning to compare."""
+    """Return True if a scenario would be compiled; only those have a meaning to compare."""
     return not any(finding.severity is Severity.ERROR for finding in engine.validate(json.dumps(spec)))
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """What a call gives: its result, or the error. Whatever else it raises is a finding by itself."""
+    """Return the result of a call, or its error. Any other exception is a finding by itself."""
     try:
         return work()
     except EngineError as error:
@@ -111,7 +111,7 @@ class Programs:
 
 
 class _Run:
-    """A run that goes on from its own snapshot every so many calls, or never."""
+    """A run that continues from its own snapshot every so many calls, or never."""
 
     def __init__(self, program: BackendProgram, seed: int, reload_every: int) -> None:
         self.program = program
@@ -162,7 +162,7 @@ class Play:
             self.ended = b'"status":{"kind":"ongoing"}' not in after
 
     def compare_futures(self, options: Json) -> int:
-        """What may come of the state, in every way to compute it, and in parts; the number of turns."""
+        """Compare the futures of the state, computed in every way; return the number of turns."""
         before = self._last.state.to_json()
         runs = sorted(self._runs.items(), key=lambda named: named[1] is self._last)
         ways = {name: partial(run.program.simulate_from, run.state) for name, run in runs}
@@ -188,7 +188,7 @@ def compare_dry_runs(programs: Programs, options: Json) -> int:
 
 
 def _compare_reports(ways: Mapping[str, Callable[[bytes], bytes]], options: Json) -> int:
-    """The reports of ways to play many runs, by their names; the last is asked for its parts, too."""
+    """Compare the reports of several implementations, by name; the last also computes its parts."""
     report = assert_equal("report", _reports(ways, options))
     if not isinstance(report, bytes):
         return 0

@@ -18,7 +18,7 @@ STEPS_BETWEEN_LINES = 50_000
 
 
 def main() -> None:
-    """Run as many steps as asked for; an answer that is not the model's ends the run."""
+    """Run the given number of steps; an answer that differs from the model ends the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operations", type=int, default=1_000_000, help="how many steps")
     parser.add_argument("--conversations", type=int, default=10_000, help="how many at once")

@@ -1,9 +1,9 @@
-"""Both cores over random cases, until as many are compared as were asked for: `make fuzz-diff`.
+"""Both cores over random cases, up to the given number: `make fuzz-diff`.
 
     python -m fuzz.differential --steps 1000000 --logic 100000 --seed 1
 
 A step is one turn of one scenario in one state, played live or in a dry-run. Cases depend on the seed alone,
-so that a run can be repeated. The first difference is made small and printed as a case for a file of
+so that a run can be repeated. The first difference is minimized and printed as a case for a file of
 `tests/conformance/vectors`.
 """
 
@@ -72,7 +72,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Work:
-    """What was compared."""
+    """Counts of compared cases."""
 
     scenarios: int = 0
     invalid: int = 0
@@ -196,7 +196,7 @@ def _results(
     batch: Callable[[int, int], Work],
     seed: int,
 ) -> Iterator[Work]:
-    """What comes of the batches, in their order, without end; the workers are always busy."""
+    """Yield the results of the batches, in order, without end; the workers are always busy."""
     pending: deque[Future[Work]] = deque()
     for number in count():
         pending.append(pool.submit(batch, seed, number))
@@ -205,7 +205,7 @@ def _results(
 
 
 def run(*, steps: int, logic: int, seed: int, workers: int) -> Work:
-    """Compare until there is enough, or a difference; say how far it is on standard error."""
+    """Compare until there is enough, or a difference; print the progress on standard error."""
     began = told = time.monotonic()
     total = Work()
     with ProcessPoolExecutor(workers) as pool:

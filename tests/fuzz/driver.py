@@ -1,4 +1,4 @@
-"""What fuzzers have in common: cases by number, shared out to processes, until so much was looked at."""
+"""Common driver of the fuzzers: numbered cases, distributed to processes, up to a given count."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Fuzzer"]
 
 @dataclass(frozen=True)
 class Fuzzer:
-    """Compares random cases, each of which depends on the seed and its number alone.
+    """Comparison of random cases, each of which depends on the seed and its number alone.
 
     Attributes:
-        compare: what differs in the case of a seed and a number; None when nothing does.
-        counted: what is counted, such as `pairs`; also the name of the option that says how many.
-        in_case: how many of those a case has, at least.
-        cases_in_batch: cases that a process takes at once.
-        default: how many to look at when nobody says.
+        compare: returns the difference in the case of a seed and a number; None if both are equal.
+        counted: the unit that is counted, such as `pairs`; also the name of the option for the count.
+        in_case: minimum number of units in a case.
+        cases_in_batch: number of cases that a process runs at once.
+        default: default count.
     """
 
     compare: Callable[[int, int], str | None]
@@ -35,18 +35,18 @@ class Fuzzer:
     default: int = 1_000_000
 
     def differences(self, count: int, seed: int, workers: int) -> Iterator[str]:
-        """What differs, over at least so many."""
+        """Yield the differences over at least this many units."""
         batches = -(-count // (self.in_case * self.cases_in_batch))
         with ProcessPoolExecutor(workers) as pool:
             for told in pool.map(partial(self._batch, seed), range(batches)):
                 yield from told
 
     def main(self, description: str | None, on: str) -> None:
-        """The command line.
+        """Run the command line.
 
         Args:
-            description: what `--help` says.
-            on: what is compared.
+            description: text of `--help`.
+            on: the compared implementations.
         """
         parser = argparse.ArgumentParser(
             description=description,

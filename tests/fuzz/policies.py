@@ -2,8 +2,8 @@
 
     python -m fuzz.policies --decisions 1000000 --seed 1
 
-A decision is what one policy says to one request, many of which are not what the policy expects. Cases depend
-on the seed alone, so that a run can be repeated.
+A decision is the result of one policy for one request; many requests are unusual for their policy. Cases
+depend on the seed alone, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _compare_as_they_are(
     requests: Sequence[ToolRequest],
     decided: tuple[bytes, bytes],
 ) -> None:
-    """Compare what is said of requests as they are, if anything, with what is said of them read before."""
+    """Compare the decisions on raw requests, if supported, with those on prepared requests."""
     deciding, troubled = memoryview(decided[0]).cast("i"), int.from_bytes(decided[1], "little")
     known = [None if troubled >> number & 1 else rule for number, rule in enumerate(deciding)]
     found = outcome(partial(policy.decide_many_fast, requests))

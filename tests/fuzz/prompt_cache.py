@@ -20,7 +20,7 @@ BATCHES_BETWEEN_LINES = 40
 
 
 def main() -> None:
-    """Hold as many conversations as asked for; a prediction that is wrong ends the run."""
+    """Run the given number of conversations; a wrong prediction ends the run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--conversations", type=int, default=100_000, help="how many")
     parser.add_argument("--provider", choices=PROVIDERS, default="anthropic", help="who is asked")

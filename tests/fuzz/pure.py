@@ -1,8 +1,8 @@
-"""The reference core under a coverage-guided fuzzer, beside the native core if that is there: `make fuzz`.
+"""The reference core under a coverage-guided fuzzer, beside the native core if available: `make fuzz`.
 
     python -m fuzz.pure TARGET [options of libFuzzer] [corpus]
 
-A finding is a difference, or an exception that is no refusal.
+A finding is a difference, or an unexpected exception.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What coverage-guided fuzzers begin with: golden vectors, random scenarios, and the words of the language.
+"""Seed corpora of coverage-guided fuzzers: golden vectors, random scenarios, and the words of the language.
 
 `python -m fuzz.seeds DIRECTORY` writes a corpus for each target, and `words.dict`.
 """

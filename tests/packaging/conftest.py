@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from support.repo.repository import ROOT, Distribution, Installation
 
-# What the engine needs at run time. The native core is lent as well, if it is built.
+# Runtime requirements of the engine. The native core is added as well, if it is built.
 LENT = ("pydantic", "jsonschema-rs", "jiter")
 
 

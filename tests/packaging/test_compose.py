@@ -69,7 +69,7 @@ def test_a_container_gets_every_setting_of_the_model_that_its_service_reads(serv
     read = {name for source in sources for name in re.findall(r"config\.(\w+)", source.read_text("utf-8"))}
     fields = [field for name, field in Config.model_fields.items() if name in read]
     if service == "gateway":
-        # Where it looks for a provider's variables, their names are made of the provider's.
+        # The gateway builds the names of its provider variables at run time, from the provider's name.
         fields = list(Config.model_fields.values())
     needed = {str(field.validation_alias) for field in fields if field.validation_alias}
     assert needed <= set(COMPOSE["services"][service]["environment"])

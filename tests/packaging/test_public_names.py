@@ -1,4 +1,4 @@
-"""Every module says what it offers, and offers what it says."""
+"""Every module declares its public names, and defines all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README tells a newcomer to type exists."""
+"""Commands of the README for new users exist."""
 
 from __future__ import annotations
 

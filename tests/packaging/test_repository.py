@@ -79,7 +79,7 @@ def test_the_constraints_pin_what_those_bring_along() -> None:
 
 
 def requirements_of(distribution: str) -> list[str]:
-    """What an installed distribution requires; nothing for one that this environment goes without."""
+    """Return the requirements of an installed distribution; empty for one that is not installed."""
     try:
         return metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Changes by rules of any scenario: valid documents that differ where they are said to, or a reason."""
+"""Changes by rules of any scenario: valid documents with the reported differences, or a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any text whatever becomes a valid scenario, and its turns can be told."""
+"""Any text becomes a valid scenario, and its turns can be narrated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peripety.author.narration import narrate
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 
 RUNS = 1024
-"""So many that the shares of those lost and won are told by the rules, not by luck."""
+"""Enough runs for the shares of losses and wins to depend on the rules, not on chance."""
 SAFE_ID = re.compile(r"[a-z0-9_]{1,64}")
 STEERS = {"Cc", "Cf", "Cs", "Co", "Cn"}
 JOINERS = "\u200c\u200d"

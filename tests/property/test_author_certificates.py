@@ -1,6 +1,6 @@
-"""Hardly a description becomes a scenario that fails to earn its certificate at once.
+"""Almost every description becomes a scenario that earns its certificate at once.
 
-`PERIPETY_EXAMPLES` asks for more descriptions than a continuous integration has time for.
+`PERIPETY_EXAMPLES` sets a larger number of descriptions than continuous integration has time for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shares(certificate: Certificate) -> dict[str, tuple[float, float]]:
 
 
 def is_good(certificate: Certificate) -> bool:
-    """Whether nothing is to be said against a scenario, choices matter, and some risk stays."""
+    """Return True if a scenario is certified without findings, choices matter, and some risk remains."""
     fared = shares(certificate)
     random = next(report for report in certificate.personas if report.persona == "random")
     return (

@@ -39,7 +39,7 @@ values = st.recursive(
 documents = st.tuples(values, st.booleans()).map(
     lambda pair: json.dumps(pair[0], ensure_ascii=pair[1]).encode("utf-8"),
 )
-# What makes parsers disagree: surrogates, numbers at the edge, words that are none, bytes that are no text.
+# Input on which parsers differ: surrogates, extreme numbers, invalid words, bytes that are not text.
 fragments = st.sampled_from(
     [
         *(bytes([byte]) for byte in b'{}[]",:\\ntfu019-+.eE \n\x00\x7f\xff\xc3\xed'),

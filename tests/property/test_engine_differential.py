@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from peripety.engine.backend_protocol import BackendProgram, BackendState
 
 
-# `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
+# `make fuzz-diff`-sized runs set this; the default is small for continuous integration.
 EXAMPLES = example_count(150)
 thorough = settings(
     max_examples=EXAMPLES,
@@ -54,7 +54,7 @@ turns = st.lists(
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """What a call gives, its error included."""
+    """Return the result of a call, or its error."""
     try:
         return work()
     except EngineError as error:

@@ -15,7 +15,7 @@ from support.engine.backends import backend_named
 from support.engine.seeded_specs import SHAPES, random_calls, random_spec
 from support.examples import example_count
 
-# `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
+# `make fuzz-diff`-sized runs set this; the default is small for continuous integration.
 EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is looked ahead from, which takes the reference long.
 SMALL_SHAPES = [name for name in SHAPES if name not in {"wide", "many"}]

@@ -1,7 +1,7 @@
-"""Random scenarios before the gate: what passes is as hard as it asks for, what does not has something wrong.
+"""Random scenarios before the gate: accepted ones have the required difficulty, rejected ones have a defect.
 
-Whatever is said is checked on fresh runs, and without anything of what said it. The test of the gate errs in
-1 % of cases, so its errors are counted and may not be more than that.
+Every verdict is checked on fresh runs, independently of the code that made it. The test of the gate errs in
+1 % of cases, so its errors are counted and may not exceed that.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RATES = {"TOO_EASY", "TOO_HARD"}
 
 @dataclass(frozen=True)
 class Offered:
-    """A document before the gate, and what came of it."""
+    """A document before the gate, and the result."""
 
     name: str
     document: bytes
@@ -71,7 +71,7 @@ class Offered:
 
     @property
     def reasons(self) -> list[Finding]:
-        """What it was refused for."""
+        """Return the errors for which it was rejected."""
         if isinstance(self.last, ScenarioRegistered):
             return []
         return [finding for finding in self.last.findings if finding.severity is Severity.ERROR]
@@ -79,7 +79,7 @@ class Offered:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the gate said of the rate of a document: nothing, or `TOO_EASY`, or `TOO_HARD`."""
+    """Verdict of the gate on the rate of a document: None, `TOO_EASY`, or `TOO_HARD`."""
 
     name: str
     fresh: FreshRuns
@@ -128,7 +128,7 @@ async def offered_to(registry: ScenarioRegistry, index: int) -> Offered:
 
 @pytest.fixture(scope="module")
 def judgements(offered: list[Offered]) -> list[Judgement]:
-    """All that the gate said of rates: of what was offered, and of what came of a repair."""
+    """Return all verdicts of the gate on rates: of the offered documents, and of the repaired ones."""
     return [judgement for one in offered for judgement in judgements_of(one)]
 
 
@@ -144,7 +144,7 @@ def judgements_of(one: Offered) -> Iterator[Judgement]:
 
 @pytest.mark.timeout(3_600)
 def test_scenarios_of_every_kind_are_offered(offered: list[Offered]) -> None:
-    """Otherwise what is said of them below would hold for nothing."""
+    """Ensure that the tests below are not vacuous."""
     seen = Counter(finding.code for one in offered for finding in one.reasons)
     seen["ACCEPTED"] = sum(isinstance(one.last, ScenarioRegistered) for one in offered)
     seen["REPAIRED"] = sum(

@@ -1,4 +1,4 @@
-"""Random schedules of calls against budgets: never overspent, and used up before anybody is refused."""
+"""Random schedules of calls against budgets: never overspent, and used up before any call is refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_OF_A_CALL = BudgetAmount(1, 30 + LONGEST, 30 * 8_000_000 + LONGEST * 20_000
 
 
 def share(used: BudgetAmount, budget: Budget) -> float:
-    """How much of a budget is used, of what there is least of."""
+    """Return the used share of a budget, of its scarcest amount."""
     pairs = (
         (used.calls, budget.max_calls),
         (used.tokens, budget.max_tokens),

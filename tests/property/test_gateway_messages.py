@@ -1,4 +1,4 @@
-"""What a client of the gateway asks and is told is the same on both sides of the wire."""
+"""Requests and answers of the gateway's clients are the same on both sides of the wire."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_the_cause_of_a_fallback_arrives_as_the_error_that_it_was(kind: Any) -> 
 
 
 def test_nothing_of_a_request_or_an_answer_is_left_out_here() -> None:
-    # A stored conversation is asked for by its own calls, not by a client's gateway.
+    # Stored conversations have calls of their own, outside of a client's gateway.
     own = {"conversation_id", "conversation_budget"}
     assert {field.name for field in fields(GenerateRequest)} == ASKED.keys() | own
     assert {field.name for field in fields(Completion)} == set(ANSWERED)

@@ -1,4 +1,4 @@
-"""What is predicted of prompt caches is what the scripted LLM's books say."""
+"""Predictions of prompt caches equal the bills of the scripted LLM."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_predictions_hold_wherever_the_markers_stand(monkeypatch: pytest.MonkeyP
 
 
 def test_positions_that_are_counted_wrongly_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Where the gateway puts its markers, everything is reached however it is counted.
+    # With the gateway's own markers, everything is reached by any way of counting.
     monkeypatch.setattr(planner, "place_breakpoints", anywhere(Random(7)))
     monkeypatch.setattr(prefix, "_MERGED_KINDS", ())
     assert wrong_predictions(60) > 0

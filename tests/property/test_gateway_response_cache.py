@@ -1,4 +1,4 @@
-"""Callers ask, join, leave and fail in any order: one call at a time, and every caller is answered right."""
+"""Callers start, join, leave and fail in any order: one call at a time, a right answer for each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODES = (ResponseCacheMode.USE, ResponseCacheMode.USE, ResponseCacheMode.REFRESH
 
 @dataclass
 class Caller:
-    """One who asks, and what it was given."""
+    """A caller, and its answer."""
 
     text: str
     mode: ResponseCacheMode
@@ -151,6 +151,6 @@ def test_any_order_of_events_keeps_the_promises(seed: int, stable: bool) -> None
         if given.from_response_cache:
             assert (given.usage, given.calls) == (Usage(), 0)
         calls += given.calls
-    # Each call is accounted for once at most, and costs nobody but its leader the answer.
+    # Each call is accounted for at most once, and only its leader may lose the answer.
     assert calls <= len(story.answers)
     assert not stable or len(failed) <= len(story.ended) - len(story.answers)

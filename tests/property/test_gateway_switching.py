@@ -43,18 +43,18 @@ FOREIGN = "canary-of-nobody"
 
 @dataclass(frozen=True)
 class Turn:
-    """What is said in one turn, and by whom it is answered.
+    """Messages of one turn, and the provider that answers it.
 
     Attributes:
-        provider: who answers.
+        provider: the provider that answers.
         thinks: whether it thinks, if it can.
-        text: what it says.
-        calls: the tools that it calls, by their places.
-        chunk: how many bytes of its answer arrive at once.
+        text: text of its answer.
+        calls: the tools that it calls, by their index.
+        chunk: number of bytes of its answer that arrive at once.
         stranger: whether a state of an unknown issuer is in the answer.
-        reply: what the user says next.
-        instructions: what the system says before that.
-        reverse: whether the results come in the other order.
+        reply: the next message of the user.
+        instructions: the message of the system before that.
+        reverse: whether the results come in reverse order.
         renames: whether the calls get ids that no provider would give them.
     """
 
@@ -98,10 +98,10 @@ class Dialogue:
     """A conversation under way.
 
     Attributes:
-        models: the model to ask of each provider.
-        messages: what was said.
-        sent: what each provider was sent last, in its own words.
-        secrets: what each provider's answers hold for nobody else.
+        models: the model of each provider.
+        messages: the messages so far.
+        sent: the last request to each provider, in its own format.
+        secrets: parts of each provider's answers that no other provider may receive.
     """
 
     models: dict[ProviderName, str]
@@ -110,7 +110,7 @@ class Dialogue:
     secrets: list[tuple[ProviderName, str]] = field(default_factory=list)
 
     def take(self, turn: Turn) -> None:
-        """Let a turn be answered, and say what comes next."""
+        """Play a turn: let the provider answer, and append the next message."""
         asked = self._ask(turn.provider)
         self._check_what_was_sent(turn.provider, asked)
         calls = self._answer(turn, asked)

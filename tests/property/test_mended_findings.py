@@ -1,4 +1,4 @@
-"""Careless models write a document answer by answer, and what they once mended is never wrong again."""
+"""Careless models write a document answer by answer, and repaired findings never return."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _slipped(random: Random, rule: Json, chance: float) -> Json:
 
 
 def anything(random: Random, good: Json) -> Json:
-    """What no author would write."""
+    """Return an answer that no author would write."""
     written = spoiled(random, good)
     answer = written if isinstance(written, dict) else {"x": written}
     for key in random.sample([*good, "removed", "zz"], random.randint(0, 4)):
@@ -119,7 +119,7 @@ def anything(random: Random, good: Json) -> Json:
 
 
 async def documents(spoken: list[Json]) -> list[tuple[Mapping[str, Any], tuple[Finding, ...]]]:
-    """What there is after each answer, and what is said of it."""
+    """Return the document and its findings after each answer."""
     manuscript = SpecDraft(SpecEvaluator(ValidationLevel.STATIC, WORKERS), {}, {"seed": 7})
     after = []
     for number, value in enumerate(spoken, 1):
@@ -130,12 +130,12 @@ async def documents(spoken: list[Json]) -> list[tuple[Mapping[str, Any], tuple[F
 
 
 def depth_of(document: Mapping[str, Any]) -> int:
-    """How far the engine gets with a document: where its form is wrong, nobody looks at its rules."""
+    """Return the stage that the engine reaches: rules are not checked if the form is invalid."""
     return _FORM if validate_against_schema(schema_document(SCENARIO_SPEC), document) else _RULES
 
 
 def marks(document: Mapping[str, Any], findings: tuple[Finding, ...]) -> set[Mark]:
-    """What is wrong, by its code and the rule that it is about, wherever that stands."""
+    """Return the errors by code and the rule that they are about, at any position."""
     return {(f.code, _owner(document, f.path)) for f in findings if f.severity is Severity.ERROR}
 
 
@@ -168,7 +168,7 @@ def test_what_was_mended_is_never_told_again() -> None:
 
 @pytest.mark.timeout(3_600)
 def test_what_is_told_is_what_is_wrong() -> None:
-    """What is remembered and undone leaves nothing unsaid about the document."""
+    """Undoing a relapse does not hide any finding of the document."""
     for model in range(MODELS):
         spoken = answers(Random(model), good_spec(model))
         for document, findings in asyncio.run(documents(spoken)):
@@ -180,7 +180,7 @@ def test_what_is_told_is_what_is_wrong() -> None:
 @pytest.mark.slow(reason="repairs the documents of many models")
 @pytest.mark.timeout(3_600)
 def test_whoever_writes_all_of_a_good_document_in_the_end_has_one() -> None:
-    """Nothing that was left out or undone before stands in the way."""
+    """Omissions and undone changes before do not prevent a valid document."""
     for model in range(MODELS):
         good = good_spec(model)
         spoken = [*answers(Random(model), good), good, good, good]
@@ -198,7 +198,7 @@ def test_whatever_is_written_is_told_of_and_never_fails() -> None:
 
 
 def test_who_mends_what_it_is_told_and_no_more_gets_on() -> None:
-    """Where a relapse was hidden by what was told, the part goes back to when it was right."""
+    """If another finding hid a relapse, the part is restored to its last valid version."""
     good = good_spec(0)
     first, *others = good["actions"]
 

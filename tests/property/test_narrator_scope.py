@@ -1,6 +1,6 @@
-"""No change of the narrator outside its scope is ever applied, whatever is proposed.
+"""The engine never applies a narrator's change outside its scope, for any proposal.
 
-What is in scope is said here a second time, from the text of docs/reference/semantics.md and apart from the
+The scope is implemented here a second time, from the text of docs/reference/semantics.md and apart from the
 engine.
 """
 

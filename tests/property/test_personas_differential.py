@@ -14,7 +14,7 @@ from support.engine.backends import backend_named
 from support.engine.seeded_specs import SHAPES, random_spec
 from support.examples import example_count
 
-# `make fuzz-diff`-sized runs set this; the default keeps continuous integration short.
+# `make fuzz-diff`-sized runs set this; the default is small for continuous integration.
 EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is played on by the planner, which takes the reference long.
 CROWDED = frozenset({"wide", "many"})

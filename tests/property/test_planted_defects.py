@@ -37,7 +37,7 @@ WINNABLE = 1_000 if IS_NATIVE else 30
 
 
 def checked(document: bytes) -> list[Finding]:
-    """Everything that is said of a document: by the checks, or else by its certificate."""
+    """Return all findings of a document: of the checks, or else of its certificate."""
     findings = engine.validate(document)
     if findings:
         return findings
@@ -51,7 +51,7 @@ def checked(document: bytes) -> list[Finding]:
 
 @pytest.fixture(scope="module")
 def missed() -> dict[str, list[str]]:
-    """For each defect, what was said instead of it, once for each time that it was not found."""
+    """Return, for each defect, the other findings of each document in which it was not found."""
     found: dict[str, list[str]] = {}
     for number, defect in enumerate(SHOWN):
         found[defect] = []

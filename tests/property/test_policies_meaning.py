@@ -1,6 +1,4 @@
-"""What holds of every policy and request, on both cores: the words of docs/reference/policies-semantics.md as
-properties.
-"""
+"""Properties of every policy and request, on both cores: the text of docs/reference/policies-semantics.md."""
 
 from __future__ import annotations
 
@@ -276,7 +274,7 @@ def test_a_quantifier_and_its_opposite_share_the_requests_that_have_values(
 
 
 def matching(name: str, kind: str, entry: str, value: str) -> bool | None:
-    """Whether a value matches an entry; None when it cannot be read."""
+    """Return True if a value matches an entry; None if it cannot be read."""
     held = rule("r", arguments=[{"argument_roles": ["into"], "kind": kind, "among": [entry]}])
     policy = compiled(name, policy_spec(tools=TOOLS, rules=[held]))
     (match,) = policy.match_rules(policy.prepare([ToolRequest("s", "t", {"b": value})]))

@@ -1,4 +1,4 @@
-"""What the analysis says of rules, against every call that there is of a tool with few of them."""
+"""Results of rule analysis, compared with all possible calls of a tool with few of them."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_differences_are_those_that_requests_show(seed: int) -> None:
     decided = zip(before.decide_many(_REQUESTS), after.decide_many(_REQUESTS), strict=True)
     shown = {(one.rule_id, other.rule_id) for one, other in decided if one.decision is not other.decision}
     told = {(one.before.rule_id, one.after.rule_id) for one in found.changes}
-    assert shown <= told  # it also tells of arguments that the tool refuses
+    assert shown <= told  # it also reports arguments that the tool refuses
     assert found.equivalent is not bool(told)
     assert not found.findings
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_looked_into_never_leads_to_a_wrong_word(seed: int) -> No
     policy, replay = _drawn(seed, opaque=True)
     real = dict(_issues(policy, replay))
     for issue in find_rule_issues(policy):
-        # What it cannot tell apart from an invariant is at worst blamed on more rules.
+        # An opaque condition that resembles an invariant is at worst blamed on more rules.
         assert issue.rule_id in real
     variants = [*_variants(policy, Random(seed), opaque=True)]
     for variant, verdict in zip(variants, compare_variants(policy, variants), strict=True):

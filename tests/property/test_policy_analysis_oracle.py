@@ -1,4 +1,4 @@
-"""What the analysis proves of rules, against a solver that was told about them by other means."""
+"""Proofs of rule analysis, compared with a solver that uses an independent encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges and authors that say anything, round after round: nobody talks an expectation into `allow`."""
+"""Judges and authors with arbitrary answers, round after round: no other expectation becomes `allow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proved is never contradicted by a run, whoever plays it."""
+"""A run never contradicts a proof, for any player."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native core says that there is nothing to prove only where the reference finds nothing."""
+"""The native core reports that there is nothing to prove only if the reference finds nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ thorough = settings(
 
 
 def answers(document: bytes, horizon: int) -> tuple[bool, tuple[Proof, ...]]:
-    """What the native core says, and what the reference finds."""
+    """Return the result of the native core, and the proofs of the reference."""
     native = backend_named("native")
     canonical = native.parse(document)
     program = native.compile(canonical)

@@ -1,4 +1,4 @@
-"""Rules on both cores over Python objects of any kind, those that are no JSON included."""
+"""Rules on both cores over Python objects of any kind, including those that are not JSON."""
 
 from __future__ import annotations
 

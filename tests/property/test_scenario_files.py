@@ -1,4 +1,4 @@
-"""Scenario files, whatever stands in them: fields are found where they are; what is written is read again."""
+"""Scenario files with any content: fields are located correctly; written files can be read again."""
 
 from __future__ import annotations
 

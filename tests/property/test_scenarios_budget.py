@@ -1,4 +1,4 @@
-"""What is accepted keeps its budget on runs that nobody has looked at; what is refused has a reason."""
+"""Accepted scenarios meet their budget on unseen runs; rejected ones have a reason."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ calls = st.lists(st.sampled_from(["act", "other"]), max_size=2)
 
 @dataclass
 class Expected:
-    """What a session must be like."""
+    """Expected content of a session."""
 
     turns: list[bytes] = field(default_factory=list)
     taken_back: list[TurnRequest] = field(default_factory=list)

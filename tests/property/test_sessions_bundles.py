@@ -96,7 +96,7 @@ def test_long_random_sessions_are_right_on_the_other_core() -> None:
 
 
 def happened(game: Game) -> Counter[str]:
-    """What there was in a session."""
+    """Return the number of records of each kind in a session."""
     records = [turn.record for turn in game.turns]
     return +Counter(
         turns=len(records),
@@ -228,7 +228,7 @@ def leaves(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 
 
 def is_mechanics(turn: Json, place: tuple[str | int, ...]) -> bool:
-    """Whether something is computed, and not merely carried."""
+    """Return True if a value is computed, and not merely carried."""
     if place[0] != "events":
         return place[0] == "record"
     kind = turn["events"][place[1]]["kind"]

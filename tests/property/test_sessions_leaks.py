@@ -92,7 +92,7 @@ _CANARY = re.compile(r"canary-\w+-\d+-")
 
 
 class Telltale(ScriptedGateway):
-    """A narrator that tells everything it was told, and casts dice for the secrets in it."""
+    """A narrator that repeats its whole prompt, and casts dice for the secrets in it."""
 
     async def _ask(self, request: GenerateRequest) -> Any:
         said = request.messages[-1].text
@@ -103,7 +103,7 @@ class Telltale(ScriptedGateway):
 
 
 async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, list[PlayerAction]]]) -> None:
-    """Play, and look at everything that anybody can get to see."""
+    """Play, and check everything that any viewer receives."""
     turn = 1
     for viewer, actions in plan:
         asked = len(gateway.requests)

@@ -1,6 +1,6 @@
-"""Everything that is made for somebody in random sessions, counted: nothing of anybody else's is in it.
+"""Output for each viewer in random sessions, counted: it never contains another viewer's secrets.
 
-`PERIPETY_LEAK_CHECKS` says how many pieces to look at.
+`PERIPETY_LEAK_CHECKS` sets the number of pieces to check.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Eyes:
 
 
 async def session(random: Random, eyes: Eyes) -> None:
-    """Play a session, and look at all that is made for anybody."""
+    """Play a session, and check all output for every viewer."""
     program = engine.compile(json.dumps(secretive_spec(random)).encode())
     viewers = Projector(program.spec)
     playing = session_of(program, memories=tuple(memories()))
@@ -98,7 +98,7 @@ async def session(random: Random, eyes: Eyes) -> None:
 
 
 def memories() -> Iterator[NarratorMemory]:
-    """What narrators wrote who knew everything of one player, for whomever."""
+    """Yield memories by narrators that knew all secrets of one player, for every target."""
     for knows in PLAYERS:
         for target in ("p", "q", "r"):
             for visibility in ("public", "private", "hidden"):
@@ -109,7 +109,7 @@ def memories() -> Iterator[NarratorMemory]:
 def choice(random: Random, actions: Sequence[Any]) -> PlayerAction:
     action = random.choice(actions)
     given = random_params(random, action)
-    # The contract has no way to say anything else.
+    # The contract allows only scalars.
     scalars = {name: value for name, value in given.items() if isinstance(value, str | int | float)}
     return PlayerAction(action["id"], scalars)
 
@@ -121,7 +121,7 @@ def events(
     happened: Sequence[Event],
     audience: str | None,
 ) -> None:
-    """Look at events, as everybody gets them."""
+    """Check events, as each viewer receives them."""
     for viewer in VIEWERS:
         view = viewers.for_viewer(viewer)
         for number, event in enumerate(happened):
@@ -130,7 +130,7 @@ def events(
 
 
 def read(eyes: Eyes, scene: NarrationContext, random: Random) -> None:
-    """Look at what can be read of a turn, by a viewer and by whoever narrates it for one."""
+    """Check everything that a viewer, or a narrator for that viewer, can read of a turn."""
     viewer, view, played = scene.view.viewer, scene.view, scene.speculation.preview()
     eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, None))
     eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, played))
@@ -152,7 +152,7 @@ def read(eyes: Eyes, scene: NarrationContext, random: Random) -> None:
 
 
 async def narrations(eyes: Eyes, scene: NarrationContext, random: Random) -> NarrationResult:
-    """Have a turn told by narrators that give away what they cannot know; look at what gets out."""
+    """Narrate a turn with narrators that leak unseen secrets; check the output."""
     for way in random.sample(sorted(WAYS), LEAKS):
         secret = random.choice(unseen(scene))
         board = scene.speculation.transaction.fork()
@@ -187,7 +187,7 @@ async def tell(eyes: Eyes, scene: NarrationContext, gateway: ScriptedGateway) ->
     assert isinstance(told, NarrationResult)
     eyes.look("stream", viewer, "".join(prose), " ".join(spoken), told.narrative)
     for request in gateway.requests:
-        # What was refused is quoted to its own author only.
+        # Rejected output is quoted to its own author only.
         written = "".join(message.text for message in request.messages if message.role.value == "user")
         tools = json.dumps([[tool.description, tool.input_schema] for tool in request.tools])
         eyes.look("prompt", viewer, request.system, tools, written)

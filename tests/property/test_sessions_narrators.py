@@ -1,6 +1,6 @@
-"""Whatever a narrator does, the turn is told, nothing but prose gets out, and only the engine writes.
+"""With any narrator, the turn is narrated, only prose is shown, and only the engine changes state.
 
-How many answers hostile narrators give is set by PERIPETY_NARRATORS.
+PERIPETY_NARRATORS sets the number of answers by hostile narrators.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ EXAMPLES = example_count(150, times=2)
 thorough = settings(max_examples=EXAMPLES, deadline=None)
 
 INNER = "inner-matter"
-"""Stands in every part of an answer that is no prose."""
+"""Marker in every part of an answer that is not prose."""
 
 prose = st.one_of(
     st.text(max_size=20),
@@ -104,7 +104,7 @@ def answers(draw: st.DrawFn) -> str | list[str] | Exception:
                 [text[:start], text[:start] + text[end:], text + text, f"Sure:\n```\n{text}\n```"],
             ),
         )
-    # What is left of a damaged answer may have the other matter for its prose.
+    # The rest of a damaged answer may contain the marker as its prose.
     assume(not re.search(rf'"narrative"\s*:\s*"[^"]*{INNER}', text))
     cuts = sorted({0, len(text), *draw(st.lists(st.integers(0, len(text)), max_size=4))})
     pieces = [text[a:b] for a, b in pairwise(cuts)]
@@ -150,7 +150,7 @@ WORDS = "I try it."
 
 @dataclass
 class Tally:
-    """What was seen of hostile narrators."""
+    """Counts of events with hostile narrators."""
 
     answers: int = 0
     turns: int = 0
@@ -195,7 +195,7 @@ async def play(seed: int, tally: Tally) -> None:
 
 
 async def endured(scene: NarrationContext, gateway: HostileGateway) -> tuple[NarrationResult, list[str]]:
-    """How a turn was told in the end, and why by the server, if it was; what was shown is what is told."""
+    """Narrate a turn and check the shown text; return the result, and the reasons of fallbacks."""
     shown, reasons, told = "", list[str](), None
     mechanics: list[Any] = list(scene.speculation.transaction.events)
     async with aclosing(Narrator(gateway, seconds=0.2).narrate(scene)) as telling:
@@ -229,7 +229,7 @@ def explained(
     chosen: list[PlayerAction],
     gateway: HostileGateway | None,
 ) -> None:
-    """Every change is that of an action which was asked for, in the narrator's scope, or the world's own."""
+    """Check that every change comes from a requested action, the narrator's scope, or the world."""
     state = pure.load_state(snapshot)
     changes: list[Any] = []
     for place, call in enumerate(record["actions"]):

@@ -82,7 +82,7 @@ async def _played(plan: Sequence[Call], wanted: Sequence[int], failing: Sequence
 
 
 async def _made(sessions: SessionManager, request: TurnRequest, call: Call) -> list[TurnEventView] | None:
-    """The events of a turn that was told to its end; None when it was not."""
+    """Return the events of a turn that was completed; None if it was not."""
     for _ in range(call.after):
         await asyncio.sleep(0)
     turn = asyncio.ensure_future(_take(sessions, request))
@@ -113,7 +113,7 @@ async def _check(
     assert await assert_whole(game) == len(turns)
     for index, endings in told.items():
         for events in endings:
-            # Whoever heard of a commit heard of this one.
+            # All clients that received a commit received this one.
             kept = turns[requests[index].request_id]
             assert _in_the_end(events) == list(kept.events)
     for request in requests:
@@ -128,7 +128,7 @@ async def _check(
 
 
 def _in_the_end(events: Sequence[TurnEventView]) -> list[Event | None]:
-    """What holds of what was told: everything since the turn last began."""
+    """Return the valid events: everything since the turn last began."""
     told = [seen.event for seen in events]
     began = max(index for index, event in enumerate(told) if isinstance(event, Accepted))
     return told[began:]

@@ -26,7 +26,7 @@ EXAMPLES = max(10, example_count(150, times=1 / 5))
 STUCK = [outcome("Told so far.")[:-6], SILENCE]
 VIEWS = (None, "p", "q")
 
-# What happens: a turn, one that fails while it is told, or one that is rejected; or turns are taken back.
+# Steps: a turn, a turn that fails during narration, a turn that is rejected, or a rewind.
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("play"), st.sampled_from(["act", "hide"]), st.sampled_from(VIEWS)),
@@ -43,7 +43,7 @@ patience = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_siz
 
 @dataclass
 class Follower:
-    """A client that loses its connection after so many events, and goes on from what it holds."""
+    """A client that loses its connection after some events, and resumes after its last one."""
 
     game: Table
     view: str | None

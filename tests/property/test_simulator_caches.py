@@ -28,7 +28,7 @@ MODELS = {
     "gemini-2.5-pro": Api.GEMINI,
     "llama3.2": Api.OLLAMA,
 }
-# What two blocks of different text have in common, because both are JSON.
+# Tokens that two blocks of different text share, because both are JSON.
 COMMON_JSON = 3
 
 
@@ -70,7 +70,7 @@ steps = st.builds(
 
 @dataclass
 class Run:
-    """The steps as they were taken with a model."""
+    """Steps that were executed with a model."""
 
     client: Client
     visits: list[SimCacheVisit] = field(default_factory=list)

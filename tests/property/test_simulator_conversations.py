@@ -17,7 +17,7 @@ def test_each_of_many_conversations_is_answered_as_if_it_were_alone(seed: int) -
 
 
 def transcripts(order: list[str], *, restart: Path | None = None) -> dict[str, list[str]]:
-    """What each conversation is told, when they take their steps in some order."""
+    """Return the answers to each conversation, when their steps run in some order."""
     chances = {name: random.Random(name) for name in order}
     conversations = {name: Conversation(name, named=bool(len(name) % 2)) for name in order}
     heard: dict[str, list[str]] = {name: [] for name in order}

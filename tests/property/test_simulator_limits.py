@@ -31,7 +31,7 @@ steps = st.lists(st.tuples(gaps, sizes, sizes), min_size=1, max_size=40)
 
 
 def room(limit: int, let_in: Sequence[tuple[Fraction, int]], now: Fraction) -> Fraction:
-    """How much may be let in by the definition: in no stretch of time more than the limit and its refill."""
+    """Return the free capacity: in any stretch of time, at most the limit and its refill are let in."""
     best = Fraction(limit)
     for begin, _ in let_in:
         used = sum(amount for at, amount in let_in if at >= begin)

@@ -45,7 +45,7 @@ _OFF = 10**9
 
 @dataclass
 class Schedule:
-    """A run that is made up: what it is to do, within which limits, and how everybody behaves."""
+    """Random plan of a run: its order, its limits, and the behaviour of all components."""
 
     random: Random
 

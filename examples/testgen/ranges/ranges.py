@@ -1,4 +1,4 @@
-"""Prints whole numbers as ranges: `ranges.py 1 2 3 5` prints `1-3 5`. task.md says what is asked of it."""
+"""Prints whole numbers as ranges: `ranges.py 1 2 3 5` prints `1-3 5`. task.md describes the task."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What every SDK is asked, and what its user has to be shown: one table for all of them."""
+"""Questions for every SDK and the expected results: one table for all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-# How many bytes of a stream are written at once; None writes each chunk whole.
+# Numbers of bytes of a stream that are written at once; None writes each chunk whole.
 SIZES: tuple[int | None, ...] = (None, 1, 2, 3, 7, 64)
 
 TOOL: dict[str, Any] = {
@@ -46,7 +46,7 @@ SCHEMA: dict[str, Any] = {
 
 
 class Mode(Enum):
-    """How an answer is asked for."""
+    """Mode of a call: streamed or not, synchronous or asynchronous."""
 
     WHOLE = "whole"
     STREAMED = "streamed"
@@ -55,37 +55,37 @@ class Mode(Enum):
 
     @property
     def streams(self) -> bool:
-        """Whether the answer is streamed."""
+        """Return True if the answer is streamed."""
         return self in {Mode.STREAMED, Mode.ASYNC_STREAMED}
 
     @property
     def is_async(self) -> bool:
-        """Whether it is awaited."""
+        """Return True if the call is asynchronous."""
         return self in {Mode.ASYNC_WHOLE, Mode.ASYNC_STREAMED}
 
 
 class Contract(Enum):
-    """What has to become of an answer that something goes wrong with."""
+    """Required result of an answer with an injected failure."""
 
     RIGHT = "right"  # the caller has to see what was scripted
-    RAISES = "raises"  # the caller has to be told
-    UNNOTICED = "unnoticed"  # nobody can tell; what is shown is on record
+    RAISES = "raises"  # the SDK has to raise an exception
+    UNNOTICED = "unnoticed"  # the failure cannot be detected; the result is recorded
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a driver has to ask.
+    """A request that a driver has to send.
 
     Attributes:
-        prompt: what the user says.
+        prompt: text of the user.
         tools: whether `TOOL` is offered.
         structured: whether the answer has to follow `SCHEMA`; then the SDK's own helper reads it too.
-        reasoning: whether the model's thoughts are to be shown.
+        reasoning: whether the model's thoughts are requested.
         max_tokens: the most output tokens.
         stop: texts that end the answer.
-        results: what the called tools give back; then what counts is the answer to that.
-        retries: how often the SDK tries again.
-        patience: how many seconds the SDK waits.
+        results: results of the called tools; then the answer to them counts.
+        retries: number of retries by the SDK.
+        patience: timeout of the SDK in seconds.
     """
 
     prompt: str
@@ -101,7 +101,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is right; fields are those of `Observation`, but `stop` is the simulator's own word."""
+    """Expected result; fields are those of `Observation`, but `stop` is the simulator's own word."""
 
     text: str = ""
     calls: Sequence[tuple[str, Any]] = ()
@@ -117,15 +117,16 @@ class Case:
     """One row of the table.
 
     Attributes:
-        name: what it is about.
+        name: its title.
         response: the scripted answer.
-        failure: what goes wrong.
-        turns: what follows the answer.
-        asked: what it is asked with, as in `Question`.
-        expected: what is right if nothing goes wrong.
-        contract: what has to become of it.
-        sizes: in pieces of how many bytes its stream is asked for.
-        races: whether a reset may overtake what was sent before it: then time decides which exception it is.
+        failure: the injected failure.
+        turns: turns that follow the answer.
+        `asked`: fields of the request, as in `Question`.
+        expected: the expected result without a failure.
+        contract: the required result.
+        sizes: numbers of bytes of the pieces in which its stream is written.
+        races: whether a reset may overtake data that was sent before it: then the exception depends on
+            timing.
         note: more about it, for the published table.
     """
 
@@ -141,11 +142,11 @@ class Case:
     note: str = ""
 
     def question(self, size: int | None, mode: Mode) -> Question:
-        """What is asked to get it in pieces of so many bytes; every mode has a conversation of its own."""
+        """Return the request of the case in pieces of this size; every mode has a conversation of its own."""
         return Question(f"{self._entry(size)}/{mode.value}", **self.asked)
 
     def sizes_in(self, mode: Mode) -> Sequence[int | None]:
-        """In pieces of how many bytes it is asked for."""
+        """Return the sizes of the pieces in which it is requested."""
         if mode is Mode.STREAMED:
             return self.sizes
         return (None, 1) if mode is Mode.ASYNC_STREAMED else (None,)
@@ -192,7 +193,7 @@ _COUNTS = Counts(input=30, cached=10, output=12, reasoning=0)
 
 
 def _given_back(response: ScriptResponse) -> tuple[ScriptTurn, ...]:
-    """What follows once every tool has given back its result."""
+    """Return the turns that follow once every tool has returned its result."""
     pattern = Pattern(tool_result=TextPattern(TextKind.CONTAINS, _RESULT))
     return (ScriptTurn(pattern, response),)
 

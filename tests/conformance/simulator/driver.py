@@ -36,7 +36,7 @@ class Driver(Protocol):
         ...
 
     def ask(self, question: Question, seen: Observation, *, stream: bool) -> None:
-        """Ask, and note what is shown while it arrives; what the SDK raises is let through."""
+        """Send a request, and record the answer while it arrives; exceptions of the SDK are let through."""
         ...
 
     async def ask_async(self, question: Question, seen: Observation, *, stream: bool) -> None:
@@ -44,7 +44,7 @@ class Driver(Protocol):
         ...
 
     def raised(self, error: Exception) -> Raised:
-        """What the SDK's user can tell from an exception."""
+        """Return the details of an exception that the SDK's user can read."""
         ...
 
     async def close(self) -> None:

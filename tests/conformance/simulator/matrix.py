@@ -40,7 +40,7 @@ chunks that are doubled, missing or out of order cannot be noticed where the API
 
 
 def all_faults(run: Run, driver: Driver, case: Case, mode: Mode) -> list[str]:
-    """What is wrong with an answer, in pieces of every size."""
+    """Return all faults of an answer, in pieces of every size."""
     return [
         f"in pieces of {size or 'any'} bytes: {fault}"
         for size in case.sizes_in(mode)

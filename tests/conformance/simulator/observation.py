@@ -1,4 +1,4 @@
-"""What an SDK shows its user of an answer, in terms that all SDKs share."""
+"""Answer as an SDK shows it to its user, in terms that all SDKs share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Counts:
     reasoning: int | None = None
 
     def agrees(self, expected: Counts) -> bool:
-        """Whether nothing that both of them know differs."""
+        """Return True if all counts that both have are equal."""
         pairs = zip(astuple(self), astuple(expected), strict=True)
         return all(one is None or other is None or one == other for one, other in pairs)
 
@@ -36,8 +36,8 @@ class Raised:
 
     Attributes:
         name: its class.
-        status: the HTTP status it bears, if it bears one.
-        retry_after: in how many seconds to come back, as far as its user can find out.
+        status: its HTTP status, if it has one.
+        retry_after: seconds until a retry, if its user can find out.
     """
 
     name: str
@@ -53,17 +53,17 @@ class Raised:
 
 @dataclass
 class Observation:
-    """What is shown of one answer; it grows while the answer arrives.
+    """Observed parts of one answer; it grows while the answer arrives.
 
     Attributes:
         text: the prose.
-        calls: names and arguments of tool calls, in order; arguments that are no JSON are a text.
-        reasoning: what is shown of the model's thoughts.
-        refusal: what is shown as a refusal, where the SDK has a place for one.
-        stop: why it ended, in the API's own word.
+        calls: names and arguments of tool calls, in order; arguments that are not JSON are a text.
+        reasoning: the visible thoughts of the model.
+        refusal: the refusal, where the SDK has a place for one.
+        stop: the stop reason, in the API's own word.
         counts: the tokens.
         parsed: the value that the SDK's own helper for structured output reads from the answer.
-        raised: what was raised, after the rest was shown.
+        raised: the exception that was raised at the end.
     """
 
     text: str = ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """Asks each question once, when it is asked for first.
+    """Cache of observations: sends each request once, at its first use.
 
     Attributes:
         drivers: the SDKs, by name.
@@ -32,7 +32,7 @@ class Run:
         self._seen: dict[tuple[str, str, int | None, Mode], Observation] = {}
 
     def observe(self, driver: Driver, case: Case, size: int | None, mode: Mode) -> Observation:
-        """What an SDK shows of a case whose stream is written in pieces of so many bytes."""
+        """Return the observation of a case whose stream is written in pieces of this size."""
         place = (driver.name, case.name, size, mode)
         if place not in self._seen:
             self._seen[place] = self._ask(driver, case.question(size, mode), mode)

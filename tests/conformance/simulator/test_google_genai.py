@@ -1,4 +1,4 @@
-"""What only the Gemini API has, through `google-genai`."""
+"""Features that only the Gemini API has, through `google-genai`."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_a_call_that_lost_its_signature_is_refused(server: Served) -> None:
 
 
 def asked(server: Served, prompt: str) -> int:
-    """How often a prompt has arrived."""
+    """Return the number of requests with this prompt."""
     return len(server.simulator.captured.find_by_prompt(prompt))
 
 

@@ -1,4 +1,4 @@
-"""What only `ollama` has: single prompts, models, loading; the table of all SDKs has the rest."""
+"""Features that only `ollama` has: single prompts, models, loading; the table of all SDKs has the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `openai` does of its own accord: retries, caching, helpers; the table of all SDKs has the rest."""
+"""Features of the `openai` SDK: retries, caching, helpers; the table of all SDKs has the rest."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_a_call_without_its_result_is_refused(client: openai.OpenAI) -> None:
         ask(client, "", messages=[*messages, message, *messages], tools=tools)
 
 
-# ---- responses that are kept
+# ---- stored responses
 
 
 def test_a_response_is_continued_shown_listed_and_deleted(client: openai.OpenAI) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# What the SDKs warn of in their own code, and streams of theirs that they leave open when a call fails.
+# Warnings of the SDKs about their own code, and about streams that they leave open when a call fails.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
     pytest.mark.filterwarnings(
@@ -34,7 +34,7 @@ def run() -> Iterator[Run]:
 
 
 def of(cases: Sequence[Case], *contracts: Contract) -> pytest.MarkDecorator:
-    """Each SDK with each case that it is asked."""
+    """Parametrize with each SDK and each of its cases."""
     return pytest.mark.parametrize(
         ("name", "case"),
         [

@@ -1,4 +1,4 @@
-"""What is wrong with an observation, and what it shows in a few words."""
+"""Faults of an observation, and its short description."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["faults", "shown"]
 
 
 def faults(driver: Driver, case: Case, seen: Observation, *, whole: bool) -> Iterator[str]:
-    """Everything in which an answer differs from what was scripted.
+    """Yield every difference between an answer and its script.
 
     Args:
-        driver: who asked.
-        case: what was asked.
-        seen: what was shown.
+        driver: driver of the SDK.
+        case: the case that was requested.
+        seen: its observation.
         whole: the answer was not streamed; then the SDK's helper for structured output had to read it.
     """
     right = case.expected
@@ -42,7 +42,7 @@ def faults(driver: Driver, case: Case, seen: Observation, *, whole: bool) -> Ite
 
 
 def shown(case: Case, seen: Observation) -> str:
-    """What the user of an SDK is shown, in a few words."""
+    """Return a short description of the observation."""
     if seen.raised is not None:
         if case.races:
             return "an exception for a broken connection"

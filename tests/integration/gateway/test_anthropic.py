@@ -54,7 +54,7 @@ OPEN = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
 def scenario(*responses: str | dict[str, Any]) -> Script:
-    """Answers in this order, whatever is said."""
+    """Return a script that gives these answers in this order to any messages."""
     first, *others = responses
     builder = ScriptBuilder().respond_to_any(first)
     for each in others:

@@ -60,7 +60,7 @@ def asked(request: Request) -> str:
 
 
 async def echo(request: Request, reply: Reply) -> None:
-    """Answer with the question, by the schema if there is one; fail when asked to."""
+    """Answer with the question, by the schema if there is one; fail on request."""
     text = asked(request)
     if text == "fail":
         await reply.refuse(400, {"error": {"message": "no"}})
@@ -162,7 +162,7 @@ async def test_what_was_answered_before_a_connection_was_lost_is_not_asked_again
         told = await results(channel, sent)
     assert told["quick"].completion.from_response_cache
     assert told["slow"].completion.text == "slow"
-    # Both are asked at once; which of them arrives first is nobody's promise.
+    # Both requests are sent at once; their order of arrival is undefined.
     assert sorted(asked(request) for request in server.requests) == ["quick", "slow", "slow"]
 
 
@@ -200,7 +200,7 @@ async def test_a_client_that_reads_no_results_is_read_no_further(tmp_path: Path)
         while asked_then < len(server.requests):
             asked_then = len(server.requests)
             await asyncio.sleep(0.05)
-        # What the transport takes, and 64 items on top of it.
+        # The buffers of the transport, and 64 items on top of them.
         assert asked_then < 300
         while (response := await call.read()) is not grpc.aio.EOF:
             count += len(response.results)

@@ -1,4 +1,4 @@
-"""What requests to stored conversations are taken for, and which are refused."""
+"""Parsing of requests to stored conversations, and rejected requests."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Recorded:
     data: bytes
 
     def said(self, data: bytes) -> tuple[list[ProviderEvent], bool]:
-        """What some bytes of the answer say, and whether it is whole then."""
+        """Return the events in some bytes of the answer, and whether it is complete then."""
         reading = Reading(self)
         return reading.feed(data), reading.answer.complete
 
@@ -101,7 +101,7 @@ def recorded(simulator: Served, request: pytest.FixtureRequest) -> Recorded:
 
 
 def in_words(events: Iterable[ProviderEvent | Part]) -> tuple[str, str, str]:
-    """The text, the reasoning, and the calls that deltas or parts tell."""
+    """Return the text, the reasoning, and the calls of deltas or parts."""
     said = {"text": "", "reasoning": "", "calls": ""}
     for event in events:
         match event:

@@ -68,7 +68,7 @@ def settings_for(server: Served, **config: Any) -> dict[str, Any]:
 
 @dataclass
 class Setting:
-    """A gateway that does not really sleep before it asks again, and what it went through."""
+    """A gateway whose sleeps before retries are faked, and records of its calls."""
 
     server: Served
     gateway: LocalModelGateway
@@ -177,7 +177,7 @@ async def test_after_the_first_token_nothing_is_asked_again(
     settings: dict[str, Any],
     code: str,
 ) -> None:
-    # What arrives together with its failure is not released.
+    # Data that arrives together with its failure is not released.
     async with facing(failing(kind, times=1, pace=Pace(tokens_per_second=25), **settings)) as setting:
         assert await setting.ask() == code
         assert setting.texts

@@ -1,4 +1,4 @@
-"""What is particular about Gemini and Ollama, over HTTP."""
+"""Features of Gemini and Ollama alone, over HTTP."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str]
 
 
 class Steady(LocalModelGateway):
-    """Has the model say the same every time."""
+    """A local gateway with deterministic answers of the model."""
 
     def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         return super().stream(replace(request, seed=1))

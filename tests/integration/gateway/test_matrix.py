@@ -1,7 +1,7 @@
-"""Every provider, everything that is asked of it, and everything that can go wrong: at the scripted LLM.
+"""Every provider, every kind of request, and every failure: at the scripted LLM.
 
-Each cell ends in time, with the right answer or with the right error. `PERIPETY_WHOLE_MATRIX=1` spoils the
-answers at more of their pieces.
+Each cell ends in time, with the right answer or with the right error. `PERIPETY_WHOLE_MATRIX=1` injects the
+failures at more pieces of the answers.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ ERRORS = {
     **dict.fromkeys(("partial_response", "stream_cut", "reset_at_token"), "STREAM_TRUNCATED"),
     "malformed_json": "STREAM_MALFORMED",
 }
-"""Failures that are errors whatever is asked."""
+"""Failures that are errors for every task."""
 HARMLESS = {"none", "slow_drip", "split_utf8", "late_usage", "missing_usage"}
 SPOILT = {"duplicate_chunk", "missing_chunk", "reordered_chunks"}
 CHANGED = {"missing_end", "truncated_arguments", "invalid_arguments", "refusal", "content_filter", "length"}
@@ -132,7 +132,7 @@ def test_the_guide_says_what_becomes_of_every_failure() -> None:
 
 
 def failures(kind: str, task: str) -> list[dict[str, Any] | None]:
-    """What spoils the answer to a task, in each of its places; none where it can not."""
+    """Return the failures of this kind for a task, one for each position; empty if it does not apply."""
     if kind == "none":
         return [None]
     if KINDS[kind].needs_tool_calls and task != "tools":
@@ -165,7 +165,7 @@ def server() -> Iterator[Served]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What came of a call: the events before its end, and the answer or the error."""
+    """Result of a call: the events before its end, and the answer or the error."""
 
     events: tuple[GatewayEvent, ...]
     completion: Completion | None = None
@@ -173,7 +173,7 @@ class Seen:
 
     @property
     def outcome(self) -> object:
-        """What has to be the same, however the answer is asked for."""
+        """Return the part that has to be the same for every form of the request."""
         if self.completion is None:
             return self.error and self.error.code
         calls = [(call.name, call.arguments) for call in self.completion.tool_calls]
@@ -230,7 +230,7 @@ def check_error(seen: Seen, kind: str, task: str) -> None:
 
 
 def check_deltas(events: tuple[GatewayEvent, ...], completion: Completion) -> None:
-    """The deltas, of the last of two answers, say what the whole answer says."""
+    """Check that the deltas, of the last of two answers, add up to the whole answer."""
     repairs = [place for place, event in enumerate(events) if isinstance(event, Repairing)]
     last = events[repairs[-1] + 1 :] if repairs else events
     assert "".join(event.text for event in last if isinstance(event, TextDelta)) == completion.text
@@ -246,7 +246,7 @@ def check_deltas(events: tuple[GatewayEvent, ...], completion: Completion) -> No
 def check_answer(completion: Completion, spoken: Spoken, kind: str, task: str) -> None:
     assert kind not in ERRORS
     if task == "structured":
-        # Whatever was spoilt, what is handed on is valid: at once, or when it was asked for again.
+        # With any failure, the returned value is valid: at once, or after another request.
         assert not validated(SCHEMA, completion.value)
         assert completion.value == VALUE or kind in SPOILT
         assert kind not in HARMLESS or not completion.repaired
@@ -273,10 +273,10 @@ def check_whole(completion: Completion, spoken: Spoken, kind: str, task: str) ->
 
 
 def check_sense(completion: Completion, task: str) -> None:
-    """Where chunks have no numbers, nobody can notice that one is lost, doubled or in another's place.
+    """Check an answer without chunk numbers: lost, doubled or moved chunks cannot be detected.
 
-    That holds for what the rest of the answer makes sense without: pieces of texts and of arguments, and
-    whole calls where a chunk holds one. No call is made up, though, and none is handed on in pieces.
+    That applies to chunks that the rest of the answer is valid without: pieces of texts and of arguments, and
+    whole calls where a chunk holds one. But calls are never invented, and never returned in pieces.
     """
     assert all(isinstance(each, dict) for each in arguments(completion))
     called = [call.name for call in completion.tool_calls]

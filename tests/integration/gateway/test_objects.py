@@ -1,4 +1,4 @@
-"""Objects from every provider: how they are asked for, what is shown of them, what is made of bad ones."""
+"""Objects from every provider: their requests, their events, and the handling of invalid ones."""
 
 from __future__ import annotations
 
@@ -214,5 +214,5 @@ async def test_spoilt_answers_become_valid_at_once_or_when_asked_for_again(
 
 
 def _sendable(text: str) -> bool:
-    """Whether a text can cross the wire at all, and is an answer."""
+    """Return True if a text can be sent at all, and is an answer."""
     return bool(text) and not any("\ud800" <= character <= "\udfff" for character in text)

@@ -111,7 +111,7 @@ async def test_every_turn_reads_more_of_a_conversation_from_the_cache(spoken: Sp
     read = [each.cache_read_tokens for each in usage]
     assert read[0] == 0
     assert all(earlier < later for earlier, later in pairwise(read)), read
-    # What the provider says that it billed is what is told to the caller.
+    # The caller receives the usage that the provider billed.
     for told, outcome in zip(usage, outcomes, strict=True):
         assert isinstance(outcome, AnsweredOutcome)
         billed = outcome.usage

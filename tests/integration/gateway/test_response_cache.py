@@ -1,4 +1,4 @@
-"""Stored answers over gRPC, in front of a scripted model that tells what it was asked."""
+"""Stored answers over gRPC, in front of a scripted model that records its requests."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def test_the_modes_do_what_they_are_called(tmp_path: Path, model: Served) 
         for mode in (OFF, USE, USE, OFF, USE, REFRESH, USE):
             told = text(await ask(channel, "counted", mode))
             asked.append((told, len(model.simulator.captured)))
-    # The script says "the first" once; afterwards its default answers.
+    # The script answers "the first" once; afterwards it gives its default answer.
     assert asked == [
         ("the first", 1),
         ("another one", 2),

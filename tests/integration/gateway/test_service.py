@@ -1,4 +1,4 @@
-"""The gateway service over gRPC, asked directly and through the client that implements its protocol."""
+"""The gateway service over gRPC, called directly and through the client that implements its protocol."""
 
 from __future__ import annotations
 

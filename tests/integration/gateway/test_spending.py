@@ -1,4 +1,4 @@
-"""Cost, budgets, fallbacks and usage over gRPC, in front of the scripted LLM that keeps bills of its own."""
+"""Cost, budgets, fallbacks and usage over gRPC, compared with the bills of the scripted LLM."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def dollars(pico_units: int) -> common.Money:
 
 
 async def billed(model: Served) -> int:
-    """What every call costs; the bill of the last one may be written a moment after its answer arrived."""
+    """Return the total cost of all calls; the last bill may arrive a moment after its answer."""
     for _ in range(100):
         accounts = model.simulator.accounts
         if sum(account.requests for account in accounts) == len(model.simulator.captured):

@@ -42,7 +42,7 @@ GOOD = '{"a": 1}'
 
 
 def scenario(first: dict[str, Any], second: dict[str, Any]) -> str:
-    """One answer to the question, and one to what is asked when that was refused."""
+    """Return a script with one answer to the question, and one to the retry after its rejection."""
     rules = [
         ({"type": "contains", "text": "That answer was refused"}, second),
         ({"type": "any"}, first),

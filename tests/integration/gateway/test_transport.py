@@ -59,7 +59,7 @@ KINDS = {"events": "text/event-stream", "lines": NDJSON, "document": "applicatio
 
 
 def kind_of(request: Request) -> str:
-    """What the client asks for."""
+    """Return the kind of answer that the client requests."""
     return request.headers["accept"]
 
 
@@ -73,14 +73,14 @@ async def failure(read: Read, url: str, timeouts: StreamTimeouts = PATIENT) -> P
 
 
 async def serve_ones(request: Request, reply: Reply) -> None:
-    """Answer in whatever framing is asked for."""
+    """Answer in the requested framing."""
     kind = kind_of(request)
     await reply.start(Content_Type=kind)
     await reply.send(b'data: {"a": 1}\n\n' if kind == KINDS["events"] else b'{"a": 1}\n')
     await reply.end()
 
 
-# ---- what is asked
+# ---- requests
 
 
 async def test_a_request_has_its_body_its_key_and_nothing_that_was_not_asked_for() -> None:
@@ -331,7 +331,7 @@ def begun(
 async def test_a_server_that_breaks_before_it_answers_is_unreachable(read: Read, broken: Any) -> None:
     async with asyncio.timeout(10), upstream(broken) as server:
         error = await failure(read, server.base_url)
-        # GET alone may be sent twice: asking for what is there costs nothing.
+        # Only GET may be sent twice: it has no cost.
         assert len(server.requests) <= (2 if read is read_document else 1)
     assert (type(error), error.code) == (UnavailableError, "PROVIDER_UNREACHABLE")
 
@@ -343,7 +343,7 @@ async def test_a_server_that_breaks_in_its_answer_has_cut_it_off(read: Read, bro
         error = await failure(read, server.base_url)
         assert len(server.requests) == 1
     assert isinstance(error, UnavailableError)
-    # What breaks in the same read as the head is over before it has begun.
+    # A connection that breaks in the same read as the head fails before the answer begins.
     assert error.code in {"STREAM_TRUNCATED", "PROVIDER_UNREACHABLE"}
 
 
@@ -391,7 +391,7 @@ async def keep_alive(request: Request, reply: Reply) -> None:
 
 
 async def stop(request: Request, reply: Reply) -> None:
-    """Begin, and say no more."""
+    """Begin the answer, then send no more."""
     await reply.start(Content_Type=kind_of(request))
     await reply.send(b"data: a\n\n" if kind_of(request) == KINDS["events"] else b"{}\n")
     await reply.left()

@@ -1,4 +1,4 @@
-"""What a client gets of what a plan says: exact bytes, in order, not before their time, and every ending."""
+"""Execution of plans as a client sees it: exact bytes, in order, not before their time, and every ending."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def steps(*pieces: bytes, apart_ms: float = 0) -> list[DeliveryStep[bytes]]:
 
 
 class Delivering:
-    """A server that answers every request with the same delivery, and what became of its answers."""
+    """A server that answers every request with the same delivery, and records the results."""
 
     def __init__(self, delivery: Delivery) -> None:
         self.delivery = delivery

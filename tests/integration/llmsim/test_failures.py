@@ -1,4 +1,4 @@
-"""What a client sees on its socket when something goes wrong."""
+"""Failures as a client sees them on its socket."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"
 
 @dataclass(frozen=True)
 class Seen:
-    """What arrived, how it ended (`normalize_text`, `closed`, `reset`, `silent`), and "
-    "after how many seconds."""
+    """Received bytes, the ending (`normalize_text`, `closed`, `reset`, `silent`), and the duration."""
 
     head: bytes
     body: bytes

@@ -1,4 +1,4 @@
-"""The script of the user's guide, by which every official SDK asks the scripted LLM."""
+"""The script of the user's guide, with every official SDK as a client of the scripted LLM."""
 
 from __future__ import annotations
 

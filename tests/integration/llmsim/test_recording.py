@@ -194,7 +194,7 @@ async def test_what_was_recorded_answers_the_same(tmp_path: Path, ask: Ask, stre
 
 
 def chat(*said: str, **more: Any) -> dict[str, Any]:
-    """A request of Anthropic's that says these things in turn, the user first."""
+    """Return a request to Anthropic with these messages in turn, the user first."""
     roles = ("user", "assistant")
     messages = [{"role": roles[place % 2], "content": text} for place, text in enumerate(said)]
     return {"model": "claude-sonnet-5", "max_tokens": 900, "messages": messages, **more}
@@ -207,7 +207,7 @@ async def post(url: str, body: dict[str, Any]) -> tuple[int, Any]:
 
 
 def told(answer: tuple[int, Any]) -> Any:
-    """What an answer says."""
+    """Return the content of an answer."""
     status, body = answer
     return (
         [block.get("text") or block.get("input") for block in body["content"]]
@@ -380,7 +380,7 @@ async def test_a_conversation_that_the_provider_keeps_is_recorded_as_one(
 
 @asynccontextmanager
 async def provider_that_says(answer: dict[str, Any]) -> AsyncIterator[str]:
-    """A provider that is no simulator: it does not look at what it is asked."""
+    """Run a provider that is not a simulator: it ignores its requests."""
 
     async def handle(_: web.BaseRequest) -> web.StreamResponse:
         return web.json_response(answer)

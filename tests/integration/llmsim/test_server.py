@@ -1,4 +1,4 @@
-"""The server as clients see it: whatever they send, their provider's own answer, and nobody is held up."""
+"""The server as clients see it: any request gets its provider's own answer, and never blocks others."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_many_connections_at_once_are_all_answered(server: Served) -> None:
 
 
 def open_stream(server: Served, text: str) -> socket.socket:
-    """Ask for a stream, and read the beginning of it."""
+    """Request a stream, and read the beginning of it."""
     body = chat(text, stream=True)
     head = f"POST {OPENAI} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)

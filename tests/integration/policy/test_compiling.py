@@ -44,7 +44,7 @@ RULES, SCENARIOS, JUDGE, MENDER = (
     "# Mender of rules",
 )
 LONG = replace(ORDER, constitution="\n".join([POLICY] * 500), mutation=False)
-"""Long enough for a provider to keep it."""
+"""Long enough for the prompt cache of a provider."""
 
 UNSENDABLE = generated_scenario("unsendable", "deny", other=1)
 TOO_MUCH = {

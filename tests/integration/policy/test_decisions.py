@@ -251,7 +251,7 @@ async def test_policies_are_listed_and_deleted_and_a_deletion_may_be_asked_for_a
 
 
 async def test_a_policy_that_was_used_is_the_one_that_is_asked_for(stub: PolicyServiceAsyncStub) -> None:
-    """What is kept compiled is told apart by its content."""
+    """Compiled policies are cached by their content."""
     for name in ("One", "Other", "One"):
         policy = pb.PolicySource(document=named(name))
         result = (await stub.Decide(pb.DecideRequest(policy=policy, request=request(path="/a")))).result

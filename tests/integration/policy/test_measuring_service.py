@@ -1,4 +1,4 @@
-"""What is found out about rules and scenarios without any model, over a real loopback connection."""
+"""Analysis of rules and scenarios without any model, over a real loopback connection."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SUITE = [
 
 
 def of(document: bytes, request: pb.PolicyRequest) -> str:
-    """What a policy decides about a request that a server told of."""
+    """Return the decision of a policy about a request that a server reported."""
     call = engine.ToolRequest(
         request.server_name,
         request.tool_name,

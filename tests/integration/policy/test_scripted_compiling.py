@@ -1,4 +1,4 @@
-"""Policies compiled with scripted models of graded quality, asked over the real protocol."""
+"""Policies compiled with scripted models of graded quality, over the real protocol."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made_up(seed: int) -> TruePolicy:
 
 
 def wrong(true: TruePolicy, scenarios: Iterable[TestScenario]) -> list[TestScenario]:
-    """The scenarios that expect what the policy does not say."""
+    """Return the scenarios whose expectation contradicts the policy."""
     return [one for one in scenarios if one.expected_decision is not true.expects(one.request)]
 
 
@@ -43,7 +43,7 @@ def means_the_same(true: TruePolicy, document: bytes) -> bool:
 
 
 def conversations(requests: Iterable[SimRequest]) -> dict[tuple[str, str], list[SimRequest]]:
-    """What was asked, by system text and first message: a conversation that changed its own would be two."""
+    """Return the requests by system text and first message; a change of either would make two groups."""
     found: dict[tuple[str, str], list[SimRequest]] = defaultdict(list)
     for request in requests:
         found[request.system, request.messages[0].text].append(request)

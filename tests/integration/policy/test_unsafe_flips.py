@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def planted(true: TruePolicy, seed: int) -> str | None:
-    """A rule that some scenario would notice if it allowed what it decides; None where there is none."""
+    """Return a rule whose change to `allow` some scenario would detect; None if all would miss it."""
     suite = plausible_suite(true, Random(seed))
     rules = [rule for rule in true.spec["rules"] if rule["then"] != "allow"]
     Random(seed).shuffle(rules)

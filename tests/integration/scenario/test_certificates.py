@@ -1,4 +1,4 @@
-"""Certificates over a real loopback connection: computed, kept, checked, deleted."""
+"""Certificates over a real loopback connection: computed, stored, checked, deleted."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ async def rejected(
 
 
 async def billed(model: Served) -> int:
-    """What every call costs; the bill of the last one may be written a moment after its answer arrived."""
+    """Return the total cost of all calls; the last bill may arrive a moment after its answer."""
     for _ in range(100):
         accounts = model.simulator.accounts
         if sum(account.requests for account in accounts) == len(model.simulator.captured):
@@ -138,5 +138,5 @@ async def test_time_ends_an_answer_that_is_under_way(tmp_path: Path) -> None:
         refused = await rejected(stub, common.Budget(max_time=Duration(nanos=300_000_000)))
     (finding,) = refused.findings.findings
     assert "time limit of 0.3 s exceeded" in finding.message
-    # What the answer would have cost is not known, and not told as nothing.
+    # The cost of the answer is unknown, and not reported as zero.
     assert (refused.usage.calls, refused.usage.HasField("cost")) == (1, False)

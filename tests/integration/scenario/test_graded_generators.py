@@ -128,7 +128,7 @@ async def test_other_protocols_carry_the_same_conversation(tmp_path: Path, spoke
 
 @pytest.mark.parametrize("name", GRADES)
 async def test_of_a_modest_model_anything_is_made_into_something_certified(tmp_path: Path, name: str) -> None:
-    """It is asked for little, gives something else, and rules write what is missing."""
+    """The prompt requests little, the model returns something else, and rules write the missing parts."""
     async with authoring(tmp_path, MODEST, stubborn(GRADES[name], GOOD)) as author:
         heard = await author.writes()
     certified(heard.completed.spec)
@@ -140,7 +140,7 @@ async def test_of_a_modest_model_anything_is_made_into_something_certified(tmp_p
     assert len(author.model.requests) <= 4
 
 
-# --- what was mended stays mended ---
+# --- repaired findings do not return ---
 
 
 def changed(rule: dict[str, Any]) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def changed(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 def marks(heard: Heard) -> list[set[tuple[str, str]]]:
-    """What was wrong after each answer, by its code and the rule that it is about."""
+    """Return the findings after each answer, by code and the rule that they are about."""
     found: list[set[tuple[str, str]]] = []
     document: dict[str, Any] = {}
     for event in heard.events:
@@ -213,7 +213,7 @@ async def test_what_was_too_easy_and_then_too_hard_is_not_too_easy_again(tmp_pat
 
 
 async def test_parts_that_nobody_found_fault_with_stay_as_they_are(tmp_path: Path) -> None:
-    """The model mends what it is told of, and changes an action on the way."""
+    """The model repairs the reported findings, and changes an action at the same time."""
     meddled = {**GOOD, "actions": [{**GOOD["actions"][0], "name": "Other"}, *GOOD["actions"][1:]]}
     script = in_turn(changed({"weight": 0.9}), meddled)
     async with authoring(tmp_path, OPENAI, script) as author:
@@ -229,7 +229,7 @@ ENDLESS = FAULTY["weights out of bounds"]
 
 
 async def spending(tmp_path: Path, spoken: Spoken, budget: common.Budget) -> tuple[Heard, int]:
-    """What comes of an order with a budget, and how many requests reached the model."""
+    """Return the result of an order with a budget, and the number of requests that reached the model."""
     async with authoring(tmp_path, spoken, stubborn(ENDLESS, GOOD)) as author:
         heard = await author.writes(max_attempts=8, budget=budget)
     return heard, len(author.model.requests)

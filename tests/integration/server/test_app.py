@@ -311,7 +311,7 @@ def _environment() -> dict[str, str]:
 
 
 class _Process:
-    """A served process, to be signalled; it holds one call open for as long as it is told to."""
+    """A served process that receives signals; it holds one call open until it is released."""
 
     def __init__(self, tmp_path: Path, hold_seconds: float) -> None:
         self.process = subprocess.Popen(

@@ -27,7 +27,7 @@ async def _context(_request: object, _call: object) -> StringValue:
 
 
 class _Chain:
-    """Servers A, B and C, each of which asks the next; C notes what it sees and then waits."""
+    """Servers A, B and C, each of which calls the next; C records the call and then waits."""
 
     def __init__(self) -> None:
         self.caller: Any = None

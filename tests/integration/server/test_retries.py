@@ -1,4 +1,4 @@
-"""What a client repeats by itself, and what it never does."""
+"""Calls that a client retries by itself, and calls that it never retries."""
 
 from __future__ import annotations
 

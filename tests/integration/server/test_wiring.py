@@ -1,4 +1,4 @@
-"""What bind functions get: one database, direct calls to neighbours, channels to the others."""
+"""Arguments of bind functions: one database, direct calls to neighbours, channels to the others."""
 
 from __future__ import annotations
 

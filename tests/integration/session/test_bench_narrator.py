@@ -37,7 +37,7 @@ FAULTS = {
 
 
 def script(*rules: dict[str, Any]) -> dict[str, Any]:
-    """What a narrator says: the rules, then what a good one says."""
+    """Return the script of a narrator: the rules, then the answers of a good one."""
     return {"responses": [*rules, {"pattern": {"type": "any"}, "response": {"json": CLEAN}}]}
 
 
@@ -46,7 +46,7 @@ def always(response: dict[str, Any]) -> dict[str, Any]:
 
 
 def calling(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """A narrator that calls a tool first, and tells the turn well when it has the result."""
+    """Return the script of a narrator that calls a tool first, and narrates the turn with the result."""
     told = {"pattern": {"type": "any", "tool_result": {"type": "regex", "pattern": "."}}}
     call = {"tool_calls": [{"tool": tool, "input": arguments}]}
     return {

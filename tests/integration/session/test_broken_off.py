@@ -102,7 +102,7 @@ async def test_nothing_stays_behind_of_turns_that_clients_left(tmp_path: Path) -
     with serving_fake_model(*PIECES) as model:
         async with playing(tmp_path, model) as api:
             sessions = [await api.session_of(playable()) for _ in range(CLIENTS)]
-            # What is opened once and kept was opened before it counts.
+            # The first round opens the permanent connections and files, so that they do not count below.
             await _left_by_everybody(api, model, sessions)
             before = _kept()
             for _ in range(ROUNDS):
@@ -114,7 +114,7 @@ async def test_nothing_stays_behind_of_turns_that_clients_left(tmp_path: Path) -
 
 
 async def _left_by_everybody(api: Api, model: FakeModel, sessions: list[session_pb2.Session]) -> None:
-    """Leave a turn of each session while the model holds its answer, until nobody listens to that."""
+    """Leave a turn of each session while the model holds its answer, until all its connections are closed."""
     turns = [api.turn(turn_request(session)) for session in sessions]
     asked = len(model.prompts) + len(turns)
     await asyncio.gather(*(_mechanics(turn) for turn in turns))
@@ -140,7 +140,7 @@ async def _mechanics(turn: AsyncIterator[session_pb2.TurnEvent]) -> None:
 
 
 def _connections_to(port: int) -> int:
-    """How many connections to a port of this machine are open at the end that opened them."""
+    """Return the number of connections to a local port that are open at the client's end."""
     lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     fields = [line.split() for line in lines]
     return sum(state == ESTABLISHED and remote.endswith(f":{port:04X}") for _, _, remote, state, *_ in fields)

@@ -187,7 +187,7 @@ async def test_turns_that_were_taken_back_are_told(tmp_path: Path) -> None:
         assert events_of(told)[: len(first)] == first
         assert events_of(told)[-len(again) :] == again
         assert [one.rewound.sequence for one in told if one.HasField("rewound")] == [last + 1]
-        # Who was away meanwhile is told as well, and who comes new hears of no turn that is gone.
+        # A watcher that was disconnected receives the rewind too; a new watcher receives no rewound turn.
         assert (await watch(stub, session_id, commits(3), after_sequence=last))[0].rewound.turn == 1
         assert events_of(await watch(stub, session_id, commits(3))) == first + again
 

@@ -1,4 +1,4 @@
-"""A run that is stopped keeps every test that was there, also one that is just being written down."""
+"""A cancelled run retains every finished test, including one that is just being stored."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Slow(GenerationRunStore):
-    """A store that writes the first test down when it is told to.
+    """A store that delays the first test until it is released.
 
     Attributes:
-        reached: is set when that test is to be written down.
-        may: is set when it may be.
+        reached: is set when that test is about to be stored.
+        may: is set to release it.
     """
 
     def __init__(self, database: Database) -> None:

@@ -1,4 +1,4 @@
-"""A process of runs ends at any moment, and another one goes on, over the real store."""
+"""A process with runs ends at any moment, and another one resumes them, over the real store."""
 
 from __future__ import annotations
 
@@ -114,11 +114,11 @@ async def worked(
     Args:
         url: of the database.
         request: starts the run, or finds it.
-        hours: how late it is.
-        records: so many until the process ends; None for all.
+        hours: offset of the clock.
+        records: number of records until the process ends; None for all.
 
     Returns:
-        All that was told until then.
+        All events that were sent until then.
     """
 
     def now() -> int:

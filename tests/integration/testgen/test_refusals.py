@@ -1,4 +1,4 @@
-"""What no run can be made of is refused by name, and what must stay secret does."""
+"""Invalid requests of runs are rejected by name, and secrets are not disclosed."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ async def test_tests_are_exported_as_files_in_parts_that_fit_a_message(tmp_path:
 
 
 def pausing() -> Author:
-    """An author who writes a test and then nothing for as long as anybody waits."""
+    """Return an author that writes a test and then blocks until it is cancelled."""
     return always(lambda question: [*some(question, 1), Paused(3600)])
 
 

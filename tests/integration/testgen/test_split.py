@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow(reason="starts a process for each service")
 
 
 NOBODY = {"model": "nobody/nothing"}
-"""A model that cannot be asked: the tests that need none are made all the same."""
+"""A model that cannot be called: the tests that need no model are still generated."""
 
 
 async def stored_policy(address: str) -> str:
@@ -47,7 +47,7 @@ async def stored_scenario(address: str) -> str:
 
 
 async def check_stored_subjects(at: str, scenario_id: str, policy_id: str) -> None:
-    """Tests follow from the schemas of what is stored, and a run keeps what it began with."""
+    """Check that tests follow from the schemas of stored subjects, which a run retains."""
     async with TestRuns.connected(at) as client:
         for subject in (
             pb.Subject(scenario_id=scenario_id),

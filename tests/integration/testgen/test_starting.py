@@ -1,4 +1,4 @@
-"""Runs that are started while their process stops, and by requests that nobody remembers any more."""
+"""Runs that are started while their process stops, and by requests that are no longer stored."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ DAY = 24 * 3600 * 1_000_000
 
 
 class Slow(GenerationRunStore):
-    """A store that says that a run was added when it is told to.
+    """A store that delays the confirmation of an added run until it is released.
 
     Attributes:
-        reached: is set when that run is there.
-        may: is set when it may be said.
+        reached: is set when that run is stored.
+        may: is set to release the confirmation.
     """
 
     def __init__(self, database: Database, now: Callable[[], int]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Labelled(BaseModel):
-    """What `SCHEMA` describes, as the SDK's helper wants it."""
+    """Model of `SCHEMA` for the SDK's helper."""
 
     label: str
     amounts: list[int]

@@ -18,7 +18,7 @@ __all__ = ["DeepSeek"]
 
 
 class DeepSeek(OpenAiChat):
-    """JSON is asked for, and no schema: there is none."""
+    """DeepSeek's Chat Completions: JSON can be requested, but not with a schema."""
 
     name = "DeepSeek"
     raises: Mapping[str, Raised] = {

@@ -21,7 +21,7 @@ _MODEL = "gemini-3.5-flash"  # wants its signatures back
 
 
 class Gemini:
-    """Every question is a chat of its own, which keeps the history as its user would."""
+    """Driver of `google-genai`: every question is a chat of its own, which holds the history."""
 
     name = "Gemini"
     package = "google-genai"

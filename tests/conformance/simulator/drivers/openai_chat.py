@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Value(BaseModel):
-    """What a structured answer holds."""
+    """Value of a structured answer."""
 
     label: str
     amounts: list[int]
@@ -134,7 +134,7 @@ class OpenAiChat:
         return growing
 
     def members(self, question: Question) -> dict[str, Any]:
-        """Everything that is asked."""
+        """Return all members of the request."""
         function = {"name": TOOL["name"], "description": TOOL["description"], "parameters": TOOL["schema"]}
         members: dict[str, Any] = {
             "model": self.model,
@@ -170,7 +170,7 @@ class Growing:
         self.message: Any = {"role": "assistant"}
 
     def results(self, question: Question) -> list[dict[str, Any]]:
-        """What the called tools give back."""
+        """Return the results of the called tools."""
         return [
             {"role": "tool", "tool_call_id": call["id"], "content": result}
             for call, result in zip(self._calls, question.results, strict=True)
@@ -192,7 +192,7 @@ class Growing:
             seen.parsed = parsed.model_dump()
 
     def note(self, event: Any) -> None:
-        """Note what the SDK's own helper tells."""
+        """Record an event of the SDK's own helper."""
         if event.type == "chunk":
             self.add(event.chunk)
 
@@ -227,7 +227,7 @@ _STREAMED: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
 def raised(error: Exception) -> Raised:
-    """What the user of this SDK can tell from an exception."""
+    """Return the details of an exception that the user of this SDK can read."""
     name = type(error).__name__
     if not isinstance(error, openai.APIStatusError):
         return Raised(name)
@@ -239,7 +239,7 @@ def raised(error: Exception) -> Raised:
 
 
 def call_value(arguments: str) -> Any:
-    """The arguments of a call; those that are no JSON are a text."""
+    """Return the arguments of a call; invalid JSON is returned as text."""
     try:
         return json.loads(arguments)
     except ValueError:
@@ -251,7 +251,7 @@ def _patience(question: Question) -> dict[Literal["timeout", "max_retries"], Any
 
 
 def _thoughts(message: Any) -> str:
-    """What the SDK keeps though it does not know it."""
+    """Return the reasoning, which the SDK stores as an unknown field."""
     return getattr(message, "reasoning_content", None) or ""
 
 
