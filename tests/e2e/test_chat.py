@@ -114,4 +114,4 @@ def test_what_fails_is_told_and_ends_a_chat_that_nobody_watches(tmp_path: Path, 
     assert done.stdout == ""
     unknown = chat(tmp_path, model, "a\n", "--conversation", "nowhere")
     assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert "no conversation 'nowhere'" in unknown.stderr
+    assert "unknown conversation: 'nowhere'" in unknown.stderr

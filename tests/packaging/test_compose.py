@@ -117,8 +117,9 @@ def test_the_container_listens_on_the_port_that_is_published_exposed_and_checked
 @services
 def test_a_service_waits_for_those_it_calls(service: str) -> None:
     waited_for = COMPOSE["services"][service].get("depends_on", {})
-    bind = (ROOT / "services" / "peripety" / service / "bind.py").read_text("utf-8")
-    assert list(waited_for) == re.findall(r'wiring\.channel\("(\w+)"\)', bind)
+    modules = [ROOT / "services" / f"{module.replace('.', '/')}.py" for module in SERVICES[service]]
+    setup = "".join(module.read_text("utf-8") for module in modules)
+    assert list(waited_for) == re.findall(r'wiring\.get_channel\("(\w+)"\)', setup)
     assert all(how == {"condition": "service_healthy"} for how in waited_for.values())
 
 

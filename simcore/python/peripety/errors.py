@@ -57,6 +57,7 @@ __all__ = [
     "UnsupportedError",
     "current_code",
     "get_remedy",
+    "hide_internal_error",
     "load_catalog",
 ]
 

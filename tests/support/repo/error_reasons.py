@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_SOURCES = ROOT / "services/peripety"
+_SOURCES = (ROOT / "services/peripety", ROOT / "simcore/python/peripety")
 _REASON = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 _KEYWORDS = ("code", "reason")
 
@@ -45,8 +45,8 @@ class _Module:
 @functools.cache
 def _modules() -> dict[str, _Module]:
     found = {}
-    for path in sorted(_SOURCES.rglob("*.py")):
-        parts = path.relative_to(_SOURCES.parent).with_suffix("").parts
+    for source, path in sorted((source, path) for source in _SOURCES for path in source.rglob("*.py")):
+        parts = path.relative_to(source.parent).with_suffix("").parts
         if parts[1] != "api":
             name = ".".join(part for part in parts if part != "__init__")
             found[name] = _Module(name, ast.parse(path.read_text(encoding="utf-8")))

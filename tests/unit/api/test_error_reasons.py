@@ -41,7 +41,8 @@ def test_every_reason_in_the_code_is_in_the_enum_and_every_value_is_used() -> No
 
 @pytest.mark.parametrize("reason", sorted(FROM_THE_CORE | IN_STREAM_EVENTS))
 def test_a_reason_outside_of_errors_is_in_the_code(reason: str) -> None:
-    sources = (path for path in (ROOT / "services/peripety").rglob("*.py") if "api" not in path.parts)
+    roots = (ROOT / "services/peripety", ROOT / "simcore/python/peripety")
+    sources = (path for root in roots for path in root.rglob("*.py") if "api" not in path.parts)
     assert any(f'"{reason}"' in path.read_text(encoding="utf-8") for path in sources)
 
 

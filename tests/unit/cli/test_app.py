@@ -253,7 +253,7 @@ def test_errors_are_told_in_a_paragraph(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr("peripety.cli.app.app.app", fail)
+    monkeypatch.setattr("peripety.cli.app.app", fail)
     with pytest.raises(SystemExit) as stopped:
         cli_app.main()
     said = capsys.readouterr()
@@ -267,7 +267,7 @@ def test_an_unexpected_error_says_how_to_see_more(monkeypatch: pytest.MonkeyPatc
     def fail() -> None:
         raise RuntimeError("odd")
 
-    monkeypatch.setattr("peripety.cli.app.app.app", fail)
+    monkeypatch.setattr("peripety.cli.app.app", fail)
     with pytest.raises(SystemExit, match=r"RuntimeError: odd \(PERIPETY_DEBUG=1"):
         cli_app.main()
     monkeypatch.setenv("PERIPETY_DEBUG", "1")

@@ -26,7 +26,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("peripety.cli.app.scenario_validate.time.perf_counter", clock)
+    monkeypatch.setattr("peripety.cli.scenario_validate.time.perf_counter", clock)
     return clock
 
 
