@@ -45,7 +45,7 @@ class _Module:
 @functools.cache
 def _modules() -> dict[str, _Module]:
     found = {}
-    for source, path in sorted((source, path) for source in _SOURCES for path in source.rglob("*.py")):
+    for source, path in sorted((root, path) for root in _SOURCES for path in root.rglob("*.py")):
         parts = path.relative_to(source.parent).with_suffix("").parts
         if parts[1] != "api":
             name = ".".join(part for part in parts if part != "__init__")
