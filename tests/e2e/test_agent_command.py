@@ -122,7 +122,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path, model: Served) -> None:
     assert "error: phase a:" in done.stderr
     refused = agent(tmp_path, model, "run", str(path), "-i", "unused=1")
     assert refused.returncode == 2
-    assert "inputs[unused]: is used by no phase" in refused.stderr
+    assert "inputs[unused]: is not used by any phase" in refused.stderr
 
 
 def test_a_tool_that_nobody_can_run_leaves_the_run_waiting(tmp_path: Path, model: Served) -> None:
