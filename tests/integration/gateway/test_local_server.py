@@ -63,11 +63,29 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str]
         yield lines_and_url
 
 
+def bounded(schema: Any) -> Any:
+    """Copy a schema with limits on free texts and lists.
+
+    The model is a small base model. Without limits it can repeat itself until the length limit of the answer.
+    """
+    if isinstance(schema, list):
+        return [bounded(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    limited = {key: bounded(value) for key, value in schema.items()}
+    if schema.get("type") == "string" and not {"enum", "const"} & schema.keys():
+        limited.setdefault("maxLength", 24)
+    if schema.get("type") == "array":
+        limited.setdefault("maxItems", 2)
+    return limited
+
+
 class Steady(LocalModelGateway):
-    """A local gateway with deterministic answers of the model."""
+    """A local gateway with deterministic and short answers of the model."""
 
     def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        return super().stream(replace(request, seed=1))
+        schema = request.schema and replace(request.schema, document=bounded(request.schema.document))
+        return super().stream(replace(request, seed=1, schema=schema))
 
 
 @asynccontextmanager
