@@ -125,6 +125,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path, model: Served) -> None:
     assert "inputs[unused]: is not used by any phase" in refused.stderr
 
 
+@pytest.mark.slow(reason="starts a process for each command")
 def test_a_tool_that_nobody_can_run_leaves_the_run_waiting(tmp_path: Path, model: Served) -> None:
     path = tmp_path / "agent.toml"
     path.write_text(

@@ -6,6 +6,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.repo.repository import ROOT
 from support.servers.processes import PERIPETY, environment
 
@@ -28,6 +30,7 @@ def peripety(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow(reason="starts a process for each command")
 def test_what_was_balanced_is_valid_and_is_lost_as_often_as_wanted(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     made = peripety(tmp_path, "balance", SPEC, "--target", "55-65", "--max-runs", "2000", "--out", out)

@@ -77,6 +77,7 @@ def test_each_line_is_a_message_of_one_conversation(tmp_path: Path, model: Serve
     assert last_asked(model) == ("s", 3, "b")
 
 
+@pytest.mark.slow(reason="starts a process for each part")
 def test_a_conversation_goes_on_in_another_process(tmp_path: Path, model: Served) -> None:
     assert chat(tmp_path, model, "a\n").returncode == 0
     with terminal([*PERIPETY, "chat"], settings(tmp_path, model)) as screen:

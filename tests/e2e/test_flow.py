@@ -105,6 +105,7 @@ async def test_reflection_and_health_name_the_services(server: ServerProcess) ->
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
+@pytest.mark.slow(reason="starts a process for each service")
 async def test_each_service_can_run_alone(tmp_path: Path) -> None:
     homes = [tmp_path / name for name in ("gateway", "scenarios", "sessions")]
     peers: dict[str, str] = {}

@@ -95,6 +95,7 @@ def test_a_document_that_is_refused_says_why_and_what_to_do(tmp_path: Path) -> N
     assert fix.startswith("    fix: ")
 
 
+@pytest.mark.slow(reason="starts a server and a process")
 def test_a_model_is_told_what_is_wrong_and_what_its_answers_cost_is_shown(tmp_path: Path) -> None:
     wrong = {**json.loads(playable()), "extra": 1}
     answers = [

@@ -198,6 +198,7 @@ def test_what_cannot_be_compiled_is_refused_by_name(
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow(reason="compiles a policy in a process")
 def test_what_a_person_wrote_and_the_words_do_not_say_ends_with_who_has_to_decide(tmp_path: Path) -> None:
     other = [{"description": "a", "request": {**TOOL, "arguments": {}}, "expected": "deny"}]
     refused = peripety(tmp_path, "compile", order(tmp_path, "It may fetch.", [TOOL], handwritten=other))

@@ -6,6 +6,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.servers.processes import PERIPETY, environment
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ def peripety(home: Path, *arguments: str, given: str = "") -> subprocess.Complet
     )
 
 
+@pytest.mark.slow(reason="starts a process for each command")
 def test_a_description_becomes_a_stored_scenario_that_can_be_changed(tmp_path: Path) -> None:
     written = peripety(tmp_path, "generate", "--description", "alpha wanes", "--level", "dry-run")
     stored = peripety(tmp_path, "compile", "-", given=written.stdout)
@@ -40,6 +43,7 @@ def test_a_description_becomes_a_stored_scenario_that_can_be_changed(tmp_path: P
     assert (refused.returncode, "AMENDMENT_NOT_UNDERSTOOD" in refused.stderr) == (1, True)
 
 
+@pytest.mark.slow(reason="starts a process for each command")
 def test_what_is_stored_elsewhere_is_reached_as_well(tmp_path: Path, server: ServerProcess) -> None:
     at = ("--server", server.address)
     written = peripety(tmp_path, "generate", "--description", "beta waits", "--level", "dry-run").stdout

@@ -96,6 +96,7 @@ def check(events: list[pb.TestGenEvent], undisturbed: list[pb.TestGenEvent]) -> 
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow(reason="starts a server for each kill")
 async def test_a_run_whose_server_is_killed_again_and_again_comes_to_the_same_suite(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with asked() as (model, settings):
@@ -122,6 +123,7 @@ async def test_a_run_whose_server_is_killed_again_and_again_comes_to_the_same_su
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow(reason="waits until a lease ends")
 async def test_a_replica_takes_a_run_up_when_the_one_that_worked_on_it_was_killed(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         database = stack.enter_context(PostgresqlProcess())

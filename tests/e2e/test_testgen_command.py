@@ -90,6 +90,7 @@ def test_what_was_written_runs_and_fails_on_a_changed_program(home: Path, tmp_pa
     assert "failed" in run_pytest(elsewhere).values()
 
 
+@pytest.mark.slow(reason="starts a process for each command")
 def test_the_tests_of_a_run_are_run_again_here_and_on_another_program(
     home: Path,
     run_id: str,
@@ -103,6 +104,7 @@ def test_the_tests_of_a_run_are_run_again_here_and_on_another_program(
     assert "EXPECTATION_NOT_MET" in cheat.stdout
 
 
+@pytest.mark.slow(reason="starts a process for each form")
 def test_a_run_is_shown_and_written_in_every_form(home: Path, run_id: str, tmp_path: Path) -> None:
     shown = peripety(home, "show", run_id).stdout
     run = lines(peripety(home, "show", run_id, "--json"))[0]
@@ -117,12 +119,14 @@ def test_a_run_is_shown_and_written_in_every_form(home: Path, run_id: str, tmp_p
     assert len(json.loads(counting)["tests"]) == run["stats"]["quality"]["counting_tests"]
 
 
+@pytest.mark.slow(reason="starts a server and runs a whole generation")
 def test_events_are_told_again_by_whoever_resumes(home: Path, run_id: str) -> None:
     events = lines(peripety(home, "resume", run_id, "--json"))
     assert [event["sequence"] for event in events] == [*range(1, len(events) + 1)]
     assert "complete" in events[-1]
 
 
+@pytest.mark.slow(reason="runs two whole generations")
 def test_a_scenario_and_a_policy_are_tested_and_their_modules_run(tmp_path: Path) -> None:
     scenario, policy = tmp_path / "test_scenario.py", tmp_path / "test_policy.py"
     about = ("generate", "Whatever it says holds.", "--max-rounds", "2")
@@ -160,6 +164,7 @@ def test_a_server_runs_no_command_unless_it_is_configured_to(served: ServerProce
     assert "PERIPETY_TESTGEN_COMMANDS" in refused.stderr
 
 
+@pytest.mark.slow(reason="starts a server and three commands")
 def test_a_run_of_a_server_is_stopped_by_another_process_and_deleted(
     served: ServerProcess,
     tmp_path: Path,
@@ -184,6 +189,7 @@ def test_a_run_of_a_server_is_stopped_by_another_process_and_deleted(
     assert (gone.returncode, run_id in gone.stderr) == (1, True)
 
 
+@pytest.mark.slow(reason="runs a whole generation twice")
 def test_ctrl_c_at_a_terminal_leaves_a_run_that_is_gone_on_with(tmp_path: Path) -> None:
     words = ("testgen", "generate", "--file", str(RANGES / "task.md"), "--environment", str(RANGES))
     more = ("--max-rounds", "1", *COMMAND)

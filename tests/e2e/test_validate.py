@@ -118,6 +118,7 @@ def running(home: Path, *arguments: str, **options: Any) -> Iterator[subprocess.
         process.communicate()
 
 
+@pytest.mark.slow(reason="starts a process for each kill")
 def test_nothing_is_lost_or_done_again_after_a_kill(tmp_path: Path) -> None:
     documents = [named(str(index % 2_900)) for index in range(3_000)]
     many, ledger = tmp_path / "many.jsonl", tmp_path / "ledger"

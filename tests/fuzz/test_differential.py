@@ -30,6 +30,7 @@ def test_random_scenarios_of_every_shape_are_mostly_valid(shape: str) -> None:
     assert specs == [random_spec(seed, shape=shape) for seed in range(10)]
 
 
+@pytest.mark.slow(reason="plays hundreds of scenarios")
 def test_random_scenarios_reach_what_can_happen_in_them() -> None:
     codes, ends = set(), set()
     for seed in range(100):
@@ -107,6 +108,7 @@ def first_difference(works: Iterator[Work]) -> Found:
     return next(work.found for work in works if work.found)
 
 
+@pytest.mark.slow(reason="makes a scenario small by hundreds of runs")
 def test_a_scenario_that_is_played_differently_is_found_and_made_small(
     beside: Callable[[type[WrongCore]], None],
 ) -> None:

@@ -188,6 +188,7 @@ def test_the_installed_package_offers_its_plugin_to_pytest(installation: Install
     assert "peripety.pytest_plugin" in installation.run("python", "-c", listing).stdout.split()
 
 
+@pytest.mark.slow(reason="imports every module in a new environment")
 def test_every_module_can_be_imported_where_it_was_installed(installation: Installation) -> None:
     path, count = installation.run("python", "-W", "error", "-c", IMPORT_ALL).stdout.split()
     assert path.startswith(str(installation.site))

@@ -50,6 +50,7 @@ def is_good(certificate: Certificate) -> bool:
 
 
 @native
+@pytest.mark.slow(reason="certifies dozens of scenarios")
 async def test_nearly_every_description_earns_a_certificate_at_once() -> None:
     failed = {}
     for text in descriptions(EXAMPLES):

@@ -187,6 +187,7 @@ async def test_a_client_that_goes_away_ends_every_call_to_the_provider(tmp_path:
             await reading
 
 
+@pytest.mark.slow(reason="fills every buffer of a connection")
 async def test_a_client_that_reads_no_results_is_read_no_further(tmp_path: Path) -> None:
     text = "x" * 60_000
 

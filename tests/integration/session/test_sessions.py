@@ -209,6 +209,7 @@ async def test_a_caller_who_leaves_during_the_narration_leaves_no_turn_and_no_ca
         assert (await game.now()).turn == before.turn + 1
 
 
+@pytest.mark.slow(reason="waits for a deadline")
 async def test_a_narrator_that_outlasts_the_caller_s_time_is_replaced_in_time(tmp_path: Path) -> None:
     async with a_game(tmp_path, ScriptedGateway([[SILENCE]])) as game:
         events = await game.take(game.request(1, "act"), timeout=4.0)

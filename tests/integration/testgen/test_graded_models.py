@@ -44,6 +44,7 @@ async def test_our_tests_kill_nearly_all_mutants_and_those_of_the_first_loop_do_
     assert mine.score - first.score >= 0.1
 
 
+@pytest.mark.slow(reason="runs a whole generation for each model")
 async def test_a_model_that_is_not_told_what_is_missing_leaves_more_out(task: Task) -> None:
     grade, order = MODELS["perfect"], order_of(task, floor=False)
     told = measured(task, await ours(task, grade, order))

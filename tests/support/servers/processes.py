@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import pty
 import select
@@ -107,6 +108,7 @@ class Terminal:
         self.process = process
         self.screen = ""
         self._keyboard = keyboard
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._read = 0
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
@@ -115,7 +117,8 @@ class Terminal:
         while text not in self.screen[self._read :]:
             assert time.monotonic() < deadline, f"{text!r} did not appear in:\n{self.screen}"
             if select.select([self._keyboard], [], [], 0.1)[0]:
-                self.screen += os.read(self._keyboard, 65536).decode()
+                # A read can end inside a character.
+                self.screen += self._decoder.decode(os.read(self._keyboard, 65536))
         self._read = self.screen.index(text, self._read) + len(text)
 
     def type(self, text: str) -> None:
