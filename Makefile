@@ -17,6 +17,9 @@ MAKEOVERRIDES :=
 
 DESCRIPTION = if [ "$(ABOUT_ORIGIN)" = undefined ]; then cat examples/description.txt; else printf '%s' "$$ABOUT"; fi
 
+# Tests start hundreds of processes. Without bytecode files, each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 ROUNDS ?= 3
 
 .DEFAULT_GOAL := help
