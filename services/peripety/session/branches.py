@@ -171,7 +171,7 @@ async def state_at(store: SessionStore, rulesets: RulesetCache, session_id: str,
     past = await store.load_replay_start(session_id, turn)
     if past is None:
         raise NotFoundError(
-            f".turn: the session has not reached turn {turn}; use an earlier one",
+            f"turn: the session has not reached turn {turn}; use an earlier one",
             code="UNKNOWN_TURN",
         )
     if past.session.turn == turn:
@@ -280,7 +280,7 @@ class BranchManager:
         else:
             if now.turn != request.expected_turn:
                 raise ConflictError(
-                    f".expected_turn is {request.expected_turn}, but the session is at {now.turn};"
+                    f"expected_turn is {request.expected_turn}, but the session is at {now.turn};"
                     " read the session again and continue from there",
                     code="STALE_TURN",
                     details={"turn": str(now.turn), "expected_turn": str(request.expected_turn)},

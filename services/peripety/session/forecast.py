@@ -151,7 +151,7 @@ def _initial_state(session: Session, ruleset: Ruleset, request: ForecastRequest)
     if board.action_results and not any(act.accepted for act in board.action_results):
         reasons = ruleset.projector.for_viewer(None).project_failures(board.action_results[0].reasons)
         raise FailedPreconditionError(
-            f".actions: none of them is legal now: {reasons[0].message}; try others, or none",
+            f"actions: none of them is legal now: {reasons[0].message}; try others, or none",
             code="ACTIONS_REJECTED",
         )
     return _SimulatedState(ruleset.program, board.state, acted=bool(request.actions))

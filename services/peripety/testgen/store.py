@@ -344,7 +344,7 @@ class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
         """
         changed = update(_runs).where(_runs.c.run_id == run_id).values(rerun=encode_rerun(rerun))
         if not (await connection.execute(changed)).rowcount:
-            raise NotFoundError(f".run_id: run '{run_id[:64]}' does not exist any more", code="UNKNOWN_RUN")
+            raise NotFoundError(f"run_id: run '{run_id[:64]}' does not exist any more", code="UNKNOWN_RUN")
 
     def _run_columns(self, run: RunRecord) -> dict[str, Any]:
         return {

@@ -101,7 +101,7 @@ class SessionImporter:
             size += len(piece)
             if size > self._max_bytes:
                 raise ResourceExhaustedError(
-                    f".chunk: bundle is larger than the limit of {self._max_bytes} bytes;"
+                    f"chunk: bundle is larger than the limit of {self._max_bytes} bytes;"
                     " export fewer turns of it (last_turn)",
                     code="BUNDLE_TOO_LARGE",
                 )

@@ -183,13 +183,13 @@ def _check_submission_allowed(submission: SubmitActionsRequest, before: Simultan
     check_ongoing(session)
     if seat.seat_id in before.acted_seats:
         raise FailedPreconditionError(
-            f".seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
+            f"seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
             code="SEAT_HAS_ACTED",
         )
     is_due = session.due is not None and session.due <= now_micros()
     if is_due or seat.seat_id not in before.waiting_seats:
         raise FailedPreconditionError(
-            f".seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
+            f"seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
             code="TIME_IS_UP",
         )
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 def session_not_found(session_id: str) -> NotFoundError:
     """Return the error for a session that does not exist."""
     return NotFoundError(
-        f".session_id: unknown session '{session_id[:64]}'; list the sessions",
+        f"session_id: unknown session '{session_id[:64]}'; list the sessions",
         code="UNKNOWN_SESSION",
     )
 
@@ -373,7 +373,7 @@ async def find_turn_by_request(
         return turn_from_row(row)
     if row.taken_back is not None:
         raise FailedPreconditionError(
-            f".request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
+            f"request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
             code="TURN_REWOUND",
         )
     return None
