@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import runpy
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from peripety.gateway import local_model_server
 
 if TYPE_CHECKING:
     import pytest
+
+_SCRIPT = Path(__file__).parents[3] / "examples" / "local_model_server.py"
 
 
 def test_without_its_packages_the_server_says_what_to_install(
@@ -14,5 +16,5 @@ def test_without_its_packages_the_server_says_what_to_install(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    assert local_model_server.main([]) == 1
+    assert runpy.run_path(str(_SCRIPT))["main"]([]) == 1
     assert "peripety[llm]" in capsys.readouterr().err
