@@ -9,7 +9,6 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -30,10 +29,12 @@ from peripety.llmsim.wire.base import HttpCall as SimulatedCall
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
 from support.llmsim.simulator import FakeService
+from support.repo.repository import ROOT
 from support.servers.apps import config_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     import grpc.aio
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from peripety.llmsim.types import SimReply, SimRequest
 
 
-_EXAMPLES = Path(__file__).parents[3] / "examples"
 DIALOGUE_KEY = SecretStr("sk-canary")
 _SERVER = "http://127.0.0.1:1"
 _CONFIG = Config(
@@ -150,7 +150,7 @@ def before_history(document: Mapping[str, Any]) -> str:
 @contextmanager
 def local_server(cache: Path) -> Iterator[tuple[list[str], str]]:
     """Start the server; yield the lines that it prints before it listens, and its URL."""
-    command = [sys.executable, str(_EXAMPLES / "local_model_server.py")]
+    command = [sys.executable, str(ROOT / "examples" / "local_model_server.py")]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import runpy
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
     import pytest
 
-_SCRIPT = Path(__file__).parents[3] / "examples" / "local_model_server.py"
+_SCRIPT = ROOT / "examples" / "local_model_server.py"
 
 
 def test_without_its_packages_the_server_says_what_to_install(
