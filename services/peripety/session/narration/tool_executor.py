@@ -123,7 +123,7 @@ class NarratorToolExecutor:
         last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
         event = played.world.event_id
         last["world"] = {
-            "event": {"id": event, "name": self._scene.event_names[event]} if event else None,
+            "event": {"id": event, "name": self._scene.names.events[event]} if event else None,
             **self._visible_effects(played.world.changes, played.world.log),
             "status": encode_value(played.world.status),
         }
