@@ -110,7 +110,7 @@ class GenerationReruns:
         if run.state == RUNNING:
             raise FailedPreconditionError(
                 "run is still active and runs its own tests; wait for its end, or cancel it",
-                code="RUN_GOES_ON",
+                code="RUN_NOT_FINISHED",
             )
         if run.subject is None:
             raise FailedPreconditionError(

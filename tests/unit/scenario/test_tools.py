@@ -159,7 +159,7 @@ def test_what_a_provider_would_refuse_is_not_offered(
 ) -> None:
     with pytest.raises(FailedPreconditionError, match=provider.value) as refused:
         require_supported(scenario_tools(scenario), provider)
-    assert refused.value.code == "TOOLS_NOT_TAKEN"
+    assert refused.value.code == "TOOLS_UNSUPPORTED"
     assert told in refused.value.violations[0].reason
     assert told in refused.value.message
 
