@@ -15,9 +15,9 @@ from peripety.policy.authoring.judge import JudgePool, describe_failures
 from peripety.policy.authoring.rule_author import RuleAuthor, Rulebook, make_document
 from peripety.policy.authoring.rule_repair import RuleRepairLoop
 from peripety.policy.authoring.run_context import (
-    OrderBudgetError,
     ENGINE_ACTOR,
     BudgetedGateway,
+    OrderBudgetError,
     RunContext,
     RunFailedError,
     ToolBatch,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from peripety.gateway.types.message import Tool
     from peripety.session.events import WorldResolved
     from peripety.session.narration.turn_context import NarrationContext
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
     from peripety.session.visibility import ViewerProjection
 
 

@@ -20,7 +20,7 @@ from peripety.core.concurrency import closing, shield_until_done
 from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.session.events import RuleFailed
 from peripety.session.seats.turn_order import TURN_LEASE_MICROS, find_seat, with_actor
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import TurnOrder, TurnRequest
 from peripety.session.validation import check_known_actions, check_next_turn, check_ongoing, check_submission
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.author.author import build_spec
+from peripety.author.spec_author import build_spec
 from peripety.core.concurrency import closing
 from peripety.core.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, Severity, UnavailableError

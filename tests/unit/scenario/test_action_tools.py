@@ -12,8 +12,8 @@ from peripety import engine
 from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, Severity
 from peripety.gateway.message_normalization import ToolNames
+from peripety.scenario.action_tools import require_supported, scenario_tools
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.tools import require_supported, scenario_tools
 from support.engine.specs import action, as_bytes, at_most, never, program, spec
 
 ON_THE_WIRE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
