@@ -68,11 +68,15 @@ class FindingKind:
 
     Attributes:
         means: the problem in general.
+        why: why it matters.
         fix: the remedy.
+        example: a document, or a part of one, with the problem; empty where it would not help.
     """
 
     means: str
+    why: str
     fix: str
+    example: str = ""
 
 
 @cache
