@@ -1,9 +1,4 @@
-"""Actions as tools for a model, public part of an action.
-
-Public part of an action: everything that neither reads nor writes restricted state.
-
-Actions of a scenario as tools for a model, and the tools of the engine.
-"""
+"""Actions of a scenario as tools for a model, limited to what does not touch restricted state."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Start, follow, resume, rerun, cancel.
-
-Rerun and measurement of existing tests, without a model call.
-
-Test generation runs: start, follow, resume, cancel and delete.
-"""
+"""Runs of test generation: start, follow, resume, rerun, cancel and delete."""
 
 from __future__ import annotations
 
