@@ -10,8 +10,8 @@ Invariants:
   No lock is held while a model narrates, which may take minutes.
 - A request id belongs to one request. The same id with the same digest returns the stored result; with
   another digest it is an error. This includes turns that were rewound since.
-- Turns are never updated. A rewind moves the session to another line and marks the requests of the rewound
-  turns, so that a repeated request is recognised.
+- Turns are never updated. A rewind removes them, or moves the session to a new line if a fork still needs
+  them. It marks the requests of the rewound turns, so that a repeated request is recognised.
 - A specification is stored once per hash, and every session with it refers to that row.
 
 Statements are built once, with bound parameters: building them for each turn costs more than executing

@@ -203,7 +203,11 @@ type ValidBytes<'py> = (Bound<'py, PyBytes>, String);
 /// Return canonical bytes and hash of each certainly valid document, and `None` for the others.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a Python method")]
-fn validate_many(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyResult<Vec<Option<ValidBytes<'_>>>> {
+fn validate_many(
+    py: Python<'_>,
+    documents: Vec<PyBackedBytes>,
+    threads: usize,
+) -> PyResult<Vec<Option<ValidBytes<'_>>>> {
     let validated = py.detach(|| simcore::validate_many(&documents, threads));
     let to_python = |(given, one): (&PyBackedBytes, Option<ValidatedSpec<'_>>)| {
         let Some(ValidatedSpec { document, hash }) = one else { return Ok(None) };

@@ -124,7 +124,12 @@ impl Policy {
     }
 
     /// Return the conditions up to the deciding one that could not be evaluated, as a JSON list.
-    fn explain_errors(&self, py: Python<'_>, requests: &Bound<'_, Requests>, index: usize) -> PyResult<Vec<u8>> {
+    fn explain_errors(
+        &self,
+        py: Python<'_>,
+        requests: &Bound<'_, Requests>,
+        index: usize,
+    ) -> PyResult<Vec<u8>> {
         let requests = &requests.get().0;
         if index >= requests.len() {
             return Err(PyIndexError::new_err("there are not so many requests"));
