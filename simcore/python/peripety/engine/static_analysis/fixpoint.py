@@ -1,6 +1,6 @@
 """Reachable states of a scenario, turn by turn, with at most one action a turn.
 
-This is abstract interpretation: one abstract state stands for a set of states, and passes through the
+This is abstract interpretation: one abstract state represents a set of states, and passes through the
 phases of a turn as a single state does in the interpreter. Every choice of the player, every event and
 every schedule is joined with the case that it does not happen. A state outside the result occurs in no run,
 so what never holds in the result is proved never to hold. The reverse is not true: a state of the result
