@@ -84,10 +84,6 @@ conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-confor
 certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/reference/certificate-format.md and the golden certificate
 	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
 
-.PHONY: findings
-findings: $(VENV)/installed-dev  ## Write the tables of docs/reference/findings.md
-	@PYTHONPATH=tests $(BIN)/python -m conformance.findings
-
 .PHONY: worked-example
 worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn in the worked example of docs/tutorials/first-scenario.md
 	@PYTHONPATH=tests $(BIN)/python -m conformance.worked_example

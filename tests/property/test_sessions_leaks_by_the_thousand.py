@@ -29,7 +29,7 @@ from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.narration.turn_prompt import build_messages, render_system_text
 from peripety.session.pb.responses import turn_event_to_proto
 from peripety.session.speculation import SpeculativeTurn, begin_turn
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import CommittedTurn, NarratorMemory, PlayerAction
 from peripety.session.visibility import Projector, TurnEventView
 from support.engine.seeded_specs import random_params

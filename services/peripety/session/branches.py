@@ -36,7 +36,7 @@ from peripety.gateway.types.response import UsageTotal
 from peripety.session import memory
 from peripety.session.branch_types import BranchComparison, DivergentTurn, StateDifference
 from peripety.session.session_view import project_session
-from peripety.session.turn_engine import replay_turn, with_seed
+from peripety.session.turn_transaction import replay_turn, with_seed
 from peripety.session.types import ForkOrigin
 from peripety.session.validation import check_comparison, check_fork, check_rewind
 from peripety.session.visibility import TurnView, project_turn

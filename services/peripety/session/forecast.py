@@ -12,7 +12,7 @@ from peripety.errors import FailedPreconditionError
 from peripety.scenario.certificate.types import Rate
 from peripety.scenario.dry_run.simulation import SimulationRunner
 from peripety.scenario.types import DryRunOptions
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.validation import check_forecast_request, check_known_actions, check_ongoing
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.seats.turn_order import TURN_LEASE_MICROS, check_seat_turn, seat_of_request
 from peripety.session.session_view import RecentTurnCache
 from peripety.session.speculation import TurnRestarted, begin_turn
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import CommittedTurn, Resolution, new_attempt_id
 from peripety.session.validation import (
     check_known_actions,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from peripety.session.session_view import Ruleset, RulesetCache
     from peripety.session.speculation import SpeculativeTurn
     from peripety.session.store.session_store import SessionStore
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
     from peripety.session.types import Seat, Session, TurnRequest
     from peripety.session.visibility import MessageLimit
     from peripety.session.watch.broadcaster import SessionBroadcaster

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import BigInteger, Column, Text, select, update
 
 from peripety.core.concurrency import run_in_thread_if_large
-from peripety.core.mutation import Coverage, Mutant, MutationScore
+from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
 from peripety.core.runs import store as durable
 from peripety.core.runs.store import run_tables
 from peripety.core.runs.types import RUNNING, decode_error, encode_error

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from peripety.gateway.providers.provider import AnswerFinished, Endpoint, ProviderCall
-    from peripety.gateway.providers.wire import AnswerDecoder, RequestBody, WireProtocol
+    from peripety.gateway.providers.wire_protocol import AnswerDecoder, RequestBody, WireProtocol
     from peripety.llmsim.types import SimReply, SimRequest
 
 

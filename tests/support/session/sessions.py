@@ -47,7 +47,7 @@ from peripety.session.session_manager import SessionManager, create_session
 from peripety.session.session_view import RulesetCache
 from peripety.session.speculation import begin_turn
 from peripety.session.store.session_store import SessionStore
-from peripety.session.turn_engine import TurnTransaction, replay_turn
+from peripety.session.turn_transaction import TurnTransaction, replay_turn
 from peripety.session.types import (
     CommittedTurn,
     NarratorMemory,

@@ -372,7 +372,7 @@ class _ModelCalls:
 
 def _is_request_rejected(error: PeripetyError) -> bool:
     """Return True if the provider rejected the request itself, so that a different request may succeed."""
-    return isinstance(error, InvalidArgumentError) or error.code == "TOOLS_NOT_TAKEN"
+    return isinstance(error, InvalidArgumentError) or error.code == "TOOLS_UNSUPPORTED"
 
 
 def _rejected_paths(error: Exception) -> list[str] | None:

@@ -48,7 +48,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine import ABSENT
-from peripety.scenario.tools import PublicScenario
+from peripety.scenario.action_tools import PublicScenario
 from peripety.session.events import Accepted, Committed
 from peripety.session.memory import memories_for
 from peripety.session.visibility import Projector

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from peripety.session.events import Event
     from peripety.session.narration.turn_context import NarrationContext
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
     from peripety.session.visibility import ViewerProjection
 
 

@@ -12,8 +12,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.author import author_from_text
 from peripety.author.narration import narrate
+from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC
 from peripety.errors import FailedPreconditionError
