@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from peripety.session.events import Event
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
 
 pytestmark = pytest.mark.slow(reason="checks thousands of messages for secrets")
 

@@ -72,12 +72,12 @@ _MAX_VIEWERS = 8
 
 @dataclass(frozen=True, slots=True)
 class _RecentTurns:
-    """What is cached of a session.
+    """Cached data of a session.
 
     Attributes:
         sequence: its last event when this was cached.
         turns: its last turns; None if they are too large.
-        histories: its history for each viewer and room, as far as it was needed.
+        histories: its history for each viewer and room that needed one.
     """
 
     sequence: int

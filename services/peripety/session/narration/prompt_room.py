@@ -67,7 +67,7 @@ class PromptRoom:
             profile is NarratorProfile.BY_MODEL and room < _FULL_FROM_BYTES
         )
         if small:
-            # What is filled first is dropped last: facts, legal actions, view, the newest turn, the summary.
+            # The order of dropping: the summary, older turns, the view, legal actions, facts.
             return cls(
                 facts=int(room * 0.25),
                 view=int(room * 0.15),

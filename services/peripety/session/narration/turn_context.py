@@ -109,7 +109,7 @@ class NarrationContext:
         session: the session before the turn.
         speculation: the mechanics of the turn, which the narrator closes.
         recent_turns: the last turns, oldest first.
-        history: the turns of the prompt, oldest first, as far as the audience may know them.
+        history: the turns of the prompt, oldest first, limited to what the audience may know.
         room: the room of the prompt.
     """
 

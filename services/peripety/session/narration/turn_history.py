@@ -61,7 +61,7 @@ _SUMMARY_HEADING = "Earlier turns, one on each line:"
 
 @dataclass(frozen=True, slots=True)
 class TurnText:
-    """An earlier turn as text for prompts, as far as one viewer may know it.
+    """An earlier turn as text for prompts, limited to what one viewer may know.
 
     Attributes:
         turn: its number.
