@@ -1,0 +1,112 @@
+"""Messages from values with fields of the same names."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from peripety.api.common.v1 import common_pb2 as common
+from peripety.rpc.status import item_error_to_proto
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+
+M = TypeVar("M", bound=Message)
+
+
+def copy_fields(message_type: type[M], value: object, /, **given: Any) -> M:
+    """Return a message with the fields of a value.
+
+    None leaves a field unset. An enum member or a word becomes the enum value of this name. A time in
+    microseconds, a duration in seconds and an amount in 10^-12 dollars become their messages, and so does an
+    error. Any other nested value becomes a message in the same way.
+
+    Args:
+        message_type: the type of the message.
+        value: an object with an attribute for each field that is not given.
+        **given: values of fields; they are converted like attributes.
+
+    Raises:
+        AttributeError: the value has no attribute for a field.
+        ValueError: the message has no field of a given name.
+    """
+    return message_type(**_members(message_type.DESCRIPTOR, value, given))
+
+
+def time_to_proto(time: int | datetime) -> Timestamp:
+    """Convert microseconds since 1970, or a time in UTC, to a timestamp."""
+    timestamp = Timestamp()
+    if isinstance(time, datetime):
+        timestamp.FromDatetime(time)
+    else:
+        timestamp.FromMicroseconds(time)
+    return timestamp
+
+
+def duration_to_proto(seconds: float) -> Duration:
+    """Convert seconds to a duration."""
+    duration = Duration()
+    duration.FromNanoseconds(round(seconds * 1e9))
+    return duration
+
+
+def money_to_proto(pico: int) -> common.Money:
+    """Convert an amount in 10^-12 dollars."""
+    return common.Money(currency_code="USD", pico_units=pico)
+
+
+_CONVERTERS: dict[str, Callable[[Any], Message]] = {
+    Timestamp.DESCRIPTOR.full_name: time_to_proto,
+    Duration.DESCRIPTOR.full_name: duration_to_proto,
+    common.Money.DESCRIPTOR.full_name: money_to_proto,
+    common.ItemError.DESCRIPTOR.full_name: item_error_to_proto,
+}
+
+
+def _members(message_type: Descriptor, value: object, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the constructor of a message."""
+    members = dict(given)
+    for name, convert in _converters(message_type).items():
+        member = given[name] if name in given else getattr(value, name)
+        members[name] = convert(member) if convert and member is not None else member
+    return members
+
+
+@cache
+def _converters(message_type: Descriptor) -> dict[str, Callable[[Any], Any] | None]:
+    """Return the converter of each field; None for a field that needs none."""
+    return {field.name: _field_converter(field) for field in message_type.fields}
+
+
+def _field_converter(field: FieldDescriptor) -> Callable[[Any], Any] | None:
+    kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        return None
+    if field.enum_type is not None:
+        prefix = field.enum_type.values[0].name.removesuffix("UNSPECIFIED")
+
+        def convert(member: Any) -> Any:
+            if isinstance(member, Enum):
+                return prefix + member.name
+            return prefix + member.upper() if isinstance(member, str) else member
+
+    elif kind is not None:
+        special = _CONVERTERS.get(kind.full_name)
+
+        def convert(member: Any) -> Any:
+            if isinstance(member, Message):
+                return member
+            return special(member) if special else _members(kind, member, {})
+
+    else:
+        return None
+    return (lambda members: [convert(member) for member in members]) if field.is_repeated else convert
