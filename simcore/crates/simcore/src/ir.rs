@@ -53,6 +53,10 @@ pub(crate) struct Plan {
     pub(crate) wins: Vec<Condition>,
     /// Amount that is subtracted from a slot at the end of each turn.
     pub(crate) decay: Vec<(usize, f64)>,
+    /// Decay that needs masks or bounds: all of it if runs may end before the random event.
+    pub(crate) masked_decay: Option<Consequence>,
+    /// True if end conditions are also tested before the random event.
+    pub(crate) ends_early: bool,
     pub(crate) sites: Vec<Site>,
     /// Distances of the loss and win conditions. `None` if they need the interpreter.
     pub(crate) distances: Option<Distances>,

@@ -3,6 +3,7 @@
 //! It has the semantics of docs/reference/semantics.md and of the Python reference, byte for byte: the same canonical
 //! states, diffs and reports, the same error codes and messages. It does no I/O.
 
+mod bounds;
 mod bulk_validation;
 pub mod canonical_json;
 mod change_log;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::bounds::Bounds;
 use crate::canonical_json;
 use crate::change_log::Failure;
 use crate::document;
@@ -74,7 +75,7 @@ impl Scope {
     }
 
     /// Return a failure for each change that is not permitted. The list is empty if all are.
-    pub(crate) fn find_violations(&self, changes: &Value) -> Vec<Failure> {
+    pub(crate) fn find_violations(&self, changes: &Value, bounds: &Bounds) -> Vec<Failure> {
         let Some(changes) = changes.as_array().filter(|changes| changes.len() <= MAX_CHANGES) else {
             let message = format!("state_changes is a list of at most {MAX_CHANGES} changes");
             return vec![Failure::from_error(&invalid(&message), format_args!("/state_changes"))];
@@ -83,7 +84,7 @@ impl Scope {
         let mut calculated = BTreeSet::new();
         let mut reasons = Vec::new();
         for (index, change) in changes.iter().enumerate() {
-            if let Err(error) = self.check(change, &mut calculated) {
+            if let Err(error) = self.check(change, bounds, &mut calculated) {
                 reasons.push(Failure::from_error(&error, format_args!("/state_changes/{index}")));
             }
         }
@@ -91,8 +92,9 @@ impl Scope {
     }
 
     /// Check that a change is well formed, harmless and in scope.
-    fn check(&self, change: &Value, calculated: &mut BTreeSet<String>) -> Result<()> {
+    fn check(&self, change: &Value, bounds: &Bounds, calculated: &mut BTreeSet<String>) -> Result<()> {
         let change = Change::parse(change)?;
+        check_bounds(bounds, &change).map_err(|error| invalid(error.message()))?;
         match self {
             Self::Grants(grants) => check_grants(grants, &change)?,
             Self::Precedents(precedents) => check_precedents(precedents, &change)?,
@@ -103,6 +105,19 @@ impl Scope {
             return Err(out_of_scope(format!("the number {} {message}", change.display_path())));
         }
         Ok(())
+    }
+}
+
+/// Reject a value that is not a number at a bounded path, and one that replaces bounded numbers.
+fn check_bounds(bounds: &Bounds, change: &Change<'_>) -> Result<()> {
+    match (change.operation, change.value) {
+        ("set", value) => bounds.clamp(&change.text, value).map(drop),
+        ("patch", Value::Object(members)) => members.iter().try_for_each(|(key, value)| {
+            let mut member = change.path.clone();
+            member.push(Segment::Key(key.clone()));
+            bounds.clamp(&format_path(&member), value).map(drop)
+        }),
+        _ => Ok(()),
     }
 }
 

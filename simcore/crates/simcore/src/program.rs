@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bumpalo::Bump;
 
+use crate::bounds::Bounds;
 use crate::condition_distance::Distances;
 use crate::document;
 use crate::durations;
@@ -16,14 +17,17 @@ use crate::jsonlogic::{Fields, Rule};
 use crate::narrator_scope::Scope;
 use crate::params::Params;
 use crate::paths::{Step, escape_pointer, variable_steps};
+use crate::rng::{choose, draw, stream_key};
 use crate::simd::Machine;
-use crate::state::Size;
+use crate::state::{Size, State};
 use crate::strict_json;
 use crate::value::Value;
 
 const DEFAULT_HORIZON: u64 = 50;
 /// Sorting of derived values is recursive, so their number is bounded.
 const MAX_DERIVES: usize = 1024;
+/// Texts of an entity that rules do not read.
+const PORTRAYAL: [&str; 5] = ["voice", "manner", "wants", "knows", "secret"];
 
 /// A compiled scenario. It is immutable.
 #[derive(Debug)]
@@ -45,6 +49,20 @@ pub struct Program {
     pub(crate) decay: Vec<(String, Effect)>,
     pub(crate) horizon: u64,
     pub(crate) turn_minutes: u64,
+    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) deals: Vec<Deal>,
+    /// True from version 1.1 on: end conditions are also tested before the random event.
+    pub(crate) ends_early: bool,
+}
+
+/// A hidden truth that is drawn once for each run.
+#[derive(Debug)]
+pub(crate) struct Deal {
+    pub(crate) cause: Arc<str>,
+    /// The key of its stream.
+    pub(crate) key: u64,
+    /// An assignment for each value.
+    pub(crate) outcomes: Vec<Effect>,
 }
 
 /// An action of the player.
@@ -111,7 +129,10 @@ impl Program {
         let initial = document::field(spec, "state")?;
         document::object(initial)?;
         let initial = initial.to_value();
-        let mut shared = Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes) };
+        let bounds = Arc::new(Bounds::new(spec)?);
+        let mut shared =
+            Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes, &bounds) };
+        let version = spec.get("spec_version").map(document::text).transpose()?;
         Ok(Self {
             text: String::from_utf8_lossy(document).into(),
             spec: OnceLock::new(),
@@ -120,16 +141,21 @@ impl Program {
             distances: OnceLock::new(),
             initial_size: Size::measure(&initial),
             initial,
-            entities: spec.get("entities").map_or_else(|| Vec::new().into(), Json::to_value),
+            entities: entities(spec)?,
             actions: map_items(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
             events: map_items(spec, "random_events", |event, place| {
                 Event::new(event, place, turn_minutes, &mut shared)
             })?,
             losses: map_items(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
             wins: map_items(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
-            decay: decay(document::object(document::field(spec, "negativity_budget")?)?)?,
+            decay: decay(document::object(document::field(spec, "negativity_budget")?)?, &bounds)?,
+            deals: document::map_items(document::list_or_empty(spec, "deal")?, |_, deal| {
+                Deal::new(document::object(deal)?, &bounds)
+            })?,
+            ends_early: version == Some("1.1"),
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), document::count)?,
             turn_minutes,
+            bounds,
         })
     }
 
@@ -149,12 +175,30 @@ impl Program {
     /// Return the machine for vectorised runs from the initial state, if possible. It is built at the first
     /// use.
     pub(crate) fn machine(&self) -> Option<&Machine> {
-        self.machine.get_or_init(|| Machine::new(self, &self.new_state(0))).as_ref()
+        self.machine.get_or_init(|| Machine::new(self, &State::undealt(self, 0))).as_ref()
     }
 
     /// Return the distances of the loss and win conditions, built at the first use.
     pub(crate) fn distances(&self) -> &Distances {
         self.distances.get_or_init(|| Distances::new(self))
+    }
+}
+
+impl Deal {
+    fn new<T: Json>(deal: Members<'_, T>, bounds: &Arc<Bounds>) -> Result<Self> {
+        let cause = format!("deal:{}", document::text(document::field(deal, "id")?)?);
+        let path = document::text(document::field(deal, "path")?)?;
+        let values = document::list(document::field(deal, "values")?)?;
+        Ok(Self {
+            key: stream_key(&cause),
+            cause: cause.into(),
+            outcomes: document::map_items(values, |_, value| Effect::set(path, value, bounds))?,
+        })
+    }
+
+    /// Return the index of the outcome under a seed.
+    pub(crate) fn drawn(&self, seed: u64) -> usize {
+        usize::try_from(choose(draw(seed, self.key, 0, 0), self.outcomes.len() as u64)).unwrap_or(0)
     }
 }
 
@@ -229,12 +273,23 @@ fn map_items<'v, T: Json, C>(
     })
 }
 
-fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {
+/// Return the entities as rules read them: without their texts of version 1.1.
+fn entities<T: Json>(spec: Members<'_, T>) -> Result<Value> {
+    let given = document::list_or_empty(spec, "entities")?;
+    let entities = given.iter().map(|entity| {
+        let members = document::object(entity)?.iter();
+        let read = members.filter(|(key, _)| !PORTRAYAL.contains(key));
+        Ok(read.map(|(key, value)| (Arc::from(key), value.to_value())).collect::<Value>())
+    });
+    entities.collect()
+}
+
+fn decay<T: Json>(budget: Members<'_, T>, bounds: &Arc<Bounds>) -> Result<Vec<(String, Effect)>> {
     let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
     let place = |path| format!("/negativity_budget/decay_per_turn/{}", escape_pointer(path));
     document::object(paths)?
         .iter()
-        .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount)?)))
+        .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount, bounds)?)))
         .collect()
 }
 

@@ -22,7 +22,7 @@ from peripety.engine.checks import check_spec
 from peripety.engine.json_values import loads
 from peripety.engine.program import Program, require_integer
 from peripety.engine.schema_validation import validate_against_schema
-from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import scenario_schema
 from peripety.errors import Finding, InternalError, Severity, SpecError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def validate(document: bytes | str) -> list[Finding]:
 
 def validate_parsed(spec: Any) -> list[Finding]:
     """Return the findings of a document that is already parsed, as `validate`."""
-    return validate_against_schema(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
+    return validate_against_schema(scenario_schema(spec), spec) or check_spec(spec)
 
 
 def compile(document: bytes | str) -> Program:  # noqa: A001 - public name of the API

@@ -43,7 +43,8 @@ fn initial(plan: &Plan) -> f64 {
     let slots = plan.layout.slots.iter().map(|slot| slot.initial);
     let lists = plan.layout.lists.iter().flat_map(|list| list.initial.iter().copied());
     let params = plan.actions.iter().flat_map(|action| &action.params).map(|param| param.domain.bound());
-    slots.chain(lists).chain(params).fold(1.0, |most: f64, number| most.max(number.abs()))
+    let deals = plan.start.deals.iter().flat_map(|deal| deal.values.iter().copied());
+    slots.chain(lists).chain(params).chain(deals).fold(1.0, |most: f64, number| most.max(number.abs()))
 }
 
 impl super::Domain {
@@ -76,6 +77,9 @@ impl Bounds {
         now = happened.fold(now, f64::max);
         let lasting: Vec<_> = plan.events.iter().filter(|event| event.turns > 1).collect();
         now = in_any_order(&lasting, now, |event, now| self.consequence(&event.consequence, now));
+        if let Some(decay) = &plan.masked_decay {
+            now = self.consequence(decay, now);
+        }
         now + plan.decay.iter().fold(0.0, |most: f64, (_, amount)| most.max(amount.abs()))
     }
 

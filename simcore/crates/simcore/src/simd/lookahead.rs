@@ -8,7 +8,7 @@ use super::block::Block;
 use super::checkpoint::Checkpoint;
 use super::counters::Counters;
 use super::isa::Vectors;
-use super::turn::{EVENT_KEY, POLICY_KEY};
+use super::turn::{EVENT_KEY, POLICY_KEY, evaluate_condition};
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 
 /// The candidate without an action.
@@ -119,6 +119,15 @@ impl Block<'_> {
         before_event: &mut Checkpoint,
     ) {
         let machine = self.machine;
+        let mut open = mask.clone();
+        if machine.plan.ends_early {
+            for code in &machine.ends {
+                let (tested, mut holds) = (open.clone(), Mask::NONE);
+                evaluate_condition::<V>(&mut self.registers, &machine.plan, code, &tested, &mut holds);
+                open.and_not(&holds);
+            }
+        }
+        let mask = &open;
         for (index, write_set) in machine.write_sets.events.iter().enumerate() {
             let mut may = mask.clone();
             self.narrow_to_eligible::<V>(index, &mut may);

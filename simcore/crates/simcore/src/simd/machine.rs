@@ -28,6 +28,8 @@ pub(crate) struct Machine {
     pub(super) events: Vec<Code>,
     /// For each site, the code of its consequence.
     pub(super) sites: Vec<Code>,
+    /// The code of decay that needs masks or bounds.
+    pub(super) masked_decay: Option<Code>,
     /// The events that last for more than one turn.
     pub(super) lasting: Vec<usize>,
     /// For each of them, the last turn of an occurrence before the runs, and the turn of its start, which
@@ -56,6 +58,7 @@ impl Machine {
         let actions = plan.actions.iter().map(|action| run_rule(&action.consequence)).collect();
         let events = plan.events.iter().map(|event| run_rule(&event.consequence)).collect();
         let sites = plan.sites.iter().map(|site| run_rule(&site.consequence())).collect();
+        let masked_decay = plan.masked_decay.as_ref().map(run_rule);
         let lasting = plan.events.iter().enumerate().filter(|(_, event)| event.turns > 1);
         let lasting: Vec<usize> = lasting.map(|(index, _)| index).collect();
         let value = plan.distances.as_ref().map(|distances| compiler.value_code(distances, value_column));
@@ -66,6 +69,7 @@ impl Machine {
             actions,
             events,
             sites,
+            masked_decay,
             value,
             value_column,
             write_sets: WriteSets::new(&plan),

@@ -41,9 +41,24 @@ impl Block<'_> {
         if acts_at_random {
             self.act_at_random::<V>();
         }
+        let ends_early = self.machine.plan.ends_early;
+        let early = if ends_early { self.end_early::<V>() } else { Mask::NONE };
         self.apply_events::<V>();
-        self.decay();
+        self.decay::<V>();
         self.check_end_conditions::<V>();
+        if ends_early {
+            self.playing.or(&early);
+            self.ended.or(&early);
+        }
+    }
+
+    /// Check the end conditions before the random event. The lanes whose run ends leave the rest of the turn.
+    #[inline(always)]
+    fn end_early<V: Vectors>(&mut self) -> Mask {
+        self.check_end_conditions::<V>();
+        let early = self.ended.clone();
+        self.playing.and_not(&early);
+        early
     }
 
     /// Execute due entries in the order of scheduling. A repeated call has no effect.
@@ -242,7 +257,11 @@ impl Block<'_> {
     // --- the end of a turn ---
 
     #[inline(always)]
-    fn decay(&mut self) {
+    fn decay<V: Vectors>(&mut self) {
+        if self.machine.masked_decay.is_some() {
+            let playing = self.playing.clone();
+            self.run_rule::<V>(self.machine.masked_decay.as_ref(), &playing);
+        }
         for (slot, amount) in &self.machine.plan.decay {
             self.registers.column_mut(*slot).subtract(*amount);
             if self.registers.may_overflow {
@@ -253,7 +272,7 @@ impl Block<'_> {
 
     /// Check the end conditions. The first one that holds ends a run.
     #[inline(always)]
-    fn check_end_conditions<V: Vectors>(&mut self) {
+    pub(super) fn check_end_conditions<V: Vectors>(&mut self) {
         let machine = self.machine;
         let mut open = self.playing.clone();
         for (index, code) in machine.ends.iter().enumerate() {

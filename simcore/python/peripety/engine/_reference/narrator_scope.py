@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from peripety.engine._reference.bounds import NumberBounds
 from peripety.engine._reference.limits import find_forbidden_key, looks_like_code
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
@@ -48,6 +49,7 @@ class NarratorPermissions:
     """Narrator scope of a scenario."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
+        self._bounds = NumberBounds(spec.get("bounds", {}))
         grants = spec.get("narrator_scope")
         self._limits: _PermissionSource = _DefaultScope(spec) if grants is None else _ExplicitGrants(grants)
 
@@ -78,6 +80,7 @@ class NarratorPermissions:
             calculated: paths whose number an earlier change of the list calculates.
         """
         operation, path, value = _parse_change(change)
+        self._check_bounds(operation, path, value)
         self._limits.check(operation, path, value)
         if operation not in _CALCULATING:
             return
@@ -88,6 +91,16 @@ class NarratorPermissions:
             )
             raise EngineError("OUT_OF_SCOPE", message)
         calculated.add(path)
+
+    def _check_bounds(self, operation: str, path: Path, value: Any) -> None:
+        """Raise if a change writes something else than a number to a bounded path, or replaces its holder."""
+        try:
+            if operation == "set":
+                self._bounds.clamp(path, value)
+            elif operation == "patch":
+                self._bounds.clamp_members(path, value)
+        except EngineError as error:
+            raise _change_error(error.message) from None
 
 
 class _PermissionSource(Protocol):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from peripety.engine import strict_json
 from peripety.engine._reference import limits
+from peripety.engine._reference.bounds import NumberBounds
 from peripety.engine._reference.limits import (
     MAX_LOG_LINES,
     MAX_PENDING,
@@ -163,6 +164,7 @@ def _is_target(operation: str, path: Any) -> bool:
 
 
 DEFAULT_HORIZON = 50
+_PORTRAYAL = frozenset({"voice", "manner", "wants", "knows", "secret"})
 
 
 class Rules:
@@ -172,7 +174,15 @@ class Rules:
         spec = strict_json.parse_canonical(document)
         self.initial = spec["state"]
         self.initial_size = measure(self.initial)
-        self.entities = spec.get("entities", [])
+        # Rules read of an entity what they read in version 1.0.
+        self.entities = [
+            {key: value for key, value in entity.items() if key not in _PORTRAYAL}
+            for entity in spec.get("entities", [])
+        ]
+        self.bounds = NumberBounds(spec.get("bounds", {}))
+        self.deals: list[Any] = spec.get("deal", [])
+        # From version 1.1 on, end conditions are also tested before the random event.
+        self.ends_early = spec.get("spec_version") == "1.1"
         self.actions: list[Any] = spec["actions"]
         self.events: list[Any] = spec["random_events"]
         self.losses: list[Any] = spec["loss_conditions"]
@@ -217,7 +227,7 @@ class ReferenceState:
 
     @classmethod
     def initial(cls, rules: Rules, seed: int) -> ReferenceState:
-        """Return the initial state of a run for a seed."""
+        """Return the state of the document for a seed, before the deal."""
         return cls(rules, seed, rules.initial, rules.initial_size.nodes, rules.initial_size.text)
 
     def fork(self) -> ReferenceState:

@@ -100,6 +100,19 @@ def _sample_param(schema: dict[str, Any], value: int) -> Any:
             )
 
 
+ONGOING = {"kind": "ongoing"}
+
+
+def deal(state: ReferenceState) -> ReferenceState:
+    """Draw the hidden truths of a run, write them to the state of the document, and return it."""
+    for entry in state.rules.deals:
+        cause = f"deal:{entry['id']}"
+        drawn = choose(draw(state.seed, stream_key(cause), 0, 0), len(entry["values"]))
+        effect = {"op": "set", "path": entry["path"], "value": entry["values"][drawn]}
+        apply_effects(state, [effect], {}, cause, CallTrace())
+    return state
+
+
 POLICY_STREAM = "policy"
 _POLICY_KEY = stream_key(POLICY_STREAM)
 # Number of parameter draws before an action counts as not legal.
@@ -191,9 +204,12 @@ def step(state: ReferenceState) -> dict[str, Any]:
 
 def _step(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
     _apply_due_effects(state, record)
-    event = select_event(state, record)
-    _decay(state, record)
-    status = _check_endings(state, record)
+    status = find_ending(state, record) if state.rules.ends_early else ONGOING
+    event = None
+    if status["kind"] == "ongoing":
+        event = select_event(state, record)
+        _decay(state, record)
+        status = find_ending(state, record)
     state.turn += 1
     state.opened = False
     state.rolls = {}
@@ -257,7 +273,7 @@ def _decay(state: ReferenceState, record: CallTrace) -> None:
             record.record_failure(failure, f"/negativity_budget/decay_per_turn/{escape_segment(text)}")
 
 
-def _check_endings(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
+def find_ending(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
     """Return the status by the first condition that holds: losses in order, then wins."""
     for kind, section, conditions in (
         ("lost", "loss_conditions", state.rules.losses),
@@ -271,7 +287,7 @@ def _check_endings(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
                 continue
             if is_met:
                 return {"kind": kind, "condition": condition["id"], "message": condition.get("message")}
-    return {"kind": "ongoing"}
+    return ONGOING
 
 
 class PersonaDraws:

@@ -62,6 +62,7 @@ def check_effects(
             yield from _check_target(effect, here, state_model)
             if "value" in effect:
                 yield from _check_value(effect, here, derives)
+                yield from _check_bounds(effect, here, state_model, derives)
 
 
 def _check_schedule(
@@ -133,6 +134,25 @@ def _check_value(effect: dict[str, Any], place: str, derives: frozenset[str]) ->
             "the value must be a literal; put the expression into 'derives' and use its name as the value"
         )
         yield Finding("CODE_IN_VALUE", f"{place}/value", message)
+
+
+def _check_bounds(
+    effect: dict[str, Any],
+    place: str,
+    state_model: StateModel,
+    derives: frozenset[str],
+) -> Iterator[Finding]:
+    """Yield a finding if a literal cannot be stored at a bounded path, or replaces what holds one."""
+    value, bounds = effect["value"], state_model.bounds
+    path, finding = _parse_target(effect["path"], place)
+    is_literal = path not in bounds.limits or not (isinstance(value, str) and value in derives)
+    try:
+        if finding is None and effect["op"] == "set" and is_literal:
+            bounds.clamp(path, value)
+        elif finding is None and effect["op"] == "patch" and isinstance(value, dict):
+            bounds.clamp_members(path, value)
+    except EngineError as error:
+        yield Finding(error.code, place, error.message)
 
 
 def check_path(text: str, place: str, state_model: StateModel) -> Iterator[Finding]:

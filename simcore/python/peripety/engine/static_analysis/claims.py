@@ -138,7 +138,10 @@ def _describe_path(path: str, states: AbstractValue, rules: Rules) -> str:
     for key in parse_path(path)[1:]:
         value = get_child(value, key)
         start = start.get(key) if isinstance(start, dict) else None
-    begins = f" starts at {_format_literal(start)} and" if not isinstance(start, dict | list | None) else ""
+    is_known = not isinstance(start, dict | list | None) and path not in {
+        deal["path"] for deal in rules.deals
+    }
+    begins = f" starts at {_format_literal(start)} and" if is_known else ""
     moves = _describe_moves(path, rules)
     return f"{path}{begins} {_describe_range(value)}{f' ({moves})' if moves else ''}"
 

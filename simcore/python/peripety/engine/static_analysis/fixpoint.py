@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine.schema_validation import format_pointer
@@ -121,7 +122,7 @@ class _AbstractSimulation:
         self._is_steady = not is_time_dependent(rules)
 
     def run(self) -> ReachableStates:
-        tree: AbstractValue | None = from_literal(self._rules.initial)
+        tree: AbstractValue | None = self._deal(from_literal(self._rules.initial))
         before: Any = None
         while tree is not None and self._turn < self._horizon:
             standing = (tree, {event: until - self._turn for event, until in self._lasting.items()})
@@ -137,12 +138,26 @@ class _AbstractSimulation:
         """Return the states of ongoing runs after a turn; None if every run has ended."""
         tree = self._open_turn(tree)
         tree = self._act(tree)
+        if self._rules.ends_early:
+            ongoing = self._check_endings(tree)
+            if ongoing is None:
+                return None
+            tree = ongoing
         tree = self._apply_events(tree)
         tree = self._apply_decay(tree)
         return self._check_endings(tree)
 
     def _record_states(self, stage: str, tree: AbstractValue) -> None:
         self._reachable.states[stage] = join(self._reachable.states[stage], tree)
+
+    def _deal(self, tree: AbstractValue) -> AbstractValue:
+        """Return the states after any deal."""
+        for index, entry in enumerate(self._rules.deals):
+            effects = [{"op": "set", "path": entry["path"], "value": value} for value in entry["values"]]
+            place = f"/deal/{index}"
+            dealt = [self._apply_effects(tree, [effect], {}, place, "").tree for effect in effects]
+            tree = reduce(join, dealt)
+        return tree
 
     # --- phases of a turn ---
 
@@ -290,7 +305,7 @@ class _AbstractSimulation:
     ) -> EffectsResult:
         """Apply effects and store what they schedule; results are recorded for the rule, if one is given."""
         moment = EffectTime(self._turn, self._rules.turn_minutes)
-        outcome = apply_effects(tree, effects, derives, moment, place, self._budget)
+        outcome = apply_effects(tree, effects, derives, moment, place, self._budget, self._rules.bounds)
         if rule:
             failing = (
                 place

@@ -265,17 +265,19 @@ def write_run(rules: Rules, layout: SlotLayout, context: CodegenContext, persona
     writer = RuleCompiler(rules, layout, context)
     actions = ActionCompiler(rules.actions, writer, context) if persona == "random" else None
     events = EventCompiler(rules, writer)
+    endings = [*_write_endings("lost", rules.losses, writer), *_write_endings("won", rules.wins, writer)]
     turn = [
         *(actions.write_statements() if actions else []),
+        *(endings if rules.ends_early else []),
         *events.write_statements(),
         *writer.compile_decay(),
-        *_write_endings("lost", rules.losses, writer),
-        *_write_endings("won", rules.wins, writer),
+        *endings,
     ]
     turn = _write_opening(writer.scheduled_statements) + turn
     slots = list(layout.slots.values())
     lines = [
         *(f"{slot.name} = {_initial_source(slot, context)}" for slot in slots),
+        *writer.compile_deals(),
         *(
             ["pending = {}  # entry: when it is due, its statements, the values that it brings"]
             if writer.scheduled_statements
