@@ -95,6 +95,33 @@ def test_most_steady_scenarios_are_played_in_lockstep(*, later: bool) -> None:
     assert sum(played) > len(played) * 3 // 4
 
 
+def test_bounds_deals_and_variants_are_played_in_lockstep() -> None:
+    path = "state.said[params.who]"
+    spec = document(
+        spec_version="1.1",
+        state={"a": 10, "said": {"p": 0, "q": 2}, "word": "x"},
+        bounds={"state.said.p": {"max": 1.5}},
+        deal=[
+            {"id": "a", "path": "state.a", "values": [3, 9]},
+            {"id": "w", "path": "state.word", "values": ["y", "z"]},
+        ],
+        actions=[
+            action(
+                "ask",
+                [{"op": "inc", "path": path, "value": 1}],
+                params={"who": {"type": "string", "enum": ["p", "q"]}},
+                preconditions={"<": [{"var": path}, {"var": "state.a"}]},
+            ),
+        ],
+    )
+    program = native(spec)
+    assert program.plays_in_lockstep()
+    for persona in ("random", "cautious", "planner"):
+        check_agreement(
+            program, persona=persona, runs=20, horizon=9, watch=[["state.a", 1], ["state.said.p", 1]]
+        )
+
+
 BUSY = document(
     state={"a": 10, "list": [1, 2], "flag": False},
     actions=[

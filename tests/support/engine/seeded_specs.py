@@ -232,11 +232,51 @@ def later_version(random: Random, spec: Json) -> Json:
             deals.append({"id": f"d{len(deals)}", "path": path, "values": values})
     later = {**spec, "spec_version": "1.1", "bounds": bounds, "deal": deals}
     if random.random() < 0.5:
+        later["actions"] = [
+            action if random.random() < 0.6 else _by_param(random, spec["state"], action)
+            for action in spec["actions"]
+        ]
+    if random.random() < 0.5:
         later["premise"] = random.choice(("x", {"text": "x" * 2000, "tense": "past"}))
         later["epilogues"] = {spec["loss_conditions"][0]["id"]: "low"}
         later["labels"] = {path: {"name": "high", "bands": [{"word": "low"}]} for path in places[:1]}
         later["entities"] = [{**entity, "secret": "low"} for entity in spec.get("entities", [])]
     return {key: value for key, value in later.items() if value or key not in {"bounds", "deal"}}
+
+
+def _by_param(random: Random, state: Json, action: Json) -> Json:
+    """Return an action whose paths depend on a new parameter, if there are paths for it."""
+    schema = {"type": "string", "enum": []}
+    groups: dict[str, list[str]] = {}
+    for path, value in _iter_members(state):
+        holder, key = parse_path(path)[:-1], parse_path(path)[-1]
+        groups.setdefault(f"{type(value).__name__} {format_path(holder)}", []).append(str(key))
+    usable = [group for group in groups if len(groups[group]) > 1 and group.split()[0] in {"int", "float"}]
+    if not usable:
+        return action
+    group = random.choice(usable)
+    keys = random.sample(groups[group], min(len(groups[group]), random.randint(2, 4)))
+    path = f"{group.split(maxsplit=1)[1]}[params.who]"
+    schema["enum"] = [*keys, *keys[: random.random() < 0.1]]
+    effects: list[Json] = [{"op": random.choice(("inc", "dec", "mul", "set")), "path": path, "value": 1}]
+    if random.random() < 0.4:
+        effects[0]["value"] = "w"
+    if random.random() < 0.3:
+        effects.append({"op": "schedule", "id": "who", "after": 2, "effects": [effects[0]]})
+    if random.random() < 0.3:
+        message = {"param": "who", "texts": {key: f"x{key}" for key in keys}}
+        effects.append({"op": "addlog", "message": message})
+    changed = {
+        **action,
+        "params": {**action["params"], "who": schema},
+        "derives": {**action.get("derives", {}), "w": {"+": [{"var": path}, 0.5]}},
+        "effects": [*action["effects"], *effects],
+    }
+    if random.random() < 0.4:
+        changed["preconditions"] = {
+            "or": [{"<": [{"var": path}, random.choice(_SMALL)]}, action["preconditions"]]
+        }
+    return changed
 
 
 def _some(random: Random, items: list[str], most: int) -> list[str]:

@@ -361,3 +361,135 @@ def test_texts_change_the_hash_and_no_rule(core: Backend) -> None:
 )
 def test_texts_belong_to_what_exists_and_are_short(texts: Json, found: tuple[str, str]) -> None:
     assert codes(later(**texts)) == [found]
+
+
+# --- parameters in paths and messages ---
+
+WHO = {"type": "string", "enum": ["p", "q", "odd key"]}
+SAID = "state.said[params.who]"
+
+
+def asking(**parts: Any) -> Json:
+    """An action that reads, writes and reports by a parameter."""
+    effects = [
+        effect("inc", 1, SAID),
+        {"op": "addlog", "message": {"param": "who", "texts": {"p": "P", "q": "Q", "odd key": "O"}}},
+        {"op": "schedule", "id": "s", "after": 1, "effects": [effect("set", "d", SAID)]},
+    ]
+    return {
+        **action("ask", effects),
+        "params": {"who": WHO},
+        "preconditions": {"<": [{"var": SAID}, 3]},
+        "derives": {"d": {"*": [{"var": SAID}, 10]}},
+        **parts,
+    }
+
+
+def told(**parts: Any) -> Json:
+    return later(state={"a": 1, "said": {"p": 0, "q": 2, "odd key": 5}}, actions=[asking()], **parts)
+
+
+def test_the_variant_of_the_parameters_is_executed(core: Backend) -> None:
+    program = program_on(core, json.dumps(told()).encode("utf-8"))
+    state = program.new_state()
+    result = program.act(state, "ask", {"who": "q"})
+    assert [(change.path, change.after) for change in result.changes] == [("state.said.q", 3)]
+    assert [line.message for line in result.log] == ["Q"]
+    program.step(state)
+    changes = program.act(state, "ask", {"who": "p"}).changes
+    assert [(change.path, change.after) for change in changes] == [("state.said.q", 20), ("state.said.p", 1)]
+    refused = program.act(state, "ask", {"who": "odd key"})
+    assert [(reason.code, reason.rule) for reason in refused.reasons] == [
+        ("PRECONDITION_FAILED", "/actions/0/preconditions"),
+    ]
+    assert program.act(state, "ask", {"who": "zz"}).reasons[0].code == "ILLEGAL_PARAM"
+
+
+def test_a_rule_that_fails_names_its_place_in_the_document(core: Backend) -> None:
+    failing = asking(effects=[effect("inc", 1), effect("pop", None, SAID)])
+    del failing["effects"][1]["value"]
+    program = on(core, state={"a": 1, "said": {"p": [1], "q": 0, "odd key": 5}}, actions=[failing])
+    (reason,) = program.act(program.new_state(), "ask", {"who": "q"}).reasons
+    assert (reason.code, reason.rule) == ("TYPE_MISMATCH", "/actions/0/effects/1")
+
+
+def test_an_action_with_variants_is_one_choice(core: Backend) -> None:
+    program = program_on(core, json.dumps(told(horizon=1)).encode("utf-8"))
+    assert program.legal_actions(program.new_state()) == ("ask",)
+    report = program.dry_run(runs=300, detail=True, watch={"state.said.p": 1.0, "state.said.q": 1.0})
+    assert report.detail is not None
+    assert report.detail.actions["ask"].legal == 300
+    moves = [report.detail.moves[f"state.said.{key}"] / 2**20 for key in "pq"]
+    assert sum(moves) == 300
+    assert min(moves) > 100
+
+
+def test_the_narrator_may_do_what_some_variant_does(core: Backend) -> None:
+    program = program_on(core, json.dumps(told()).encode("utf-8"))
+    accepted = [
+        program.narrate(program.new_state(), [effect("inc", 1, path)]).accepted
+        for path in ("state.said.p", 'state.said["odd key"]', "state.a")
+    ]
+    assert accepted == [True, True, False]
+
+
+def test_a_proof_follows_each_variant(core: Backend) -> None:
+    wins = [{"id": f"w{limit}", "when": {">=": [{"var": "state.said.q"}, limit]}} for limit in (20, 31)]
+    dead = asking(id="dead", preconditions={">": [{"var": SAID}, 100]})
+    document = told(win_conditions=wins, loss_conditions=ENDS)
+    proofs = program_on(core, json.dumps({**document, "actions": [asking(), dead]}).encode("utf-8")).prove(3)
+    found = {(proof.code, proof.path) for proof in proofs}
+    assert {("UNREACHABLE_WIN", "/win_conditions/1"), ("DEAD_ACTION", "/actions/1")} <= found
+    assert ("UNREACHABLE_WIN", "/win_conditions/0") not in found
+
+
+@pytest.mark.parametrize("persona", ["idle", "random"])
+def test_generated_source_follows_variants(persona: str) -> None:
+    document = told(horizon=9)
+    report, abandoned = compiled_report(document, persona=persona, runs=60)
+    assert abandoned == 0
+    assert report == interpreted_report(document, persona=persona, runs=60)
+
+
+def test_a_parameter_in_a_path_needs_its_values(core: Backend) -> None:
+    number = {"type": "integer", "minimum": 0, "maximum": 3}
+    for params in ({"who": {"type": "string", "maxLength": 3}}, {"who": number}, {}):
+        assert ("BAD_PARAM", "/actions/0/effects/0") in codes({**told(), "actions": [asking(params=params)]})
+    many = {"type": "string", "enum": [f"k{n}" for n in range(9)]}
+    crossed = asking(
+        params={"who": many, "m": many}, effects=[effect("inc", 1, "state.x[params.who][params.m]")]
+    )
+    assert codes({**told(), "actions": [crossed]}) == [("LIMIT_EXCEEDED", "/actions/0")]
+
+
+def test_a_path_exists_and_a_text_is_there_for_every_value() -> None:
+    who = {"type": "string", "enum": ["p", "zz"]}
+    ask = asking(params={"who": who})
+    del ask["effects"][2]
+    assert codes({**told(), "actions": [ask]}) == [
+        ("MISSING_KEY", "/actions/0/effects/1/message/texts"),
+        ("UNKNOWN_PATH", "/actions/0/preconditions/</0/var"),
+        ("UNKNOWN_PATH", "/actions/0/derives/d/*/0/var"),
+        ("UNKNOWN_PATH", "/actions/0/effects/0"),
+    ]
+
+
+def test_version_1_0_has_no_variants() -> None:
+    document = spec(actions=[asking(effects=[effect("inc", 1, SAID)])], state={"a": 1, "said": {"p": 0}})
+    assert ("BAD_PATH", "/actions/0/effects/0") in codes(document)
+
+
+@pytest.mark.parametrize("persona", engine.PERSONAS)
+def test_both_cores_report_the_same_of_variants(persona: str) -> None:
+    document = told(horizon=8, loss_conditions=[at_most("out", "state.a", 0), never("b")])
+    document["win_conditions"] = [{"id": "w", "when": {">": [{"var": "state.said.p"}, 15]}}]
+    reports = [
+        program_on(backend_named(name), json.dumps(document).encode("utf-8")).dry_run(
+            runs=40,
+            persona=persona,
+            digest=True,
+            detail=True,
+        )
+        for name in ("python", "native")
+    ]
+    assert reports[0] == reports[1]

@@ -32,6 +32,7 @@ mod static_analysis;
 pub mod strict_json;
 mod turn;
 pub mod value;
+mod variants;
 
 pub use bulk_validation::{ValidatedSpec, validate_many};
 pub use bumpalo::Bump;

@@ -12,6 +12,7 @@ use crate::json_node::Members;
 use crate::limits::{forbidden_key, looks_like_code};
 use crate::paths::{Segment, format_path, parse_path, parse_state_path};
 use crate::value::{Value, object};
+use crate::variants::list_variants;
 
 const MAX_CHANGES: usize = 64;
 const OPERATIONS: [&str; 7] = ["set", "inc", "dec", "mul", "patch", "push", "pop"];
@@ -157,8 +158,13 @@ fn check_grants(grants: &[Grant], change: &Change<'_>) -> Result<()> {
 
 fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
     let mut known = BTreeMap::new();
+    let variants = list_variants(spec)?;
     for section in ["actions", "random_events"] {
-        for rule in document::list_or_empty(spec, section)? {
+        let rules = document::list_or_empty(spec, section)?.iter().enumerate().flat_map(|(index, rule)| {
+            let own = variants.get(index).filter(|own| section == "actions" && !own.is_empty());
+            own.map_or_else(|| vec![rule], |own| own.iter().map(|variant| &variant.action).collect())
+        });
+        for rule in rules {
             let rule = document::object(rule)?;
             let derives = rule.get("derives").map(document::object).transpose()?;
             let mut pending: Vec<&Value> =

@@ -22,6 +22,7 @@ use crate::simd::Machine;
 use crate::state::{Size, State};
 use crate::strict_json;
 use crate::value::Value;
+use crate::variants::{Values, Variant, list_variants};
 
 const DEFAULT_HORIZON: u64 = 50;
 /// Sorting of derived values is recursive, so their number is bounded.
@@ -70,6 +71,15 @@ pub(crate) struct Deal {
 pub(crate) struct Action {
     pub(crate) id: Arc<str>,
     pub(crate) params: Params,
+    /// The rule. Of an action with variants, that of the first one.
+    pub(crate) rule: ActionRule,
+    /// The rules for values of the parameters that stand in paths and messages.
+    pub(crate) variants: Vec<(Values, ActionRule)>,
+}
+
+/// The rule of an action.
+#[derive(Debug)]
+pub(crate) struct ActionRule {
     pub(crate) preconditions: Rule,
     pub(crate) consequence: Consequence,
 }
@@ -130,6 +140,7 @@ impl Program {
         document::object(initial)?;
         let initial = initial.to_value();
         let bounds = Arc::new(Bounds::new(spec)?);
+        let variants = list_variants(spec)?;
         let mut shared =
             Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes, &bounds) };
         let version = spec.get("spec_version").map(document::text).transpose()?;
@@ -142,7 +153,10 @@ impl Program {
             initial_size: Size::measure(&initial),
             initial,
             entities: entities(spec)?,
-            actions: map_items(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
+            actions: document::map_items(document::list_or_empty(spec, "actions")?, |index, action| {
+                let variants = variants.get(index).map_or(&[][..], Vec::as_slice);
+                Action::new(document::object(action)?, variants, &format!("/actions/{index}"), &mut shared)
+            })?,
             events: map_items(spec, "random_events", |event, place| {
                 Event::new(event, place, turn_minutes, &mut shared)
             })?,
@@ -203,13 +217,44 @@ impl Deal {
 }
 
 impl Action {
-    fn new<'v, T: Json>(action: Members<'v, T>, place: String, shared: &mut Shared<'v>) -> Result<Self> {
+    fn new<'v, T: Json>(
+        action: Members<'v, T>,
+        variants: &'v [Variant],
+        place: &str,
+        shared: &mut Shared<'v>,
+    ) -> Result<Self> {
         let id = document::text(document::field(action, "id")?)?;
+        let cause = format!("action:{id}");
+        let rule = match variants.first() {
+            Some(first) => ActionRule::new(document::object(&first.action)?, place, &cause, shared)?,
+            None => ActionRule::new(action, place, &cause, shared)?,
+        };
+        let variants = document::map_items(variants, |_, variant| {
+            let rule = ActionRule::new(document::object(&variant.action)?, place, &cause, shared)?;
+            Ok((variant.values.clone(), rule))
+        })?;
+        Ok(Self { params: Params::new(document::field(action, "params")?)?, rule, variants, id: id.into() })
+    }
+
+    /// Return the rule for legal parameters.
+    pub(crate) fn rule_for(&self, params: &Value) -> &ActionRule {
+        let mut variants = self.variants.iter();
+        let given = |name: &Arc<str>| params.as_object().and_then(|params| params.get(name)?.as_text());
+        let fits = |values: &Values| values.iter().all(|(name, value)| given(name) == Some(&**value));
+        variants.find(|(values, _)| fits(values)).map_or(&self.rule, |(_, rule)| rule)
+    }
+}
+
+impl ActionRule {
+    fn new<'v, T: Json>(
+        action: Members<'v, T>,
+        place: &str,
+        cause: &str,
+        shared: &mut Shared<'v>,
+    ) -> Result<Self> {
         Ok(Self {
-            params: Params::new(document::field(action, "params")?)?,
             preconditions: Rule::compile(document::field(action, "preconditions")?, &mut shared.fields),
-            consequence: Consequence::new(action, place, format!("action:{id}"), shared)?,
-            id: id.into(),
+            consequence: Consequence::new(action, place.into(), cause.into(), shared)?,
         })
     }
 }

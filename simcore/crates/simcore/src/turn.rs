@@ -131,23 +131,24 @@ fn attempt(
     params: &Value,
     record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
-    let place = &action.consequence.place;
+    let place = &action.rule.consequence.place;
     let problems = action.params.problems(params);
     if !problems.is_empty() {
         let rule = format!("{place}/params");
         let failure = |message| Failure { code: Code::IllegalParam, rule: rule.clone(), message };
         return Ok(problems.into_iter().map(failure).collect());
     }
-    match rule_execution::holds(program, state, &action.preconditions, params, record) {
+    let rule = action.rule_for(params);
+    match rule_execution::holds(program, state, &rule.preconditions, params, record) {
         Ok(true) => {}
         Ok(false) => {
             let message = format!("the preconditions of '{}' do not hold", action.id);
-            let rule = format!("{place}/preconditions");
-            return Ok(vec![Failure { code: Code::PreconditionFailed, rule, message }]);
+            let place = format!("{place}/preconditions");
+            return Ok(vec![Failure { code: Code::PreconditionFailed, rule: place, message }]);
         }
         Err(error) => return Ok(vec![record.fail(error, format_args!("{place}/preconditions"))?]),
     }
-    Ok(rule_execution::apply_rule(program, state, &action.consequence, params, record)?.into_iter().collect())
+    Ok(rule_execution::apply_rule(program, state, &rule.consequence, params, record)?.into_iter().collect())
 }
 
 /// Apply the narrator's changes. Return the reasons for their rejection, if any.

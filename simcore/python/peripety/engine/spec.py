@@ -231,6 +231,37 @@ class Character(Entity):
     secret: _ShortText | None = Field(default=None, description="What it hides; private.")
 
 
+class ParamMessage(StrictModel):
+    """A message for each value of a parameter of the action."""
+
+    param: Annotated[str, Field(min_length=1, max_length=64)]
+    texts: Annotated[dict[str, Annotated[str, Field(min_length=1, max_length=4000)]], Field(max_length=64)]
+
+
+class ParamAddLogOp(AddLogOp):
+    """Append a line to the log of the session; it may depend on a parameter."""
+
+    message: Annotated[str, Field(min_length=1, max_length=4000)] | ParamMessage  # type: ignore[assignment]
+
+
+class ParamScheduleOp(ScheduleOp):
+    """Run effects of an action later."""
+
+    effects: Annotated[list[ParamEffectOp], Field(min_length=1, max_length=4096)]  # type: ignore[assignment]
+
+
+ParamEffectOp = Annotated[
+    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | ParamAddLogOp | ParamScheduleOp,
+    Field(discriminator="op"),
+]
+
+
+class ParamAction(Action):
+    """An action whose paths and messages may depend on its parameters."""
+
+    effects: Annotated[list[ParamEffectOp], Field(max_length=4096)]  # type: ignore[assignment]
+
+
 class Bounds(StrictModel):
     """The least and the greatest number at a path; at least one of them."""
 
@@ -274,6 +305,7 @@ class ScenarioSpec11(ScenarioSpec):
     """A scenario of version 1.1."""
 
     spec_version: Literal["1.1"]  # type: ignore[assignment]  # the version is what differs
+    actions: Annotated[list[ParamAction], Field(min_length=1, max_length=512)]  # type: ignore[assignment]
     entities: Annotated[list[Character], Field(max_length=512)] | None = None  # type: ignore[assignment]
     bounds: Annotated[dict[str, Bounds], Field(max_length=512)] | None = None
     deal: Annotated[list[Deal], Field(max_length=64)] | None = None
@@ -326,3 +358,4 @@ class Outcome(StrictModel):
 
 
 ScheduleOp.model_rebuild()
+ParamScheduleOp.model_rebuild()

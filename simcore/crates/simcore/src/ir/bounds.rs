@@ -7,8 +7,8 @@
     reason = "a bound need not be exact, and none of these counts is large"
 )]
 
-use super::Plan;
 use super::types::{Condition, Consequence, Fold, Mutation, Operation, Scalar, Source, Stage, Write};
+use super::{Action, Plan};
 
 /// Low enough that rounding cannot produce infinity.
 const SAFE: f64 = 1e300;
@@ -71,7 +71,8 @@ impl Bounds {
                 site.frozen.iter().fold(now, |now, (_, value)| now.max(self.scalar(value, now, now)));
             self.mutations(&site.mutations, frozen)
         });
-        let acted = plan.actions.iter().map(|action| self.consequence(&action.consequence, now));
+        let rules = plan.actions.iter().flat_map(Action::consequences);
+        let acted = rules.map(|consequence| self.consequence(consequence, now));
         now = acted.fold(now, f64::max);
         let happened = plan.events.iter().map(|event| self.consequence(&event.consequence, now));
         now = happened.fold(now, f64::max);

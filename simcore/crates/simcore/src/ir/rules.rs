@@ -18,13 +18,14 @@ use crate::program::Program;
 use crate::state::{MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Scheduled, Size, State};
 use crate::turn::PARAM_TRIES;
 use crate::value::{Object, Value};
+use crate::variants::{self, list_variants};
 
 use super::expressions::{Names, Scope, Typed, steps};
 use super::fallback::{self, Interpreted};
 use super::initial_state::Deal;
 use super::layout::{Layout, Target, Texts};
-use super::types::{Condition, Consequence, Kind, Mutation, Operation, Scalar, Site, Write};
-use super::{Action, Domain, Event, InitialState, Param, Plan};
+use super::types::{Condition, Consequence, Kind, Mutation, Operation, Relation, Scalar, Site, Write};
+use super::{Action, Domain, Event, InitialState, Param, Plan, Variant};
 
 /// Maximum output of an expression, in characters and items, with a margin below the limit.
 const MOST_MADE: u64 = 60_000;
@@ -37,7 +38,12 @@ impl Plan {
             state.scheduled.iter().map(|entry| entry.effect_sources()).collect::<Option<_>>()?;
         let texts = Texts::of(spec, &state.tree, &pending);
         let mut layout = Layout::new(&state.tree, texts)?;
-        for rule in rules(spec, "actions")?.iter().chain(rules(spec, "random_events")?) {
+        let variants = list_variants(spec.members()).ok()?;
+        let variants_of = |index| variants.get(index).map_or(&[][..], Vec::as_slice);
+        let whole = rules(spec, "actions")?.iter().enumerate();
+        let whole = whole.filter(|(index, _)| variants_of(*index).is_empty()).map(|(_, action)| action);
+        let expanded = variants.iter().flatten().map(|variant| &variant.action);
+        for rule in whole.chain(expanded).chain(rules(spec, "random_events")?) {
             let rule = rule.as_object()?;
             infer_element_kinds(
                 &mut layout,
@@ -57,7 +63,10 @@ impl Plan {
             scheduled: Size::default(),
             budget: Budget::default(),
         };
-        let actions = rules(spec, "actions")?.iter().map(|action| builder.action(action.as_object()?));
+        let actions = rules(spec, "actions")?
+            .iter()
+            .enumerate()
+            .map(|(index, action)| builder.action(action.as_object()?, variants_of(index)));
         let actions = actions.collect::<Option<_>>()?;
         let events = rules(spec, "random_events")?.iter().zip(&program.events);
         let events = events.map(|(event, compiled)| {
@@ -154,7 +163,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn action(&mut self, action: &Object) -> Option<Action> {
+    fn action(&mut self, action: &Object, variants: &[variants::Variant]) -> Option<Action> {
         let mut names = Names::new();
         let mut params = Vec::new();
         for (name, schema) in action.get("params")?.as_object()?.iter() {
@@ -163,18 +172,50 @@ impl Builder<'_> {
             params.push(Param { column: self.columns, kind, domain });
             self.columns += 1;
         }
+        if !variants.is_empty() {
+            let variants: Vec<Variant> =
+                variants.iter().map(|variant| self.variant(variant, &names)).collect::<Option<_>>()?;
+            let legal = variants.iter().map(|variant| {
+                let fixed = variant.values.iter().map(|(column, value)| {
+                    Condition::Compare(Relation::Equal, Scalar::Column(*column), Scalar::Constant(*value))
+                });
+                Condition::All(fixed.chain([variant.legal.clone()]).collect())
+            });
+            let legal = Condition::Any(legal.collect());
+            let consequence = Consequence { derives: Vec::new(), mutations: Vec::new() };
+            return Some(Action { params, depends_on_params: true, legal, consequence, variants });
+        }
+        let legal = self.preconditions(action, &names)?;
+        let depends_on_params =
+            !params.is_empty() && fallback::may_read(action.get("preconditions")?, "params");
+        let consequence = self.consequence(action, &names)?;
+        Some(Action { params, depends_on_params, legal, consequence, variants: Vec::new() })
+    }
+
+    fn variant(&mut self, variant: &variants::Variant, names: &Names) -> Option<Variant> {
+        let action = variant.action.as_object()?;
+        let values = variant.values.iter().map(|(name, value)| {
+            let (_, number) = self.layout.scalar(&Value::from(value))?;
+            Some((names.get(name)?.0, number))
+        });
+        Some(Variant {
+            values: values.collect::<Option<_>>()?,
+            legal: self.preconditions(action, names)?,
+            consequence: self.consequence(action, names)?,
+        })
+    }
+
+    fn preconditions(&mut self, action: &Object, names: &Names) -> Option<Condition> {
         let logic = action.get("preconditions")?;
-        let depends_on_params = !params.is_empty() && fallback::may_read(logic, "params");
-        let tries = if params.is_empty() { 2 } else { PARAM_TRIES as u64 + 1 };
-        let legal = self.expression(
+        let tries = if names.is_empty() { 2 } else { PARAM_TRIES as u64 + 1 };
+        self.expression(
             logic,
-            &names,
+            names,
             &Names::new(),
             tries,
             |scope, logic| scope.condition(logic),
             interpreted_condition,
-        )?;
-        Some(Action { params, depends_on_params, legal, consequence: self.consequence(action, &names)? })
+        )
     }
 
     fn domain(&self, schema: &Object) -> Option<(Kind, Domain)> {

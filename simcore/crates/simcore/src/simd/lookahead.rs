@@ -91,7 +91,7 @@ impl Block<'_> {
                 continue;
             };
             lookahead.before_candidate.save(&self.registers, write_set);
-            self.run_rule::<V>(machine.actions.get(index), &mask);
+            self.run_action::<V>(index, &mask);
             let value_of = self.candidate_value::<V>(&mask, &mut lookahead.before_event);
             lookahead.before_candidate.restore(&mut self.registers, write_set);
             lookahead.consider(index as u64, &mask, &value_of);
@@ -165,7 +165,7 @@ impl Block<'_> {
             for rollout in 0..ROLLOUTS {
                 lookahead.before_candidate.restore(&mut self.registers, turns);
                 now.begin_rollout(self, rollout, &mask);
-                self.run_rule::<V>(machine.actions.get(action), &mask);
+                self.run_action::<V>(action, &mask);
                 let value = self.play_rollout::<V>();
                 value_of.add_where(&mask, Numbers::Each(&value));
             }

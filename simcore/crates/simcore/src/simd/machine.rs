@@ -26,6 +26,8 @@ pub(crate) struct Machine {
     /// For each action, then each event, the code of its consequence.
     pub(super) actions: Vec<Code>,
     pub(super) events: Vec<Code>,
+    /// For each action, the code of its variants.
+    pub(super) variants: Vec<Vec<Code>>,
     /// For each site, the code of its consequence.
     pub(super) sites: Vec<Code>,
     /// The code of decay that needs masks or bounds.
@@ -56,6 +58,11 @@ impl Machine {
         let ends = plan.losses.iter().chain(&plan.wins).map(|end| compiler.condition_code(end)).collect();
         let mut run_rule = |consequence: &Consequence| compiler.consequence_code(consequence);
         let actions = plan.actions.iter().map(|action| run_rule(&action.consequence)).collect();
+        let variants = plan
+            .actions
+            .iter()
+            .map(|action| action.variants.iter().map(|variant| run_rule(&variant.consequence)).collect());
+        let variants = variants.collect();
         let events = plan.events.iter().map(|event| run_rule(&event.consequence)).collect();
         let sites = plan.sites.iter().map(|site| run_rule(&site.consequence())).collect();
         let masked_decay = plan.masked_decay.as_ref().map(run_rule);
@@ -68,6 +75,7 @@ impl Machine {
             ends,
             actions,
             events,
+            variants,
             sites,
             masked_decay,
             value,

@@ -19,7 +19,7 @@ use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 pub(super) static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
 pub(super) static EVENT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("event"));
 
-impl Block<'_> {
+impl<'a> Block<'a> {
     /// Play all runs of the task to their end.
     #[inline(always)]
     pub(super) fn play<V: Vectors>(&mut self, result: &mut Runs) {
@@ -112,14 +112,41 @@ impl Block<'_> {
         }
     }
 
+    /// Execute the code of an action in the lanes of a mask, by the variant of each lane.
+    #[inline(always)]
+    pub(super) fn run_action<V: Vectors>(&mut self, index: usize, mask: &Mask) {
+        let machine = self.machine;
+        self.run_rule::<V>(machine.actions.get(index), mask);
+        let variants = machine.plan.actions.get(index).map_or(&[][..], |action| action.variants.as_slice());
+        for (place, variant) in variants.iter().enumerate() {
+            let mut chosen = mask.clone();
+            for (column, value) in &variant.values {
+                let given = Numbers::Each(self.registers.column(*column));
+                chosen.compare(Combine::And, Relation::Equal, given, Numbers::All(*value));
+            }
+            if chosen.any() {
+                self.run_rule::<V>(machine.variants.get(index).and_then(|codes| codes.get(place)), &chosen);
+            }
+        }
+    }
+
+    /// Return the consequence of an action in a lane.
+    pub(super) fn consequence_in(&self, lane: usize, index: usize) -> Option<&'a Consequence> {
+        let action = self.machine.plan.actions.get(index)?;
+        let is_given = |(column, value): &(usize, f64)| self.registers.number(*column, lane) == *value;
+        let variant = action.variants.iter().find(|variant| variant.values.iter().all(is_given));
+        Some(variant.map_or(&action.consequence, |variant| &variant.consequence))
+    }
+
     /// Apply the chosen rule of each lane.
     pub(super) fn run_rule_per_lane<'c>(
         &mut self,
         chosen: &Integers,
-        rule: impl Fn(usize) -> Option<&'c Consequence>,
+        rule: impl Fn(&Self, usize, usize) -> Option<&'c Consequence>,
     ) {
         for (lane, &index) in chosen.0.iter().enumerate() {
-            if let Some(consequence) = usize::try_from(index).ok().and_then(&rule) {
+            let index = usize::try_from(index).ok();
+            if let Some(consequence) = index.and_then(|index| rule(self, lane, index)) {
                 self.run_rule_in(lane, consequence);
             }
         }
@@ -215,7 +242,7 @@ impl Block<'_> {
             }
         }
         if !machine.events_masked {
-            self.run_rule_per_lane(&chosen, |index| {
+            self.run_rule_per_lane(&chosen, |_, _, index| {
                 machine.plan.events.get(index).map(|event| &event.consequence)
             });
         }

@@ -108,11 +108,25 @@ impl<'a> ReachableStates<'a> {
         let plan = self.plan;
         let mut result = states.clone();
         for (index, action) in plan.actions.iter().enumerate() {
-            if let Some(after) =
-                self.apply_rule(ACTIONS, index, &action.legal, &action.consequence, states)?
+            if action.variants.is_empty()
+                && let Some(after) =
+                    self.apply_rule(ACTIONS, index, &action.legal, &action.consequence, states)?
             {
                 result.join(&after, plan.turn);
                 self.scratch = after;
+            }
+            for variant in &action.variants {
+                let mut fixed = states.clone();
+                for (column, value) in &variant.values {
+                    fixed.put(*column, self.evaluator.texts.text(Interval::exact(*value))?);
+                }
+                let (legal, consequence) = (&variant.legal, &variant.consequence);
+                if let Some(mut after) = self.apply_rule(ACTIONS, index, legal, consequence, &fixed)? {
+                    for (column, _) in &variant.values {
+                        after.put(*column, states.column(*column));
+                    }
+                    result.join(&after, plan.turn);
+                }
             }
         }
         *states = result;

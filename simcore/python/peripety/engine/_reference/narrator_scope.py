@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from peripety.engine._reference.bounds import NumberBounds
 from peripety.engine._reference.limits import find_forbidden_key, looks_like_code
+from peripety.engine._reference.variants import list_rules
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.paths import MISSING, Path, format_path, parse_path, parse_state_path
@@ -196,7 +197,7 @@ class _DefaultScope(_PermissionSource):
 
 def _iter_literal_writes(spec: dict[str, Any]) -> Iterator[tuple[str, Path, Any]]:
     """Yield every write of the rules with a literal value, as (operation, path, value)."""
-    for rule in [*spec["actions"], *spec["random_events"]]:
+    for rule in list_rules(spec):
         derives = rule.get("derives", {})
         pending = list(rule["effects"])
         while pending:

@@ -26,6 +26,7 @@ from peripety.engine._reference.limits import (
     measure,
 )
 from peripety.engine._reference.narrator_scope import NarratorPermissions
+from peripety.engine._reference.variants import Variant, list_variants
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.paths import parse_path
@@ -185,6 +186,8 @@ class Rules:
         self.ends_early = spec.get("spec_version") == "1.1"
         self.actions: list[Any] = spec["actions"]
         self.events: list[Any] = spec["random_events"]
+        # The variants of each action; none if no parameter stands in a path or message.
+        self.variants: list[list[Variant]] = list_variants(spec)
         self.losses: list[Any] = spec["loss_conditions"]
         self.wins: list[Any] = spec.get("win_conditions", [])
         self.decay: dict[str, float] = spec["negativity_budget"].get("decay_per_turn", {})
@@ -198,6 +201,17 @@ class Rules:
             limits.duration_in_turns(event["duration"], self.turn_minutes) if "duration" in event else 1
             for event in self.events
         ]
+
+    def list_actions(self, index: int) -> list[dict[str, Any]]:
+        """Return the variants of the action of an index, or the action itself if it has none."""
+        return [variant.action for variant in self.variants[index]] or [self.actions[index]]
+
+    def get_variant(self, index: int, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the action of an index as it is for some legal parameters."""
+        for values, action in self.variants[index]:
+            if all(params[name] == value for name, value in values.items()):
+                return action
+        return self.actions[index]
 
 
 @dataclass

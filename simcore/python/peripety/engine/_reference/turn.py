@@ -162,6 +162,7 @@ def _try_action(state: ReferenceState, index: int, params: Any, record: CallTrac
         return [
             {"code": "ILLEGAL_PARAM", "rule": f"{rule}/params", "message": problem} for problem in problems
         ]
+    action = state.rules.get_variant(index, params)
     try:
         if not is_satisfied(state, action["preconditions"], params, record):
             message = f"the preconditions of '{action['id']}' do not hold"
@@ -324,7 +325,8 @@ def legal_choices(state: ReferenceState, draws: PersonaDraws, record: CallTrace)
 
 def _is_legal(state: ReferenceState, index: int, params: dict[str, Any], record: CallTrace) -> bool:
     try:
-        return is_satisfied(state, state.rules.actions[index]["preconditions"], params, record)
+        action = state.rules.get_variant(index, params)
+        return is_satisfied(state, action["preconditions"], params, record)
     except EngineError as error:
         record.record_failure(error, f"/actions/{index}/preconditions")
         return False

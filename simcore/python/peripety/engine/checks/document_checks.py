@@ -18,6 +18,7 @@ from peripety.engine._reference import limits
 from peripety.engine._reference.bounds import NumberBounds
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from peripety.engine._reference.limits import MAX_STATE_NODES, MAX_STATE_TEXT, measure
+from peripety.engine._reference.variants import list_rules
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.paths import (
     FORBIDDEN_KEYS,
@@ -40,6 +41,7 @@ class StateModel:
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.state = spec["state"]
+        self.has_variants = spec["spec_version"] == "1.1"
         self.entities = {entity["id"] for entity in spec.get("entities", [])}
         self.bounds = NumberBounds(
             {text: limit for text, limit in spec.get("bounds", {}).items() if is_state_path(text)},
@@ -108,8 +110,8 @@ def _iter_created_paths(spec: dict[str, Any]) -> Iterator[Path]:
 
 
 def iter_effects(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield every effect of a scenario, including those inside schedules."""
-    pending = [effect for rule in [*spec["actions"], *spec["random_events"]] for effect in rule["effects"]]
+    """Yield every effect of a scenario, including those inside schedules, for each variant of an action."""
+    pending = [effect for rule in list_rules(spec) for effect in rule["effects"]]
     while pending:
         effect = pending.pop()
         yield effect

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from peripety.engine._reference.variants import Variant
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.static_analysis.abstract_domain import (
     BOTTOM,
@@ -113,10 +114,17 @@ class _AbstractSimulation:
         self._budget = budget
         self._reachable = ReachableStates()
         self._entities = from_literal(rules.entities)
-        self._params = [get_param_domains(action["params"]) for action in rules.actions]
+        # For each action its variants, with the domains of their parameters.
+        self._actions = [
+            [
+                (variant.action, get_param_domains({**action["params"], **_fix_params(variant.values)}))
+                for variant in rules.variants[index] or [Variant({}, action)]
+            ]
+            for index, action in enumerate(rules.actions)
+        ]
         self._turn = 0
-        # Effects that may be due, by turn and place.
-        self._pending: dict[int, dict[str, ScheduledEffects]] = {}
+        # Effects that may be due, by turn and by their list in the rules.
+        self._pending: dict[int, dict[int, ScheduledEffects]] = {}
         # Last turn in which each event may continue.
         self._lasting: dict[int, int] = {}
         self._is_steady = not is_time_dependent(rules)
@@ -168,16 +176,12 @@ class _AbstractSimulation:
     def _act(self, tree: AbstractValue) -> AbstractValue:
         self._record_states("actions", tree)
         result = tree
-        for index, action in enumerate(self._rules.actions):
+        for index, variants in enumerate(self._actions):
             place = f"/actions/{index}"
-            data = self._find_satisfying(
-                action["preconditions"],
-                f"{place}/preconditions",
-                tree,
-                self._params[index],
-            )
-            if data is not None:
-                result = join(result, self._apply_rule(data, action, place) or result)
+            for action, params in variants:
+                data = self._find_satisfying(action["preconditions"], f"{place}/preconditions", tree, params)
+                if data is not None:
+                    result = join(result, self._apply_rule(data, action, place) or result)
         return result
 
     def _apply_events(self, tree: AbstractValue) -> AbstractValue:
@@ -316,8 +320,8 @@ class _AbstractSimulation:
         for due, later in outcome.scheduled:
             if due <= self._horizon:
                 entries = self._pending.setdefault(due, {})
-                before = entries.get(later.place)
-                entries[later.place] = later if before is None else _join_schedules(before, later)
+                before = entries.get(id(later.effects))
+                entries[id(later.effects)] = later if before is None else _join_schedules(before, later)
         return outcome
 
     # --- steps in unknown order ---
@@ -347,6 +351,11 @@ class _AbstractSimulation:
     def _build_data(self, tree: AbstractValue, params: AbstractValue) -> AbstractValue:
         turn = number_range(float(self._turn), float(self._turn), whole=True)
         return _build_data(tree, params, turn, self._entities)
+
+
+def _fix_params(values: dict[str, str]) -> dict[str, Any]:
+    """Return the declarations of parameters that have one value each."""
+    return {name: {"type": "string", "enum": [value]} for name, value in values.items()}
 
 
 def may_hold(rules: Rules, condition: Any, states: AbstractValue, params: dict[str, Any], turns: int) -> bool:

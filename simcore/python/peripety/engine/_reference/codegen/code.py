@@ -248,7 +248,8 @@ def get_items_kind(items: list[Any]) -> ValueKind:
 
 def iter_effects_with_rules(rules: Rules) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield every effect of the scenario, including those inside schedules, with its rule."""
-    pending = [(effect, rule) for rule in [*rules.actions, *rules.events] for effect in rule["effects"]]
+    actions = [action for index in range(len(rules.actions)) for action in rules.list_actions(index)]
+    pending = [(effect, rule) for rule in [*actions, *rules.events] for effect in rule["effects"]]
     while pending:
         effect, rule = pending.pop()
         yield effect, rule
