@@ -33,7 +33,7 @@ def validate_document(document: bytes, level: ValidationLevel) -> list[Finding]:
     if level > ValidationLevel.SCHEMA:
         return engine.validate(document)
     try:
-        spec = engine.parse(document)
+        spec = engine.parse_scenario(document)
     except SpecError as error:
         return list(error.findings)
     return validate_against_schema(scenario_schema(spec), spec)
@@ -41,7 +41,7 @@ def validate_document(document: bytes, level: ValidationLevel) -> list[Finding]:
 
 def load_valid(document: bytes) -> Program:
     """Compile a valid document without validating it again."""
-    return engine.compile_trusted(engine.canonicalize(engine.parse(document)))
+    return engine.compile_trusted(engine.canonicalize(engine.parse_scenario(document)))
 
 
 MAX_ANSWERS = 100

@@ -42,6 +42,7 @@ from peripety.engine.documents import (
     compile_trusted,
     parse,
     parse_canonical,
+    parse_scenario,
     validate,
     validate_many,
 )
@@ -141,6 +142,7 @@ __all__ = [
     "parse_canonical",
     "parse_data",
     "parse_path",
+    "parse_scenario",
     "start_hash_chain",
     "validate",
     "validate_many",
