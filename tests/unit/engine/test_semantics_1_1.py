@@ -15,6 +15,7 @@ from support.engine.specs import action, at_most, event, never, spec
 if TYPE_CHECKING:
     from peripety.engine import Program
     from peripety.engine.backend_protocol import Backend
+    from peripety.engine.types import Persona
 
 
 Json = dict[str, Any]
@@ -304,7 +305,7 @@ def test_generated_source_follows_the_keys(persona: str) -> None:
 
 
 @pytest.mark.parametrize("persona", engine.PERSONAS)
-def test_both_cores_report_the_same(persona: str) -> None:
+def test_both_cores_report_the_same(persona: Persona) -> None:
     document = json.dumps(risky()).encode("utf-8")
     reports = [
         program_on(backend_named(name), document).dry_run(
@@ -480,7 +481,7 @@ def test_version_1_0_has_no_variants() -> None:
 
 
 @pytest.mark.parametrize("persona", engine.PERSONAS)
-def test_both_cores_report_the_same_of_variants(persona: str) -> None:
+def test_both_cores_report_the_same_of_variants(persona: Persona) -> None:
     document = told(horizon=8, loss_conditions=[at_most("out", "state.a", 0), never("b")])
     document["win_conditions"] = [{"id": "w", "when": {">": [{"var": "state.said.p"}, 15]}}]
     reports = [

@@ -211,7 +211,8 @@ class Rules:
         for values, action in self.variants[index]:
             if all(params[name] == value for name, value in values.items()):
                 return action
-        return self.actions[index]
+        whole: dict[str, Any] = self.actions[index]
+        return whole
 
 
 @dataclass

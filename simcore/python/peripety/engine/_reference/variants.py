@@ -41,7 +41,7 @@ def list_variants(spec: dict[str, Any]) -> list[list[Variant]]:
     """
     if spec.get("spec_version") != "1.1":
         return [[] for _ in spec["actions"]]
-    return [_expand_action(action) for action in spec["actions"]]
+    return [expand_action(action) for action in spec["actions"]]
 
 
 def list_rules(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,7 +52,8 @@ def list_rules(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [*actions, *spec["random_events"]]
 
 
-def _expand_action(action: dict[str, Any]) -> list[Variant]:
+def expand_action(action: dict[str, Any]) -> list[Variant]:
+    """Return the variants of an action, as `list_variants`."""
     names = sorted({name for name, _ in iter_placed_params(action)})
     options = [list_options(action, name) for name in names]
     if not names or not 1 <= prod(map(len, options)) <= MAX_VARIANTS:

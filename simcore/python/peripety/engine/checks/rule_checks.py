@@ -241,15 +241,13 @@ def _check_placed_params(
     if placed and not variants and all(list_options(action, name) for name, _ in placed):
         message = f"its parameters stand in paths with more than {MAX_VARIANTS} combinations of values"
         yield Finding("LIMIT_EXCEEDED", place, message)
-    for message_place, message in _iter_messages(action["effects"], f"{place}/effects"):
-        missing = [
-            option for option in list_options(action, message["param"]) if option not in message["texts"]
-        ]
+    for message_place, told in _iter_messages(action["effects"], f"{place}/effects"):
+        missing = [option for option in list_options(action, told["param"]) if option not in told["texts"]]
         if missing:
             yield Finding(
                 "MISSING_KEY",
                 f"{message_place}/texts",
-                f"there is no text for the value '{missing[0][:64]}' of '{message['param'][:64]}'",
+                f"there is no text for the value '{missing[0][:64]}' of '{told['param'][:64]}'",
             )
 
 

@@ -45,7 +45,7 @@ def _check_limit(text: str, limit: dict[str, float], place: str, state: Any) -> 
         yield Finding("BAD_BOUNDS", place, "give 'min', 'max' or both")
     if limit.get("min", float("-inf")) > limit.get("max", float("inf")):
         yield Finding("BAD_BOUNDS", place, "min is above max")
-    path, value = (), state
+    value = state
     try:
         path = parse_state_path(text)
     except EngineError as error:
