@@ -17,6 +17,9 @@ MAKEOVERRIDES :=
 
 DESCRIPTION = if [ "$(ABOUT_ORIGIN)" = undefined ]; then cat examples/description.txt; else printf '%s' "$$ABOUT"; fi
 
+# Tests start hundreds of processes. Without bytecode files, each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 ROUNDS ?= 3
 
 .DEFAULT_GOAL := help
@@ -80,10 +83,6 @@ conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-confor
 .PHONY: certificates
 certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/reference/certificate-format.md and the golden certificate
 	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
-
-.PHONY: findings
-findings: $(VENV)/installed-dev  ## Write the tables of docs/reference/findings.md
-	@PYTHONPATH=tests $(BIN)/python -m conformance.findings
 
 .PHONY: worked-example
 worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn in the worked example of docs/tutorials/first-scenario.md
@@ -163,6 +162,10 @@ bench-generation: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Generat
 .PHONY: bench-prompt-cache
 bench-prompt-cache: $(VENV)/installed-dev  ## Compare the cost of prompts by the position of cache markers
 	@PYTHONPATH=tests $(BIN)/python -m bench.prompt_cache
+
+.PHONY: bench-narrator-prompt
+bench-narrator-prompt: $(VENV)/installed-dev native  ## Measure the cost of the narrator's prompts, and what they remember
+	@PYTHONPATH=tests $(BIN)/python -m bench.narrator_prompt
 
 .PHONY: bench-http-clients
 bench-http-clients: $(VENV)/installed-bench  ## Compare HTTP clients for calls to providers

@@ -1,9 +1,10 @@
-"""Writes the reference pages of the command line, the environment variables and the gRPC calls.
+"""Writes the reference pages of the command line, the environment variables, the gRPC calls and the findings.
 
     python docs/generate_reference.py            write the pages (`make generate`)
     python docs/generate_reference.py --check    only compare; exit 1 when a committed page is out of date
 
-The sources are the `peripety` command, `peripety.core.config.Config` and the `.proto` files.
+The sources are the `peripety` command, `peripety.core.config.Config`, the `.proto` files and
+`simcore/python/peripety/findings.toml`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typer.main import get_command
 
 from peripety.cli.app import app
 from peripety.core.config import Config
+from peripety.errors import load_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +63,97 @@ Every call of every service. A *stream* sends or receives any number of messages
 make a call, and [error reasons](error-reasons.md) lists what can fail.
 
 """
+FINDINGS = """\
+# Findings
+
+A finding describes a problem in a document: a `code` for machines, a JSON Pointer to the place, a
+message about that very place, and a severity: an error rejects the document, a warning does not. Its
+code also has the remedy for findings of that kind. The catalogue is
+`simcore/python/peripety/findings.toml`, and the same text appears everywhere:
+
+| reader | where |
+| --- | --- |
+| a person at the terminal | the line `fix: …` below the first finding of a kind; `remedy` in lines of JSON |
+| a client | `Finding.remedy` in results, and after `; fix: ` in the violations of `BadRequest` |
+| a model whose answer is refused | `fixes`, by code, in the message that goes back to it |
+| a reader of a certificate's report | `Fix: …` below the finding |
+
+The document of a certificate has no remedies: it is hashed, and better advice must not change its name.
+
+"""
+# Heading and introduction of each group in the catalogue of findings.
+FINDING_GROUPS = {
+    "border": """\
+## Strict JSON
+
+The document is read strictly, by one parser, which reports the first problem only.
+""",
+    "schema": """\
+## The schema
+
+The document is JSON, but does not match the schema of specifications.
+""",
+    "static": """\
+## Static checks
+
+The document matches the schema; names, paths, values and sizes are checked.
+""",
+    "policy": """\
+## Static checks of a policy
+
+What the JSON Schema of a policy cannot express ([policies](policies-semantics.md)). Ids and expressions
+are checked as those of scenarios are.
+""",
+    "proof": """\
+## Proofs
+
+They hold in every run up to the horizon, and need no dice ([semantics](semantics.md)).
+""",
+    "play": """\
+## Rules that fail in play
+
+A rule failed in a run of the gate, of a certificate or of balancing. The path is the rule, the message
+has the figures.
+""",
+    "gate": """\
+## The gate and numbers
+
+How often the random persona loses, and what moving numbers comes to ([scenarios](scenarios.md)).
+""",
+    "certificate": """\
+## Certificates
+
+What the runs of all personas show ([certificate format](certificate-format.md)).
+""",
+    "answer": """\
+## Answers of models
+
+What is wrong with an answer before it is looked into as a document, and what a provider does not get of
+a schema.
+""",
+    "writing": """\
+## Writing
+
+How a specification was written.
+""",
+    "compiling": """\
+## Compiling a policy
+
+What a person should know, or has to decide, after models wrote rules and scenarios ([policy
+semantics](policies-semantics.md)).
+""",
+    "testing": """\
+## Tests
+
+What is wrong with a test, after it was run on its subject; the path points into its body.
+""",
+    "bundle": """\
+## A bundle
+
+A session that was exported is read to the letter, and played again ([bundle format](bundle-format.md)).
+Its findings stand with the line; the path points into that line.
+""",
+}
 
 # Variables that are read outside of `Config`.
 OTHER_VARIABLES = (
@@ -191,13 +284,35 @@ def _comment(text: str) -> str:
     return " ".join(re.sub(r"^ *// ?", "", text, flags=re.MULTILINE).split()).replace("|", "\\|")
 
 
+def finding_page() -> str:
+    """Return the page of the findings."""
+    catalog = load_catalog()
+    blocks = [FINDINGS + NOTE.format("`simcore/python/peripety/findings.toml`") + "\n"]
+    for group, introduction in FINDING_GROUPS.items():
+        blocks.append(introduction)
+        for code, kind in catalog[group].items():
+            parts = {"Why": kind.why, "Example": kind.example and f"`{kind.example}`", "Fix": kind.fix}
+            lines = [f"- **{label}:** {_escaped(words)}" for label, words in parts.items() if words]
+            blocks.append("\n".join([f"### `{code}`", "", _escaped(kind.means), "", *lines, ""]))
+    return "\n".join(blocks)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("__", r"\_\_")
+
+
 def main() -> None:
     """Write the pages, or compare them with the committed ones."""
     parser = argparse.ArgumentParser(description="Write the generated reference pages.")
     parser.add_argument(
         "--check", action="store_true", help="only compare; exit 1 when a page is out of date"
     )
-    pages = {"cli.md": command_page(), "environment.md": environment_page(), "rpcs.md": call_page()}
+    pages = {
+        "cli.md": command_page(),
+        "environment.md": environment_page(),
+        "rpcs.md": call_page(),
+        "findings.md": finding_page(),
+    }
     if not parser.parse_args().check:
         for name, text in pages.items():
             (REFERENCE / name).write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """pytest plugin: `llm_simulator` serves a scripted LLM on its own port for each test that uses it.
 
-    @pytest.mark.llm_scenario("login.toml")
+    @pytest.mark.llm_script("login.toml")
     def test_login(llm_simulator):
         client = OpenAI(base_url=f"{llm_simulator.url}/v1", api_key="any")
         ...
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["LlmSimulator", "llm_simulator"]
 
 
-MARKER = "llm_scenario"
+MARKER = "llm_script"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(scenario, **options): script of llm_simulator: a file beside the test, or a Script",
+        f"{MARKER}(script, **options): script of llm_simulator: a file beside the test, or a Script",
     )
 
 
@@ -62,22 +62,22 @@ class LlmSimulator:
         self._simulator: Simulator | None = None
         self._server: SimulatorServer | None = None
 
-    def load(self, scenario: str | Path | Script | ScriptBuilder, **options: Any) -> Self:
+    def load(self, script: str | Path | Script | ScriptBuilder, **options: Any) -> Self:
         """Serve a new script with a fresh state and a new URL instead of the current one.
 
         Args:
-            scenario: a file, relative to the test's directory, or a script, or a builder of one.
+            script: a file, relative to the test's directory, or a script, or a builder of one.
             options: arguments of the `Simulator`, such as `seed`.
         """
         from peripety.llmsim import ScriptBuilder, Simulator, load_script  # noqa: PLC0415 - see above
         from peripety.llmsim.server.runner import serve_in_thread  # noqa: PLC0415
 
-        if isinstance(scenario, str | Path):
-            scenario = load_script(self._directory / scenario)
-        elif isinstance(scenario, ScriptBuilder):
-            scenario = scenario.build()
+        if isinstance(script, str | Path):
+            script = load_script(self._directory / script)
+        elif isinstance(script, ScriptBuilder):
+            script = script.build()
         self.close()
-        self._simulator = Simulator(scenario, **options)
+        self._simulator = Simulator(script, **options)
         self._server = serve_in_thread(self._simulator)
         return self
 
@@ -109,5 +109,5 @@ class LlmSimulator:
 
     def _not_loaded_error(self) -> pytest.UsageError:
         return pytest.UsageError(
-            f'no scenario: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)',
+            f'no script: mark the test @pytest.mark.{MARKER}("file.toml"), or call llm_simulator.load(...)',
         )

@@ -55,8 +55,8 @@ def futures(document: bytes) -> dict[str, Callable[[int], int]]:
     same: Any = core.compile(core.parse(document)).load_state(present.to_json())
     ways: dict[str, Callable[[bytes], bytes]] = {
         "python": lambda options: reference.simulate_from(present, options),
-        "interpreter": lambda options: bytes(same.native.futures_by("interpreter", options)),
-        "native": lambda options: bytes(same.native.futures(options)),
+        "interpreter": lambda options: bytes(same.native.simulate_from_with("interpreter", options)),
+        "native": lambda options: bytes(same.native.simulate_from(options)),
     }
     sides = {name: _futures_player(play, threads=1) for name, play in ways.items()}
     return {**sides, "two": _futures_player(ways["native"], threads=2)}

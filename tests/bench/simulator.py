@@ -115,7 +115,7 @@ def _peripety(folder: Path, rules: int) -> list[str]:
     responses.append({"pattern": {"type": "contains", "text": TIMED}, "response": timed})
     file = folder / f"scenario-{rules}.json"
     file.write_text(json.dumps({"responses": responses}), encoding="utf-8")
-    return [sys.executable, "-m", "peripety", "simulate", "--scenario", str(file)]
+    return [sys.executable, "-m", "peripety", "simulate", "--script", str(file)]
 
 
 def _aimock(installed: Path, folder: Path, rules: int) -> list[str]:

@@ -51,7 +51,7 @@ def executors(program: Program) -> Iterator[str]:
     """The ways to play in lockstep that this processor has."""
     for name in ("baseline", "avx2", "avx512"):
         try:
-            program.dry_run_by(name, options(runs=1))
+            program.dry_run_with(name, options(runs=1))
         except ValueError:
             continue
         yield name
@@ -64,9 +64,9 @@ def watched(state: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def check_agreement(program: Program, **asked: Any) -> None:
-    expected = program.dry_run_by("interpreter", options(**asked))
+    expected = program.dry_run_with("interpreter", options(**asked))
     for name in executors(program):
-        assert program.dry_run_by(name, options(**asked)) == expected, name
+        assert program.dry_run_with(name, options(**asked)) == expected, name
 
 
 @pytest.mark.slow_after(2, reason="dry-runs many random scenarios on both cores")
@@ -88,7 +88,7 @@ def test_random_scenarios_come_to_the_same_in_lockstep(shape: str) -> None:
 @pytest.mark.parametrize("later", [False, True])
 def test_most_steady_scenarios_are_played_in_lockstep(*, later: bool) -> None:
     played = [
-        native(json.dumps(random_spec(seed, shape=shape, later=later)).encode()).plays_in_lockstep()
+        native(json.dumps(random_spec(seed, shape=shape, later=later)).encode()).is_vectorised()
         for shape in STEADY
         for seed in range(20)
     ]
@@ -115,7 +115,7 @@ def test_bounds_deals_and_variants_are_played_in_lockstep() -> None:
         ],
     )
     program = native(spec)
-    assert program.plays_in_lockstep()
+    assert program.is_vectorised()
     for persona in ("random", "cautious", "planner"):
         check_agreement(
             program, persona=persona, runs=20, horizon=9, watch=[["state.a", 1], ["state.said.p", 1]]
@@ -144,9 +144,9 @@ BUSY = document(
 )
 def test_neither_threads_nor_pieces_show_in_a_report(persona: str, runs: int, horizon: int) -> None:
     program = native(BUSY)
-    assert program.plays_in_lockstep()
+    assert program.is_vectorised()
     asked = {"persona": persona, "runs": runs, "horizon": horizon, "watch": [["state.a", 2]]}
-    expected = program.dry_run_by("interpreter", options(**asked))
+    expected = program.dry_run_with("interpreter", options(**asked))
     for threads in (1, 2, 7):
         assert program.dry_run(options(threads=threads, **asked)) == expected, threads
 
@@ -178,7 +178,7 @@ def test_a_forked_child_plays_after_its_parent_did() -> None:
 
 def test_an_unknown_executor_is_refused() -> None:
     with pytest.raises(ValueError, match="executor"):
-        native(BUSY).dry_run_by("fastest", options())
+        native(BUSY).dry_run_with("fastest", options())
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_text_is_never_in_an_array_of_numbers() -> None:
             ],
         ),
     )
-    assert program.plays_in_lockstep()
+    assert program.is_vectorised()
     check_agreement(program, horizon=80)
 
 

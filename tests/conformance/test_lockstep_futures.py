@@ -47,10 +47,10 @@ def options(**more: Any) -> bytes:
 
 def check_agreement(state: Any, **asked: Any) -> None:
     start = native(state)
-    expected = start.futures_by("interpreter", options(**asked))
+    expected = start.simulate_from_with("interpreter", options(**asked))
     for name in ("baseline", "avx2", "avx512"):
         with suppress(ValueError):  # this processor lacks it
-            assert start.futures_by(name, options(**asked)) == expected, (name, asked)
+            assert start.simulate_from_with(name, options(**asked)) == expected, (name, asked)
 
 
 def present(random: Random, spec: Json, program: BackendProgram, turns: int, *, mid_turn: bool) -> Any:
@@ -106,7 +106,7 @@ def test_most_presents_of_steady_scenarios_are_played_on_in_lockstep() -> None:
             spec = random_spec(seed, shape=shape)
             state = present(random, spec, compiled(spec), 3, mid_turn=seed % 2 == 0)
             if state is not None:
-                played.append(native(state).plays_on_in_lockstep())
+                played.append(native(state).is_vectorised())
     assert len(played) > 40
     assert sum(played) > len(played) * 3 // 4
 
@@ -170,7 +170,7 @@ def busy(*calls: str, spec: Json = STEADY_BUSY) -> tuple[BackendProgram, Any]:
 @pytest.mark.parametrize("acted", [False, True])
 def test_what_is_pending_or_lasts_is_part_of_a_plan(calls: tuple[str, ...], acted: bool) -> None:
     _, state = busy(*calls)
-    assert native(state).plays_on_in_lockstep()
+    assert native(state).is_vectorised()
     for persona in ("random", "idle", "greedy", "planner"):
         check_agreement(state, persona=persona, acted=acted, runs=3 if persona == "planner" else 130)
 
@@ -184,16 +184,16 @@ def test_a_state_of_another_shape_than_the_initial_one_has_a_plan_of_its_own() -
     snapshot = json.loads(state.to_json())
     snapshot["state"] |= {"note": 5, "more": ["new text"], "list": []}
     other = program.load_state(canonicalize(snapshot))
-    assert native(other).plays_on_in_lockstep()
+    assert native(other).is_vectorised()
     check_agreement(other)
 
 
 def test_a_state_whose_shape_will_change_is_left_to_the_interpreter() -> None:
     _, state = busy("plan", spec=BUSY)
-    assert not native(state).plays_on_in_lockstep()
+    assert not native(state).is_vectorised()
     check_agreement(state)
     _, grown = busy("grow", spec=BUSY)
-    assert native(grown).plays_on_in_lockstep()
+    assert native(grown).is_vectorised()
     check_agreement(grown)
 
 
@@ -292,19 +292,19 @@ def test_what_is_made_up_comes_to_its_limits(change: Callable[[Json], None]) -> 
     snapshot = json.loads(state.to_json())
     change(snapshot)
     made_up = program.load_state(canonicalize(snapshot))
-    assert b"STATE_LIMIT" in native(made_up).futures(options())
+    assert b"STATE_LIMIT" in native(made_up).simulate_from(options())
 
 
 @pytest.mark.parametrize(("persona", "runs"), [("random", 5_000), ("greedy", 2_100), ("planner", 70)])
 def test_neither_threads_nor_pieces_show_in_a_report(persona: str, runs: int) -> None:
     _, state = busy("plan", "step", "plan")
     asked = {"persona": persona, "runs": runs, "acted": True, "watch": [["state.a", 2]]}
-    expected = native(state).futures_by("interpreter", options(**asked))
+    expected = native(state).simulate_from_with("interpreter", options(**asked))
     for threads in (1, 2, 7):
-        assert native(state).futures(options(**{**asked, "threads": threads})) == expected, threads
+        assert native(state).simulate_from(options(**{**asked, "threads": threads})) == expected, threads
 
 
 def test_an_unknown_executor_is_refused() -> None:
     _, state = busy()
     with pytest.raises(ValueError, match="executor"):
-        native(state).futures_by("fastest", options())
+        native(state).simulate_from_with("fastest", options())

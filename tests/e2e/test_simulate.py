@@ -69,7 +69,7 @@ def ask(url: str, text: str) -> str:
 @pytest.mark.slow(reason="starts a process for each case and waits for its answers")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
-    with serving(tmp_path, "--scenario", MULTI_TURN) as (process, url):
+    with serving(tmp_path, "--script", MULTI_TURN) as (process, url):
         assert "username" in ask(url, "login").lower()
         process.send_signal(number)
         _, logged = process.communicate(timeout=30)
@@ -97,7 +97,7 @@ def test_an_answer_under_way_is_completed_before_the_end(tmp_path: Path) -> None
 
 
 def test_a_prompt_is_answered_on_standard_output(tmp_path: Path) -> None:
-    result = run(tmp_path, "--scenario", MULTI_TURN, "-p", "login")
+    result = run(tmp_path, "--script", MULTI_TURN, "-p", "login")
     assert (result.returncode, result.stderr) == (0, "")
     assert "username" in result.stdout.lower()
 
@@ -106,10 +106,10 @@ def test_a_prompt_is_answered_on_standard_output(tmp_path: Path) -> None:
 def test_a_state_file_lets_each_call_take_one_turn(tmp_path: Path) -> None:
     state = tmp_path / "state"
     said = [
-        run(tmp_path, "--scenario", MULTI_TURN, "--state", state, "-p", prompt).stdout
+        run(tmp_path, "--script", MULTI_TURN, "--state", state, "-p", prompt).stdout
         for prompt in ("login", "ann", "secret")
     ]
-    at_once = run(tmp_path, "--scenario", MULTI_TURN, "-p", "login", "-p", "ann", "-p", "secret")
+    at_once = run(tmp_path, "--script", MULTI_TURN, "-p", "login", "-p", "ann", "-p", "secret")
     assert len(set(said)) == 3
     assert "".join(said) == at_once.stdout
 
@@ -118,7 +118,7 @@ def test_a_state_file_lets_each_call_take_one_turn(tmp_path: Path) -> None:
 def test_a_scenario_that_is_not_valid_is_explained(tmp_path: Path) -> None:
     file = tmp_path / "wrong.toml"
     file.write_text('[[responses]]\npatern = { type = "any" }\nresponse = "y"')
-    result = run(tmp_path, "--scenario", file)
+    result = run(tmp_path, "--script", file)
     assert result.returncode == 2
     assert "wrong.toml:2:1" in result.stderr
     assert "patern" in result.stderr
@@ -128,7 +128,7 @@ def test_a_scenario_that_is_not_valid_is_explained(tmp_path: Path) -> None:
 def test_what_passes_through_a_proxy_is_recorded_as_a_scenario(tmp_path: Path) -> None:
     recording = tmp_path / "recorded.toml"
     with (
-        serving(tmp_path, "--scenario", MULTI_TURN) as (_, provider),
+        serving(tmp_path, "--script", MULTI_TURN) as (_, provider),
         serving(tmp_path, "--record", recording, "--proxy", provider) as (proxy, url),
     ):
         said = ask(url, "login")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peripety import engine
-from peripety.author.author import author_from_text
 from peripety.author.narration import narrate
+from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 
 RUNS = 1024

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety import engine
-from peripety.author.author import author_from_text
+from peripety.author.spec_author import author_from_text
 from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
 from support.engine.backends import backend_named, program_on
 from support.examples import example_count

@@ -22,23 +22,25 @@ from peripety.gateway.types.message import ToolCall
 from peripety.session.events import DialogueSpoken, NarrativeChunk, encode_value
 from peripety.session.narration.fallback import fallback_narration
 from peripety.session.narration.narrator import Narrator
+from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.narration.tool_executor import NarratorToolExecutor
-from peripety.session.narration.turn_context import HISTORY_TURNS, NarrationContext
+from peripety.session.narration.turn_context import RECENT_TURNS, NarrationContext
 from peripety.session.narration.turn_narration import NarrationResult
-from peripety.session.narration.turn_prompt import build_user_message, render_system_text
+from peripety.session.narration.turn_prompt import build_messages, render_system_text
 from peripety.session.pb.responses import turn_event_to_proto
 from peripety.session.speculation import SpeculativeTurn, begin_turn
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import CommittedTurn, NarratorMemory, PlayerAction
 from peripety.session.visibility import Projector, TurnEventView
 from support.engine.seeded_specs import random_params
 from support.session.leak_probes import OWNERS, PLAYERS, VIEWERS, WAYS, assert_clean, canary, secretive_spec
-from support.session.sessions import ScriptedGateway, outcome, session_of, turn_of
+from support.session.sessions import FULL_ROOM, ScriptedGateway, outcome, session_of, text_of, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from peripety.session.events import Event
+    from peripety.session.turn_transaction import TurnResult
 
 pytestmark = pytest.mark.slow(reason="checks thousands of messages for secrets")
 
@@ -84,17 +86,29 @@ async def session(random: Random, eyes: Eyes) -> None:
             playing,
             stage,
             past,
+            room=random.choice([FULL_ROOM, PromptRoom.for_window(4_096)]),
         )
         for viewer in VIEWERS:
-            read(eyes, replace(scene, view=viewers.for_viewer(viewer)), random)
-        told = await narrations(eyes, scene, random)
-        recorded = turn_of(scene, told.narrative, pov=audience, spoken="words")
+            read(eyes, with_history(replace(scene, view=viewers.for_viewer(viewer))), random)
+        told = await narrations(eyes, with_history(scene), random)
+        new = [memory for memory in told.memories if memory.turn == turn]
+        recorded = turn_of(scene, told.narrative, pov=audience, spoken="words", memories=new)
         events(eyes, viewers, program.spec, recorded.events, audience)
         played = stage.preview()
         playing = replace(playing, turn=turn, snapshot=played.snapshot, status=played.world.status)
-        past = (*past, recorded)[-HISTORY_TURNS:]
+        past = (*past, recorded)[-RECENT_TURNS:]
         if playing.status.kind != "ongoing":
             return
+
+
+def with_history(scene: NarrationContext) -> NarrationContext:
+    """Return the scene with the history that its viewer may know."""
+    return replace(scene, history=tuple(text_of(turn, scene) for turn in scene.recent_turns))
+
+
+def prompt_text(scene: NarrationContext, played: TurnResult | None) -> str:
+    """Return all messages of a prompt."""
+    return "\n".join(message.text for message in build_messages(scene, played))
 
 
 def memories() -> Iterator[NarratorMemory]:
@@ -132,8 +146,8 @@ def events(
 def read(eyes: Eyes, scene: NarrationContext, random: Random) -> None:
     """Check everything that a viewer, or a narrator for that viewer, can read of a turn."""
     viewer, view, played = scene.view.viewer, scene.view, scene.speculation.preview()
-    eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, None))
-    eyes.look("context", viewer, render_system_text(scene), build_user_message(scene, played))
+    eyes.look("context", viewer, render_system_text(scene), prompt_text(scene, None))
+    eyes.look("context", viewer, render_system_text(scene), prompt_text(scene, played))
     eyes.look("server's telling", viewer, fallback_narration(scene, played))
     eyes.look("state", viewer, engine.canonicalize(view.project_state(played.tree)))
     for change in played.changes:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from peripety import engine
 from peripety.session.branch_types import ForkRequest, RewindRequest
 from peripety.session.events import Committed
-from peripety.session.turn_engine import replay_turn
+from peripety.session.turn_transaction import replay_turn
 from peripety.session.types import CommittedTurn, PlayerAction, Session, TurnRequest
 from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 from support.engine.seeded_specs import random_calls, random_spec

@@ -328,8 +328,8 @@ def bench_narrator(
 
 @app.command()
 def simulate(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --scenario.")] = None,
-    scenario: Annotated[
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --script.")] = None,
+    script: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Script of the simulated model: TOML or JSON."),
     ] = None,
@@ -382,7 +382,7 @@ def simulate(
     """
     from peripety.cli import simulate as command  # noqa: PLC0415 - loads the simulator
 
-    source = scenario or file
+    source = script or file
     if proxy is not None:
         if record is None or source is not None:
             raise typer.BadParameter("--proxy needs --record FILE and cannot be combined with a script")
@@ -392,8 +392,8 @@ def simulate(
             )
         command.record_provider(record, proxy, host=host, port=port)
         return
-    if source is None or (scenario and file):
-        raise typer.BadParameter("name one scenario: --scenario FILE")
+    if source is None or (script and file):
+        raise typer.BadParameter("name one script: --script FILE")
     if check:
         raise typer.Exit(command.print_flaws(source, as_json=as_json))
     kept = command.SimulatorSettings(seed, state, capture, record)

@@ -24,7 +24,7 @@ from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
-from peripety.author.author import author_from_text
+from peripety.author.spec_author import author_from_text
 from peripety.cli.embedded_services import embedded_services
 from peripety.cli.input_documents import read_specification
 from peripety.cli.output import (

@@ -41,6 +41,7 @@ __all__ = [
     "DailyBudget",
     "LogFormat",
     "LogLevel",
+    "NarratorProfile",
     "ProviderLimits",
     "ProviderName",
     "is_loopback",
@@ -117,6 +118,14 @@ class ProviderName(Enum):
     AZURE = "azure"
     GENERIC = "generic"
     SCRIPTED = "scripted"
+
+
+class NarratorProfile(Enum):
+    """Size of the narrator's prompt: by the model's context window, or fixed."""
+
+    BY_MODEL = "by-model"
+    FULL = "full"
+    LOCAL_LITE = "local-lite"
 
 
 class LogLevel(Enum):
@@ -210,6 +219,11 @@ class Config(BaseModel):
         provider_pause_seconds: timeout between two events of a response.
         provider_total_seconds: timeout of a whole response.
         models: file of model descriptions that extends and overrides the built-in catalogue.
+        profile: size of the narrator's prompt: `by-model` follows the context window of the model,
+            `local-lite` fits a window of 4,096 tokens, `full` gives all parts whatever the window is.
+        narrator_room_bytes: size of the narrator's history and turn, instead of the one for the model's
+            window.
+        narrator_seconds: time limit of the narration of a turn, including its repair.
         limits: rate limits by provider (`openai`) or by provider and model (`openai/gpt-5`); other providers
             have their default limits.
         daily_budget: budget of all requests of a day.
@@ -269,6 +283,9 @@ class Config(BaseModel):
     provider_pause_seconds: _Seconds = 60.0
     provider_total_seconds: _Seconds = 1_800.0
     models: Path | None = None
+    profile: NarratorProfile = NarratorProfile.BY_MODEL
+    narrator_room_bytes: int | None = Field(default=None, ge=1_400, le=1_000_000)
+    narrator_seconds: _Seconds = 90.0
     limits: dict[str, ProviderLimits] = Field(default_factory=dict)
     daily_budget: DailyBudget | None = None
     breaker_failures: int = Field(default=5, ge=1)

@@ -339,10 +339,10 @@ async def _wait_for_results(results: asyncio.Queue[BatchItemResult | None]) -> l
 
 def _item_problem(item_id: str, seen: set[str]) -> PeripetyError | None:
     if not 0 < len(item_id.encode()) <= _MAX_ID_BYTES:
-        return InvalidArgumentError(f".item_id: must have 1 to {_MAX_ID_BYTES} bytes")
+        return InvalidArgumentError(f"item_id: must have 1 to {_MAX_ID_BYTES} bytes")
     if item_id in seen:
         return InvalidArgumentError(
-            f".item_id: duplicate in this call: '{item_id}'; use a unique id for each item",
+            f"item_id: duplicate in this call: '{item_id}'; use a unique id for each item",
             code="DUPLICATE_ITEM",
         )
     return None

@@ -1,11 +1,21 @@
-"""Bounded state tables, stored in a file with `--state`.
+"""State of the scripted LLM that outlives a request: bounded tables, in memory or in a file.
 
-Bounded state tables of the simulator, with JSON values.
+All such state is in a `StateTable`, so that copies, resets and persistence are implemented once for turn
+sequences, caches, rate limits and bills.
 
-All state that outlives a request is in a `Table`, so that fork, reset and persistence are implemented once.
-Values are never changed in place; they are replaced.
+Invariants:
 
-State file: simulator state in SQLite, so that the next process continues from it.
+- Values are JSON and are never changed in place; they are replaced. A fork therefore copies only the maps,
+  and a fork and its origin cannot affect each other.
+- A table is bounded. Beyond its limit, the least recently used entry is forgotten, so a long-lived server
+  does not grow with the number of conversations.
+- A table tracks its changed keys only if there is a file. One save writes the changes of all tables in one
+  transaction, so the file never contains half a request.
+
+The file is a SQLite database. An application id in its header protects databases of other programs. A
+second process fails at once, because two processes would overwrite each other's state. A row that is
+written again gets a new number, so a restart loads the entries in the order of their last change. Reading
+an entry counts as use in memory only; writing each use to the file would cost a transaction per request.
 """
 
 from __future__ import annotations

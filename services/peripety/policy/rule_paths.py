@@ -20,7 +20,7 @@ from peripety.policy.types import RulePatch, RulePatchKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.core.mutation import DocumentPath
+    from peripety.core.mutation_testing import DocumentPath
     from peripety.engine import Policy
     from peripety.errors import Finding
 

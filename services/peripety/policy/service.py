@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from peripety.core.concurrency import WorkerPool
     from peripety.core.idempotency.store import IdempotencyStore
-    from peripety.core.mutation import Mutant
+    from peripety.core.mutation_testing import Mutant
     from peripety.engine import Policy
     from peripety.errors import Finding
     from peripety.policy.compile_cache import CachingCompiler

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Column, Integer, LargeBinary, String, delete, insert, select
 
 from peripety.core.concurrency import run_in_thread_if_large
-from peripety.core.mutation import Coverage, Mutant, MutationScore
+from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
 from peripety.core.storage.versioned_store import VersionedStore, derive_id, to_datetime, versions_table
 from peripety.core.validation import Page
 from peripety.engine import loads

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from peripety.core.mutation import Coverage, Mutant, MutationScore
+    from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
     from peripety.errors import Finding
     from peripety.gateway.types.response import UsageTotal
 

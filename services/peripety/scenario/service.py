@@ -11,24 +11,24 @@ from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import PendingResponse
 from peripety.core.idempotency.stream import ResponseRecorder
 from peripety.core.validation import require_field
+from peripety.scenario.action_tools import require_supported, scenario_tools
 from peripety.scenario.batch.pipeline import validate_stream
 from peripety.scenario.pb import requests as pb_requests
 from peripety.scenario.pb import responses
 from peripety.scenario.pb.responses import inspection_to_proto
-from peripety.scenario.tools import require_supported, scenario_tools
 from peripety.scenario.validation import validate_certificate_options, validate_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.core.idempotency.store import IdempotencyStore
+    from peripety.scenario.admission import ScenarioRegistrar
     from peripety.scenario.amendment.amender import Amender
     from peripety.scenario.balance.balancer import Balancer
     from peripety.scenario.batch import Document
     from peripety.scenario.batch.validator import FairThreadPool
     from peripety.scenario.certificate.certifier import Certifier, CertifyEvent
     from peripety.scenario.generation.draft_cache import SpecGenerator
-    from peripety.scenario.registration import ScenarioRegistrar
     from peripety.scenario.registry import ProgramCache, ScenarioRegistry
     from peripety.scenario.rule_graph.activity import Inspector
     from peripety.scenario.types import AmendEvent, AmendmentCompleted, RegistrationEvent

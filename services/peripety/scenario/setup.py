@@ -10,13 +10,13 @@ from peripety.core.concurrency import WorkerPool
 from peripety.core.idempotency.store import IdempotencyStore
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.gateway.types.response import ModelGateway
+from peripety.scenario.admission import ScenarioRegistrar
 from peripety.scenario.amendment.amender import Amender
 from peripety.scenario.balance.balancer import Balancer
 from peripety.scenario.batch.validator import FairThreadPool
 from peripety.scenario.certificate.certifier import Certifier
 from peripety.scenario.generation.draft_cache import DraftCache
 from peripety.scenario.generation.loop import ScenarioGenerator
-from peripety.scenario.registration import ScenarioRegistrar
 from peripety.scenario.registry import ProgramCache, ScenarioRegistry
 from peripety.scenario.rule_graph.activity import Inspector
 from peripety.scenario.service import ScenarioServicer

@@ -36,7 +36,7 @@ from peripety.gateway.types.response import UsageTotal
 from peripety.session import memory
 from peripety.session.branch_types import BranchComparison, DivergentTurn, StateDifference
 from peripety.session.session_view import project_session
-from peripety.session.turn_engine import replay_turn, with_seed
+from peripety.session.turn_transaction import replay_turn, with_seed
 from peripety.session.types import ForkOrigin
 from peripety.session.validation import check_comparison, check_fork, check_rewind
 from peripety.session.visibility import TurnView, project_turn
@@ -171,7 +171,7 @@ async def state_at(store: SessionStore, rulesets: RulesetCache, session_id: str,
     past = await store.load_replay_start(session_id, turn)
     if past is None:
         raise NotFoundError(
-            f".turn: the session has not reached turn {turn}; use an earlier one",
+            f"turn: the session has not reached turn {turn}; use an earlier one",
             code="UNKNOWN_TURN",
         )
     if past.session.turn == turn:
@@ -280,7 +280,7 @@ class BranchManager:
         else:
             if now.turn != request.expected_turn:
                 raise ConflictError(
-                    f".expected_turn is {request.expected_turn}, but the session is at {now.turn};"
+                    f"expected_turn is {request.expected_turn}, but the session is at {now.turn};"
                     " read the session again and continue from there",
                     code="STALE_TURN",
                     details={"turn": str(now.turn), "expected_turn": str(request.expected_turn)},

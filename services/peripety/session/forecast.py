@@ -12,7 +12,7 @@ from peripety.errors import FailedPreconditionError
 from peripety.scenario.certificate.types import Rate
 from peripety.scenario.dry_run.simulation import SimulationRunner
 from peripety.scenario.types import DryRunOptions
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.validation import check_forecast_request, check_known_actions, check_ongoing
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _initial_state(session: Session, ruleset: Ruleset, request: ForecastRequest)
     if board.action_results and not any(act.accepted for act in board.action_results):
         reasons = ruleset.projector.for_viewer(None).project_failures(board.action_results[0].reasons)
         raise FailedPreconditionError(
-            f".actions: none of them is legal now: {reasons[0].message}; try others, or none",
+            f"actions: none of them is legal now: {reasons[0].message}; try others, or none",
             code="ACTIONS_REJECTED",
         )
     return _SimulatedState(ruleset.program, board.state, acted=bool(request.actions))

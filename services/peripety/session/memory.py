@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
+WORLD = "world"
+"""Owner of facts that are about no entity."""
+MAX_FACTS_PER_TURN = 3
 MAX_BYTES_PER_OWNER = 2 * 1024
-"""Maximum size of the memories of one entity: UTF-8 bytes of scope and content."""
+"""Maximum size of the memories of one entity: UTF-8 bytes of scope and content. Facts are counted apart."""
+MAX_BYTES_OF_FACTS = 6 * 1024
+"""Maximum size of all facts of a session."""
 MAX_BYTES = 16 * 1024
-"""Maximum size of all memories of a session."""
+"""Maximum size of all memories of a session, apart from facts."""
 
 
 def add_memories(
@@ -42,7 +47,8 @@ def add_memories(
 
     Args:
         memories: the memories before the turn, oldest first.
-        updates: `hidden_memory_updates` of a valid Outcome; updates for unknown entities are ignored.
+        updates: `hidden_memory_updates` of a valid Outcome. Updates for unknown entities are ignored, and so
+            are facts after the first `MAX_FACTS_PER_TURN`; a fact may belong to `WORLD`.
         turn: the turn.
         entity_ids: ids of the scenario's entities.
         audience: the entity that the turn was narrated for; None for everyone.
@@ -57,8 +63,11 @@ def add_memories(
             audience,
         )
         for update in updates
-        if update["target_id"] in entity_ids
+        if update["target_id"] in {*entity_ids, WORLD}
     ]
+    surplus = [memory for memory in written if memory.is_fact][MAX_FACTS_PER_TURN:]
+    written = [memory for memory in written if memory not in surplus]
+    written = [memory for memory in written if memory.owner in entity_ids or memory.is_fact]
     return _evict_oldest(_drop_duplicates([*memories, *written]))
 
 
@@ -91,24 +100,34 @@ def _drop_duplicates(memories: Iterable[NarratorMemory]) -> list[NarratorMemory]
 
 
 def _evict_oldest(memories: Sequence[NarratorMemory]) -> tuple[NarratorMemory, ...]:
-    """Return the newest memories that fit the limits per owner and in total."""
+    """Return the newest memories that fit the limits per owner, of facts, and in total."""
+    facts = sum(map(_size, (each for each in memories if each.is_fact)))
+    # Facts are evicted a quarter at a time: prompts begin with them, and are cached as long as they stay.
+    most_facts = MAX_BYTES_OF_FACTS if facts <= MAX_BYTES_OF_FACTS else MAX_BYTES_OF_FACTS * 3 // 4
     kept: list[NarratorMemory] = []
     in_all = 0
-    of_owner: dict[str, int] = {}
-    full: set[str] = set()
+    by_owner: dict[str | None, int] = {}
+    full: set[str | None] = set()
     for memory in reversed(memories):
-        weight = len(memory.scope.encode()) + len(memory.content.encode())
-        used = of_owner.get(memory.owner, 0) + weight
-        if memory.owner in full or used > MAX_BYTES_PER_OWNER:
+        owner, limit = (None, most_facts) if memory.is_fact else (memory.owner, MAX_BYTES_PER_OWNER)
+        used = by_owner.get(owner, 0) + _size(memory)
+        if owner in full or used > limit:
             # A shorter but older memory must not survive a newer, longer one.
-            full.add(memory.owner)
+            full.add(owner)
             continue
-        if in_all + weight > MAX_BYTES:
-            break
-        of_owner[memory.owner] = used
-        in_all += weight
+        if owner is not None:
+            if in_all + _size(memory) > MAX_BYTES:
+                # Of the older memories, only facts remain.
+                in_all = MAX_BYTES
+                continue
+            in_all += _size(memory)
+        by_owner[owner] = used
         kept.append(memory)
     return tuple(reversed(kept))
+
+
+def _size(memory: NarratorMemory) -> int:
+    return len(memory.scope.encode()) + len(memory.content.encode())
 
 
 def diff_memories(

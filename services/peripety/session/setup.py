@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import add_SessionServiceServicer_to_server
 from peripety.core.concurrency import WorkerPool
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.provider_selection import choose_provider
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.gateway.types.response import ModelGateway
 from peripety.scenario.registry import ProgramCache
@@ -14,13 +16,29 @@ from peripety.scenario.remote import RemoteScenarioSource
 from peripety.scenario.types import ScenarioSource
 from peripety.session.forecast import OutcomeForecaster
 from peripety.session.narration.narrator import Narrator
+from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.service import SessionServicer, message_limit
 from peripety.session.session_manager import SessionManager
 from peripety.session.session_view import RulesetCache
 from peripety.session.store.session_store import SessionStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.core.config import Config
     from peripety.rpc.container import ServiceContainer
+
+
+def _room_chooser(config: Config) -> Callable[[str | None], PromptRoom]:
+    """Return a function that derives the room of a narrator's prompt from the model's catalogue entry."""
+    catalog = ModelCatalog.load(config.models)
+
+    def choose(model: str | None) -> PromptRoom:
+        provider, name = choose_provider(model or config.model_name, config.model_provider)
+        window = 0 if provider is None else catalog.find(provider.value, name).context_tokens
+        return PromptRoom.for_window(window, config.profile, config.narrator_room_bytes)
+
+    return choose
 
 
 async def register_service(wiring: ServiceContainer) -> None:
@@ -34,7 +52,12 @@ async def register_service(wiring: ServiceContainer) -> None:
         store,
         scenarios,
         rulesets,
-        Narrator(gateway, default_provider=config.model_provider),
+        Narrator(
+            gateway,
+            default_provider=config.model_provider,
+            seconds=config.narrator_seconds,
+            choose_room=_room_chooser(config),
+        ),
         message_limit(config.max_message_bytes),
         # A watcher occupies a call slot for long; turns must find a free one.
         watchers=max(1, config.max_concurrent_calls // 2),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from peripety.engine import ActResult
     from peripety.errors import PeripetyError
     from peripety.session.events import Event, Rolled, WorldResolved
-    from peripety.session.turn_engine import TurnResult, TurnTransaction
+    from peripety.session.turn_transaction import TurnResult, TurnTransaction
     from peripety.session.types import DieRollRequest, PlayerAction
 
 

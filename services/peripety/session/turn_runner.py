@@ -56,7 +56,7 @@ from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.seats.turn_order import TURN_LEASE_MICROS, check_seat_turn, seat_of_request
 from peripety.session.session_view import RecentTurnCache
 from peripety.session.speculation import TurnRestarted, begin_turn
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import CommittedTurn, Resolution, new_attempt_id
 from peripety.session.validation import (
     check_known_actions,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from peripety.session.session_view import Ruleset, RulesetCache
     from peripety.session.speculation import SpeculativeTurn
     from peripety.session.store.session_store import SessionStore
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
     from peripety.session.types import Seat, Session, TurnRequest
     from peripety.session.visibility import MessageLimit
     from peripety.session.watch.broadcaster import SessionBroadcaster
@@ -225,7 +225,7 @@ class TurnRunner:
         recorded = await self._commit(attempt.request, session, turn)
         if recorded is not turn:
             return attempt.replay(recorded)
-        self._recent_turns.put(session, (*attempt.previous_turns, turn))
+        self._recent_turns.put(session, (*attempt.recent_turns, turn))
         self._broadcaster.publish_commit(session, attempt.live, committed)
         return (last,)
 
@@ -251,15 +251,19 @@ class TurnRunner:
         return turn
 
     async def _narration_context(self, attempt: TurnAttempt, stage: SpeculativeTurn) -> NarrationContext:
-        attempt.previous_turns = await self._recent_turns.get(attempt.session)
+        session, ruleset = attempt.session, attempt.ruleset
+        view, room = ruleset.projector.for_viewer(attempt.audience), self._narrator.room_for(session)
+        attempt.recent_turns = await self._recent_turns.get(session)
         return NarrationContext(
-            spec=attempt.ruleset.spec,
-            view=attempt.ruleset.projector.for_viewer(attempt.audience),
+            spec=ruleset.spec,
+            view=view,
             turn=attempt.request.expected_turn,
             input=attempt.request.input,
-            session=attempt.session,
+            session=session,
             speculation=stage,
-            previous_turns=attempt.previous_turns,
+            recent_turns=attempt.recent_turns,
+            history=await self._recent_turns.history(session, ruleset, view, room),
+            room=room,
         )
 
 
@@ -274,7 +278,7 @@ class TurnAttempt:
         self.view = ruleset.projector.for_viewer(request.pov if seat is None else seat.entity_id)
         self.audience = request.pov if session.table is None else None
         self.live = LiveTurn(session, self.audience, ruleset.spec)
-        self.previous_turns: tuple[CommittedTurn, ...] = ()
+        self.recent_turns: tuple[CommittedTurn, ...] = ()
         self._accepted = self._accepted_event()
         self._events: list[Event] = []
 

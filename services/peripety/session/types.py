@@ -47,6 +47,10 @@ def sequence_of_attempt(attempt_id: str) -> int | None:
     return value >> _SEQUENCE_SHIFT if (value ^ _VERSION) >> 76 & 0xF == 0 else None
 
 
+FACT = "fact"
+"""Scope of established facts."""
+
+
 class Resolution(Enum):
     """Origin of the prose of a turn."""
 
@@ -80,7 +84,7 @@ class DieRollRequest:
 
 @dataclass(frozen=True, slots=True)
 class NarratorMemory:
-    """A memory that a narrator stores.
+    """A memory that a narrator stores. A public one of the scope `fact` must stay true for the whole run.
 
     Attributes:
         turn: the turn in which it was written.
@@ -98,6 +102,11 @@ class NarratorMemory:
     content: str
     visibility: str
     audience: str | None = None
+
+    @property
+    def is_fact(self) -> bool:
+        """True for an established fact, such as an invention of the narrator."""
+        return self.scope == FACT and self.visibility == "public"
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ def check_next_turn(expected_turn: int, session: Session) -> None:
     """
     if expected_turn != session.turn + 1:
         raise ConflictError(
-            f".expected_turn is {expected_turn}, but the next turn of the session is"
+            f"expected_turn is {expected_turn}, but the next turn of the session is"
             f" {session.turn + 1}; read the session again and continue from there",
             code="STALE_TURN",
             details={"turn": str(session.turn), "expected_turn": str(expected_turn)},

@@ -137,13 +137,13 @@ class Projector:
             entity = self._entities.get(viewer)
             if entity is None:
                 raise NotFoundError(
-                    f".pov_entity_id: the scenario has no entity '{viewer[:64]}'; {self._describe_choices()}",
+                    f"pov_entity_id: the scenario has no entity '{viewer[:64]}'; {self._describe_choices()}",
                     code="UNKNOWN_ENTITY",
                 )
             if not entity.get("playable"):
                 reason = f"'{viewer}' is not playable; {self._describe_choices()}"
                 raise InvalidArgumentError(
-                    f".pov_entity_id: {reason}",
+                    f"pov_entity_id: {reason}",
                     code="NOT_PLAYABLE",
                     violations=[FieldViolation(".pov_entity_id", reason)],
                 )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from peripety.core.idempotency.store import IdempotencyStore
     from peripety.testgen.events import QualityMeasured, TestRan
-    from peripety.testgen.runs import GenerationReruns, GenerationRuns
+    from peripety.testgen.generation_runs import GenerationReruns, GenerationRuns
     from peripety.testgen.store import RunRecord
 
 

@@ -15,7 +15,7 @@ from peripety.policy.remote import RemoteStoredPolicies
 from peripety.policy.types import StoredPolicies
 from peripety.scenario.remote import RemoteScenarioSource
 from peripety.scenario.types import ScenarioSource
-from peripety.testgen.runs import GenerationReruns, GenerationRuns
+from peripety.testgen.generation_runs import GenerationReruns, GenerationRuns
 from peripety.testgen.service import TestGenServicer
 from peripety.testgen.store import GenerationRunStore
 from peripety.testgen.subject_source import SubjectResolver

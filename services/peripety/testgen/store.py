@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import BigInteger, Column, Text, select, update
 
 from peripety.core.concurrency import run_in_thread_if_large
-from peripety.core.mutation import Coverage, Mutant, MutationScore
+from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
 from peripety.core.runs import store as durable
 from peripety.core.runs.store import run_tables
 from peripety.core.runs.types import RUNNING, decode_error, encode_error
@@ -344,7 +344,7 @@ class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
         """
         changed = update(_runs).where(_runs.c.run_id == run_id).values(rerun=encode_rerun(rerun))
         if not (await connection.execute(changed)).rowcount:
-            raise NotFoundError(f".run_id: run '{run_id[:64]}' does not exist any more", code="UNKNOWN_RUN")
+            raise NotFoundError(f"run_id: run '{run_id[:64]}' does not exist any more", code="UNKNOWN_RUN")
 
     def _run_columns(self, run: RunRecord) -> dict[str, Any]:
         return {

@@ -18,7 +18,7 @@ from peripety.gateway.types.request import Budget
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.core.mutation import Coverage, MutationScore
+    from peripety.core.mutation_testing import Coverage, MutationScore
     from peripety.errors import Finding
 
 

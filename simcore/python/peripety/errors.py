@@ -68,11 +68,15 @@ class FindingKind:
 
     Attributes:
         means: the problem in general.
+        why: why it matters.
         fix: the remedy.
+        example: a document, or a part of one, with the problem; empty where it would not help.
     """
 
     means: str
+    why: str
     fix: str
+    example: str = ""
 
 
 @cache
@@ -97,11 +101,19 @@ def _kinds_by_code() -> dict[str, FindingKind]:
 
 
 _RENAMED = {
+    "BUDGET_USED_UP": "BUDGET_EXHAUSTED",
     "GOING_DOWN": "SERVER_SHUTTING_DOWN",
+    "OUTPUT_TAKEN": "OUTPUT_EXISTS",
     "RISK_KEPT": "RISK_RETAINED",
+    "RUN_GOES_ON": "RUN_NOT_FINISHED",
     "SEATS_ACT_TOGETHER": "SIMULTANEOUS_SEATS",
     "STOPPING": "SERVER_SHUTTING_DOWN",
+    "TIME_IS_UP": "SEAT_TIMEOUT",
+    "TOOLS_NOT_TAKEN": "TOOLS_UNSUPPORTED",
+    "TURNS_USED_UP": "MAX_TURNS_REACHED",
+    "TURN_TAKEN": "CONVERSATION_STARTED",
     "TURN_TAKEN_BACK": "TURN_REWOUND",
+    "TURN_TOO_EARLY": "CONVERSATION_NOT_STARTED",
 }
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from peripety.gateway.providers.provider import Endpoint, ProviderCall, ProviderEvent
-    from peripety.gateway.providers.wire import WireProtocol
+    from peripety.gateway.providers.wire_protocol import WireProtocol
     from peripety.gateway.types.message import Part
     from support.gateway.fake_server import Reply, Request
     from support.gateway.providers import Spoken

@@ -48,14 +48,14 @@ def ask(url, text):
 
 
 @pytest.mark.parametrize("number", range(3))
-@pytest.mark.llm_scenario("hello.toml")
+@pytest.mark.llm_script("hello.toml")
 def test_a_file_beside_the_test_is_served_to_each_test_anew(llm_simulator, number):
     assert ask(llm_simulator.url, "hello there") == "Hello!"
     llm_simulator.captured.assert_received("hello there")
     assert len(llm_simulator.captured) == 1
 
 
-@pytest.mark.llm_scenario("hello.toml", seed=7)
+@pytest.mark.llm_script("hello.toml", seed=7)
 def test_options_are_the_simulators(llm_simulator):
     assert llm_simulator.simulator.script.seed == 7
 
@@ -120,7 +120,7 @@ def test_a_failed_load_fails_the_test_alone(tmp_path: Path) -> None:
     tests = """
 import pytest
 
-@pytest.mark.llm_scenario("nothing.toml")
+@pytest.mark.llm_script("nothing.toml")
 def test_broken(llm_simulator):
     pass
 

@@ -95,7 +95,7 @@ async def test_a_change_that_spoils_the_scenario_is_refused_within_its_answers(t
         assert (await author.stub.GetScenario(read)).scenario.spec_hash == scenario.spec_hash
     refused = events[-1].rejected
     codes = {finding.code for finding in refused.findings.findings}
-    assert {"CERTAIN_LOSS", "BUDGET_USED_UP"} <= codes
+    assert {"CERTAIN_LOSS", "BUDGET_EXHAUSTED"} <= codes
     assert refused.usage.calls == len(author.model.requests) == 2
 
 
@@ -103,5 +103,5 @@ async def test_no_answer_is_asked_for_that_the_caps_do_not_allow(tmp_path: Path)
     async with authoring(tmp_path, OPENAI, saying(OUT_OF_BOUNDS)) as author:
         scenario = await stored(author)
         events = await amended(author, scenario.scenario_id, budget=common.Budget(max_tokens=10))
-    assert [finding.code for finding in events[-1].rejected.findings.findings] == ["BUDGET_USED_UP"]
+    assert [finding.code for finding in events[-1].rejected.findings.findings] == ["BUDGET_EXHAUSTED"]
     assert author.model.requests == []

@@ -73,7 +73,7 @@ async def rejected(
 ) -> pb.GenerateScenarioResponse.Rejected:
     *_, last = [event async for event in stub.GenerateScenario(ordered(budget))]
     assert last.HasField("rejected"), last
-    assert "BUDGET_USED_UP" in {finding.code for finding in last.rejected.findings.findings}
+    assert "BUDGET_EXHAUSTED" in {finding.code for finding in last.rejected.findings.findings}
     return last.rejected
 
 

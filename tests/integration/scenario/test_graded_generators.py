@@ -101,7 +101,7 @@ async def test_who_does_not_listen_ends_with_the_finding_that_is_to_be_mended(
         heard = await author.writes(max_attempts=3)
     rejected = heard.rejected
     codes = {finding.code for finding in rejected.findings.findings}
-    assert {grade.told, "BUDGET_USED_UP"} <= codes
+    assert {grade.told, "BUDGET_EXHAUSTED"} <= codes
     assert rejected.attempts == rejected.usage.calls == len(author.model.requests) == 3
 
 
@@ -236,7 +236,7 @@ async def spending(tmp_path: Path, spoken: Spoken, budget: common.Budget) -> tup
 
 
 def used_up(heard: Heard) -> bool:
-    return "BUDGET_USED_UP" in {finding.code for finding in heard.rejected.findings.findings}
+    return "BUDGET_EXHAUSTED" in {finding.code for finding in heard.rejected.findings.findings}
 
 
 @each_provider
@@ -262,7 +262,7 @@ async def test_money_ends_the_work_before_the_cap_is_passed(tmp_path: Path, spok
 
 async def test_time_ends_the_work(tmp_path: Path) -> None:
     heard, calls = await spending(tmp_path, OPENAI, common.Budget(max_time=Duration(nanos=10_000_000)))
-    (said,) = [f.message for f in heard.rejected.findings.findings if f.code == "BUDGET_USED_UP"]
+    (said,) = [f.message for f in heard.rejected.findings.findings if f.code == "BUDGET_EXHAUSTED"]
     assert said.startswith("time limit of 0.01 s exceeded")
     assert calls < 8
 

@@ -78,7 +78,7 @@ async def test_names_of_parameters_that_a_provider_forbids_are_told_before_it_is
     assert len((await api.scenarios.GetScenarioTools(asked(provider="openai"))).tools) == 3
     with pytest.raises(FailedPreconditionError, match="größe") as refused:
         await api.scenarios.GetScenarioTools(asked(provider="anthropic"))
-    assert refused.value.code == "TOOLS_NOT_TAKEN"
+    assert refused.value.code == "TOOLS_UNSUPPORTED"
 
 
 async def test_what_there_is_not_is_told(api: Api) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.core.idempotency.store import RequestKey
 from peripety.core.storage.database import Database
 from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded
-from peripety.testgen.runs import GenerationRuns
+from peripety.testgen.generation_runs import GenerationRuns
 from peripety.testgen.store import GenerationRunStore
 from peripety.testgen.subject_source import SubjectResolver
 from support.servers.apps import new_id

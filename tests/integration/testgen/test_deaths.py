@@ -12,9 +12,9 @@ from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.core.idempotency.store import RequestKey
 from peripety.core.runs.types import LostLeaseError
 from peripety.core.storage.database import Database
+from peripety.testgen.generation_runs import GenerationRuns
 from peripety.testgen.pb.requests import order_from_proto, subject_from_proto
 from peripety.testgen.pb.responses import event_to_proto
-from peripety.testgen.runs import GenerationRuns
 from peripety.testgen.store import GenerationRunStore
 from peripety.testgen.subject_source import SubjectResolver
 from support.servers.apps import new_id

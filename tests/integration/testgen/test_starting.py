@@ -13,7 +13,7 @@ from peripety.core.idempotency.store import RequestKey
 from peripety.core.runs.types import Lease
 from peripety.core.storage.database import Database
 from peripety.errors import AlreadyExistsError, UnavailableError
-from peripety.testgen.runs import GenerationRuns
+from peripety.testgen.generation_runs import GenerationRuns
 from peripety.testgen.store import GenerationRunStore
 from peripety.testgen.subject_source import SubjectResolver
 from support.servers.apps import new_id

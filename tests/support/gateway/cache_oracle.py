@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.prompt_cache.planner import CacheCallTracker
     from peripety.gateway.prompt_cache.prefix import CountTokens, Segment
-    from peripety.gateway.providers import wire as providers
+    from peripety.gateway.providers import wire_protocol as providers
     from peripety.gateway.types.message import Part
     from peripety.llmsim.provider_rules import cache_entries as truth
     from peripety.llmsim.provider_rules.cache_entries import SimCacheVisit

@@ -29,6 +29,7 @@ from peripety.llmsim.wire.base import HttpCall as SimulatedCall
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
 from support.llmsim.simulator import FakeService
+from support.repo.repository import ROOT
 from support.servers.apps import config_for
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from peripety.gateway.providers.provider import AnswerFinished, Endpoint, ProviderCall
-    from peripety.gateway.providers.wire import AnswerDecoder, RequestBody, WireProtocol
+    from peripety.gateway.providers.wire_protocol import AnswerDecoder, RequestBody, WireProtocol
     from peripety.llmsim.types import SimReply, SimRequest
 
 
@@ -149,7 +150,7 @@ def before_history(document: Mapping[str, Any]) -> str:
 @contextmanager
 def local_server(cache: Path) -> Iterator[tuple[list[str], str]]:
     """Start the server; yield the lines that it prints before it listens, and its URL."""
-    command = [sys.executable, "-m", "peripety.gateway.local_model_server"]
+    command = [sys.executable, str(ROOT / "examples" / "local_model_server.py")]
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

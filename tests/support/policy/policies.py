@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from peripety import engine
 from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.core.config import Config
-from peripety.core.mutation import Coverage, Mutant, MutantOutcome, MutationScore
+from peripety.core.mutation_testing import Coverage, Mutant, MutantOutcome, MutationScore
 from peripety.core.storage.database import Database
 from peripety.engine.policies.types import Decision, ToolRequest
 from peripety.errors import Finding, Severity

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from peripety.core.concurrency import WorkerPool, closing
 from peripety.core.storage.database import Database
 from peripety.scenario import batch
+from peripety.scenario.admission import ScenarioRegistrar
 from peripety.scenario.batch import validator
 from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.types import CertificateOptions
-from peripety.scenario.registration import ScenarioRegistrar
 from peripety.scenario.registry import ProgramCache, ScenarioRegistry
 from peripety.scenario.types import DryRunOptions, ValidationLevel
 from support.engine.specs import action, as_bytes, at_most, chance, event, program, spec

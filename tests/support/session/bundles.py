@@ -15,7 +15,7 @@ from peripety.gateway.types.response import UsageTotal
 from peripety.session.bundles.format import BundledTurn, BundleHeader, BundleWriter
 from peripety.session.bundles.verifier import BundleVerification
 from peripety.session.events import Accepted, Committed, NarrativeChunk
-from peripety.session.turn_engine import TurnTransaction, with_seed
+from peripety.session.turn_transaction import TurnTransaction, with_seed
 from peripety.session.types import DieRollRequest, NarratorOptions, PlayerAction, Resolution
 
 if TYPE_CHECKING:

@@ -33,10 +33,13 @@ from peripety.gateway.types.response import (
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import Scenario
 from peripety.session.branch_types import ForkRequest, RewindRequest
-from peripety.session.events import Accepted, Committed
+from peripety.session.events import Accepted, Committed, DialogueSpoken
 from peripety.session.forecast import OutcomeForecaster
+from peripety.session.memory import diff_memories
 from peripety.session.narration.narrator import Narrator
-from peripety.session.narration.turn_context import HISTORY_TURNS, NarrationContext
+from peripety.session.narration.prompt_room import PromptRoom
+from peripety.session.narration.turn_context import RECENT_TURNS, NarrationContext, turn_names
+from peripety.session.narration.turn_history import TurnText, first_turn_of_history, render_turn
 from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.seats.turn_order import SubmitActionsRequest
 from peripety.session.service import SessionServicer, message_limit
@@ -44,9 +47,10 @@ from peripety.session.session_manager import SessionManager, create_session
 from peripety.session.session_view import RulesetCache
 from peripety.session.speculation import begin_turn
 from peripety.session.store.session_store import SessionStore
-from peripety.session.turn_engine import TurnTransaction, replay_turn
+from peripety.session.turn_transaction import TurnTransaction, replay_turn
 from peripety.session.types import (
     CommittedTurn,
+    NarratorMemory,
     NewSession,
     PlayerAction,
     Resolution,
@@ -77,6 +81,9 @@ def session_of(program: engine.Program, **more: Any) -> Session:
     return replace(session, **fixed | more)
 
 
+FULL_ROOM = PromptRoom.for_window(128_000)
+
+
 def scene_of(
     document: bytes,
     actions: Sequence[PlayerAction] = (PlayerAction("act", {}),),
@@ -84,6 +91,7 @@ def scene_of(
     viewer: str | None = None,
     spoken: str = "",
     past: tuple[CommittedTurn, ...] = (),
+    room: PromptRoom = FULL_ROOM,
     **session: Any,
 ) -> NarrationContext:
     """The next turn of a session, after what the player chose."""
@@ -93,7 +101,13 @@ def scene_of(
     if stage is None:
         raise AssertionError("the turn outgrew a limit")
     view = Projector(program.spec).for_viewer(viewer)
-    return NarrationContext(program.spec, view, playing.turn + 1, spoken, playing, stage, past)
+    scene = NarrationContext(program.spec, view, playing.turn + 1, spoken, playing, stage, past, room=room)
+    return replace(scene, history=tuple(text_of(turn, scene) for turn in past))
+
+
+def text_of(turn: CommittedTurn, scene: NarrationContext) -> TurnText:
+    """Return an earlier turn as the prompt of a scene contains it."""
+    return render_turn(turn, scene.view, turn_names(scene.rules), scene.room)
 
 
 def turn_of(
@@ -102,6 +116,8 @@ def turn_of(
     *,
     pov: str | None = None,
     spoken: str = "",
+    memories: Sequence[NarratorMemory] = (),
+    dialogue: Sequence[DialogueSpoken] = (),
 ) -> CommittedTurn:
     """Return the turn of a scene as it is recorded after its narration."""
     played = scene.speculation.preview()
@@ -118,8 +134,9 @@ def turn_of(
         model="",
         commit_time=0,
     )
-    events = (accepted, *played.events, committed)
-    return CommittedTurn(scene.turn, "request", "", pov, played.record, 1, events)
+    events = (accepted, *played.events, *dialogue, committed)
+    changed = diff_memories(scene.session.memories, [*scene.session.memories, *memories])
+    return CommittedTurn(scene.turn, "request", "", pov, played.record, 1, events, changed)
 
 
 SILENCE = "(silence)"
@@ -292,12 +309,13 @@ async def table(
     seconds: float = 5.0,
     message_bytes: int = MESSAGE_BYTES,
     store: type[SessionStore] = SessionStore,
+    room: PromptRoom = FULL_ROOM,
 ) -> AsyncIterator[Table]:
     """A session of a scenario in an empty database."""
     database = await Database.open(database_url)
     try:
         kept = store(database)
-        narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
+        narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds, choose_room=lambda _: room)
         sessions = SessionManager(
             kept,
             OneScenario(document),
@@ -509,7 +527,12 @@ def endless(document: bytes) -> bytes:
     return json.dumps(spec).encode()
 
 
-async def prompts(document: bytes, turns: int, viewer: str | None = None) -> AsyncIterator[GenerateRequest]:
+async def prompts(
+    document: bytes,
+    turns: int,
+    viewer: str | None = None,
+    room: PromptRoom = FULL_ROOM,
+) -> AsyncIterator[GenerateRequest]:
     """Yield the narrator's requests in a session, turn by turn; its texts are long, and its memory is
     full.
     """
@@ -519,6 +542,7 @@ async def prompts(document: bytes, turns: int, viewer: str | None = None) -> Asy
     session = session_of(program)
     view = Projector(program.spec).for_viewer(viewer)
     past: tuple[CommittedTurn, ...] = ()
+    history: tuple[TurnText, ...] = ()
     for turn in range(1, turns + 1):
         board = TurnTransaction(program, session.snapshot)
         legal = board.legal_actions
@@ -528,15 +552,19 @@ async def prompts(document: bytes, turns: int, viewer: str | None = None) -> Asy
         stage, _ = begin_turn(board, calls, abandon_if_all_rejected=False)
         if stage is None:
             raise AssertionError("the turn outgrew a limit")
-        scene = NarrationContext(program.spec, view, turn, spoken, session, stage, past)
+        history = tuple(text for text in history if text.turn >= first_turn_of_history(turn))
+        scene = NarrationContext(program.spec, view, turn, spoken, session, stage, past, history, room)
         gateway = ScriptedGateway([_answer(random, cast)])
         async with closing(Narrator(gateway).narrate(scene)) as telling:
             *_, told = [happened async for happened in telling]
         if not isinstance(told, NarrationResult) or stage.result is None:
             raise AssertionError("the turn was not told")
         yield gateway.requests[0]
+        new = [memory for memory in told.memories if memory.turn == turn]
+        played = turn_of(scene, told.narrative, pov=viewer, spoken=spoken, memories=new)
         session = replace(session, turn=turn, snapshot=stage.result.snapshot, memories=told.memories)
-        past = (*past, turn_of(scene, told.narrative, pov=viewer, spoken=spoken))[-HISTORY_TURNS:]
+        past = (*past, played)[-RECENT_TURNS:]
+        history = (*history, text_of(played, scene))
 
 
 def prompt_bytes(request: GenerateRequest) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceStub
-from peripety.core.mutation import Mutant, MutantOutcome
+from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.errors import Finding
 from peripety.gateway.token_estimate import estimate_prompt_tokens
 from peripety.gateway.types.message import ChatMessage, ChatRole, ToolCall

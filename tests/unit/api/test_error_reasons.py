@@ -55,7 +55,11 @@ def test_the_collector_sees_defaults_constants_and_helpers() -> None:
 def test_a_stored_reason_of_an_earlier_version_is_read_by_its_present_name() -> None:
     assert current_code("TURN_TAKEN_BACK") == "TURN_REWOUND"
     assert current_code("NOT_FOUND") == "NOT_FOUND"
-    renamed = {"GOING_DOWN", "RISK_KEPT", "SEATS_ACT_TOGETHER", "STOPPING", "TURN_TAKEN_BACK"}
+    renamed = {
+        *("BUDGET_USED_UP", "GOING_DOWN", "OUTPUT_TAKEN", "RISK_KEPT", "RUN_GOES_ON", "SEATS_ACT_TOGETHER"),
+        *("STOPPING", "TIME_IS_UP", "TOOLS_NOT_TAKEN", "TURNS_USED_UP", "TURN_TAKEN", "TURN_TAKEN_BACK"),
+        "TURN_TOO_EARLY",
+    }
     assert {current_code(code) for code in renamed} <= CATALOGUED | FINDINGS
     assert not renamed & (CATALOGUED | FINDINGS)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from peripety import engine
-from peripety.author.author import build_spec
 from peripety.author.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
+from peripety.author.spec_author import build_spec
 from peripety.author.text_analysis.languages import load_languages
 
 PHRASES = next(language.rules for language in load_languages() if language.code == "en")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.author.author import author_from_text
 from peripety.author.narration import narrate, narrate_late_facts
+from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.engine.schemas import OUTCOME, schema_document

@@ -43,7 +43,7 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def test_each_prompt_takes_one_turn() -> None:
-    result = run("--scenario", MULTI_TURN, "-p", "login", "-p", "ann", "-p", "secret")
+    result = run("--script", MULTI_TURN, "-p", "login", "-p", "ann", "-p", "secret")
     assert result.exit_code == 0
     assert result.stdout == (
         "Please enter your username:\nPlease enter your password:\nLogin successful. Welcome!\n"
@@ -109,7 +109,7 @@ def test_calls_are_appended_to_a_file(tmp_path: Path) -> None:
 
 def test_a_scenario_has_to_be_named_once() -> None:
     assert run("-p", "x").exit_code == 2
-    assert run(MULTI_TURN, "--scenario", MULTI_TURN, "-p", "x").exit_code == 2
+    assert run(MULTI_TURN, "--script", MULTI_TURN, "-p", "x").exit_code == 2
 
 
 def test_a_proxy_is_not_started_for_what_is_no_base_url(tmp_path: Path) -> None:

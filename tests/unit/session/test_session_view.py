@@ -47,7 +47,7 @@ async def test_turns_of_another_process_and_rewinds_are_noticed(database_url: st
         await game.play(4, "act")
         await other.sessions.rewind(RewindRequest(new_id(), game.session_id, turn=3, expected_turn=4))
         await game.play(4, "act")
-    told = [request.messages[0].text for request in gateway.requests]
+    told = ["".join(message.text for message in request.messages) for request in gateway.requests]
     assert "Told 2." in told[3]
     assert "Told 3." not in told[4]
 

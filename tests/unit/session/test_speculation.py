@@ -8,7 +8,7 @@ from peripety import engine
 from peripety.errors import ResourceExhaustedError
 from peripety.session.events import ActionResolved, Rolled, WorldResolved
 from peripety.session.speculation import SpeculativeTurn, TurnRestarted, begin_turn
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import DieRollRequest, PlayerAction
 from support.engine.specs import action, at_most, document, event, never
 

@@ -16,6 +16,7 @@ from peripety.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
+from peripety.gateway.types.message import ChatRole
 from peripety.session.events import Accepted, Committed, Degraded, RuleFailed
 from peripety.session.store.session_store import SessionStore
 from peripety.session.types import NewSession, PlayerAction, Resolution
@@ -369,7 +370,11 @@ async def test_the_narrator_is_reminded_of_what_the_point_of_view_has_heard(data
         for turn, pov in enumerate([None, "p", "q", "p"], 1):
             await game.play(turn, "act", pov=pov)
     histories = [
-        [before["told"] for before in json.loads(request.messages[-1].text)["history"] if "told" in before]
+        [
+            json.loads(message.text)["narrative"]
+            for message in request.messages
+            if message.role is ChatRole.ASSISTANT
+        ]
         for request in gateway.requests
     ]
     assert histories == [[], ["For all."], ["For all."], ["For all.", "For p."]]

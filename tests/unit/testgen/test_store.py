@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.core.mutation import Coverage, Mutant, MutantOutcome, MutationScore
+from peripety.core.mutation_testing import Coverage, Mutant, MutantOutcome, MutationScore
 from peripety.errors import Finding, Severity, UnavailableError
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Usage, UsageTotal

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import engine
-from peripety.core.mutation import REMOVED, apply_edit
+from peripety.core.mutation_testing import REMOVED, apply_edit
 from peripety.engine.schema_validation import parse_pointer
 from peripety.errors import PeripetyError
 

@@ -324,6 +324,6 @@ def check_same_request(digest: str, recorded: str) -> None:
 def request_id_reused_error() -> AlreadyExistsError:
     """Return the error for a request id that was used before, for another request or more than a day ago."""
     return AlreadyExistsError(
-        ".request_id was used for a different request; make a new one for each request",
+        "request_id was used for a different request; make a new one for each request",
         code="REQUEST_ID_REUSED",
     )

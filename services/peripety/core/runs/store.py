@@ -317,7 +317,7 @@ class RunStore(ABC, Generic[R, E]):
 
 def _require_row(row: Any, run_id: str, missing: Exception | None = None) -> Any:
     if row is None:
-        told = f".run_id: unknown run '{run_id[:64]}'; list the runs"
+        told = f"run_id: unknown run '{run_id[:64]}'; list the runs"
         raise missing or NotFoundError(told, code="UNKNOWN_RUN")
     return row
 

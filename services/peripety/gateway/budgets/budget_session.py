@@ -1,8 +1,21 @@
-"""Budgets of one request: reserve, settle; ledger in memory.
+"""Budgets of one request: reserve before a call, settle after it.
 
-Budget ledger in the memory of this process.
+A call counts towards the budget of its request, and towards the budgets that requests share: of its
+conversation, and of the day. The calls of one request run one after another, so its own budget is a sum.
+Shared budgets are in a ledger, where concurrent calls reserve before they are sent.
 
-Budgets of one request, over all its provider calls.
+Invariants:
+
+- Usage plus open reservations stay within every cap. A reservation is the highest usage that the call can
+  have, so caps hold for concurrent calls as well.
+- A reservation covers all shared budgets of a call, or none.
+- A budget whose usage is unknown to the ledger is opened with the usage of the history, so a restart does
+  not reset it. The ledger in memory drops only budgets without open reservations.
+- If too little is left for the whole answer, the answer becomes shorter, but not shorter than a useful
+  minimum. Only then is the call rejected.
+- A call that would fit without the reservations of others waits for them, because most calls return a part.
+  The deadline of the caller bounds the wait.
+- If a budget caps the cost, a model without a known price is rejected: its cost cannot be bounded.
 """
 
 from __future__ import annotations

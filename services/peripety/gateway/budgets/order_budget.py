@@ -178,7 +178,7 @@ class OrderBudget:
 
 
 def _limit_finding(what: str) -> Finding:
-    return Finding("BUDGET_USED_UP", "", f"{what}; raise the limit")
+    return Finding("BUDGET_EXHAUSTED", "", f"{what}; raise the limit")
 
 
 T = TypeVar("T")

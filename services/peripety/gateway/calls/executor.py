@@ -1,10 +1,4 @@
-"""One provider call with limits, breaker, retries; call record; fallback chain.
-
-One provider call: rate limits, circuit breaker, retries, budgets.
-
-One request to a provider, and its outcome.
-
-Executor of provider calls: one place for limits, retries, budgets and the prompt-cache plan of a call.
+"""Executor of provider calls: one place for limits, retries, budgets, prompt-cache plan and call record.
 
 All requests to providers pass `CallExecutor.stream`. A provider itself makes exactly one request: it never
 retries, validates or repairs. Retries inside an HTTP client or an SDK of a provider were rejected, because
@@ -36,12 +30,11 @@ Invariants:
 - Limits and breakers exist per credential and model family, as providers count them. Clients choose model
   names freely, so the number of states is bounded; further models of a provider share one state.
 
-Structured-output validation, repair and fallback to another model are layers above this one. They see only
-whole calls, and pass the budgets of the request through all of them.
+Every request leaves one record, for the log and the usage statistics.
 
-Fallback chain: the models of a request, tried in order until one answers.
-
-Call log: one record per provider request, for the log and the usage statistics.
+The fallback chain at the end of this module tries the models of a request in order until one answers. It sees
+only whole calls, as validation and repair of structured output do, and passes the budgets of the request
+through all of them.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class ConversationManager:
         found = await self.turn(result.conversation_id, result.turn) if result.turn else None
         if found is None:
             raise InvalidArgumentError(
-                ".request_id: belongs to a turn that was rewound; use a new id for each request",
+                "request_id: belongs to a turn that was rewound; use a new id for each request",
                 code="TURN_REWOUND",
             )
         return found.turn.completion

@@ -373,6 +373,6 @@ def stale_turn_error(conversation_id: str, turn_count: int) -> ConflictError:
 
 def _raise_not_found(conversation_id: str) -> NoReturn:
     raise NotFoundError(
-        f".conversation_id: unknown conversation: '{conversation_id[:64]}'",
+        f"conversation_id: unknown conversation: '{conversation_id[:64]}'",
         code="UNKNOWN_CONVERSATION",
     )

@@ -1,10 +1,4 @@
-"""Cache breakpoints and the plan of a call.
-
-Prompt caches of providers: placement of breakpoints, prediction, and feedback from actual usage.
-
-Placement of cache breakpoints: few, at the ends of stable prefixes.
-
-Planner of prompt-cache use: cache breakpoints of a call, and the prediction of its effect.
+"""Planner of prompt-cache use: breakpoints of a call, prediction of their effect, feedback from actual usage.
 
 Providers charge a tenth of the input price or less for a prompt prefix that they find in their cache. Some
 find prefixes automatically. Others need a few markers (breakpoints) per request, and charge a premium for
@@ -34,14 +28,11 @@ Invariants:
 - If a caller declares the expected reuse, and the write premium would not pay off, nothing is marked.
 
 Rejected, by measurement (docs/reference/gateway.md): one automatic marker at the end, which shares nothing
-between
-conversations; markers on the first messages, or on the system text only, which pay for growing histories
-again and again; a marker on every message, which exceeds the provider's maximum.
+between conversations; markers on the first messages, or on the system text only, which pay for growing
+histories again and again; a marker on every message, which exceeds the provider's maximum.
 
 `first_difference` reports where a conversation stops extending its cached prefix, for example because its
 tools or its system text have changed.
-
-Tracker of one call's use of the prompt cache: its plan, and the feedback from its result.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.providers.provider import Delta, Endpoint, ProviderCall, ProviderEvent
     from peripety.gateway.providers.stream_framing import ServerSentEvent
-    from peripety.gateway.providers.wire import AnswerDecoder, RequestBody, WireProtocol
+    from peripety.gateway.providers.wire_protocol import AnswerDecoder, RequestBody, WireProtocol
 
 
 _Event: TypeAlias = "ServerSentEvent | str"

@@ -36,7 +36,7 @@ from peripety.gateway.providers.history_compat import (
 from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.providers.schema_dialect import adapt_call
 from peripety.gateway.providers.stream_framing import StreamFraming
-from peripety.gateway.providers.wire import RequestBody
+from peripety.gateway.providers.wire_protocol import RequestBody
 from peripety.gateway.request_checks import (
     parallel_call_violations,
     reject_unsupported,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.providers.error_mapping import ErrorMapper
     from peripety.gateway.providers.provider import Delta, ProviderCall
-    from peripety.gateway.providers.wire import AnswerDecoder
+    from peripety.gateway.providers.wire_protocol import AnswerDecoder
     from peripety.gateway.types.message import ChatMessage, Part, Tool
     from peripety.gateway.types.request import GenerateRequest
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from peripety.gateway.providers.provider import Provider
-    from peripety.gateway.providers.wire import WireProtocol
+    from peripety.gateway.providers.wire_protocol import WireProtocol
     from peripety.gateway.types.request import GenerateRequest
 
 

@@ -15,9 +15,9 @@ from peripety.policy.authoring.judge import JudgePool, describe_failures
 from peripety.policy.authoring.rule_author import RuleAuthor, Rulebook, make_document
 from peripety.policy.authoring.rule_repair import RuleRepairLoop
 from peripety.policy.authoring.run_context import (
-    BUDGET_EXHAUSTED_CODE,
     ENGINE_ACTOR,
     BudgetedGateway,
+    OrderBudgetError,
     RunContext,
     RunFailedError,
     ToolBatch,
@@ -121,10 +121,8 @@ class _CompileRun:
                     yield event
         except RunFailedError as given_up:
             findings = given_up.findings
-        except PeripetyError as error:
-            if error.code != BUDGET_EXHAUSTED_CODE:
-                raise
-            findings = (Finding(BUDGET_EXHAUSTED_CODE, "", error.message),)
+        except OrderBudgetError as error:
+            findings = (Finding(error.code, "", error.message),)
         if findings:
             yield self._make_failed(findings)
 
@@ -389,7 +387,7 @@ class _BatchWork:
         """
         errors = [self._errors_by_batch[number] for number in sorted(self._errors_by_batch)]
         for error in errors:
-            if error.code == BUDGET_EXHAUSTED_CODE:
+            if isinstance(error, OrderBudgetError):
                 raise error
         if errors and not self._results_by_batch and not any(map(is_response_error, errors)):
             raise errors[0]

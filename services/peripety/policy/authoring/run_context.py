@@ -280,9 +280,11 @@ def is_response_error(error: PeripetyError) -> bool:
     return error.code in _RESPONSE_ERROR_CODES
 
 
-BUDGET_EXHAUSTED_CODE = "BUDGET_USED_UP"
-
 _MAX_CONCURRENT_CALLS = 8
+
+
+class OrderBudgetError(ResourceExhaustedError):
+    """The budget of one order is exhausted; another budget raises a plain `ResourceExhaustedError`."""
 
 
 class BudgetedGateway:
@@ -317,7 +319,7 @@ class BudgetedGateway:
         """Stream a response within the remaining budget.
 
         Raises:
-            ResourceExhaustedError: the budget of the order is exhausted (code BUDGET_USED_UP).
+            OrderBudgetError: the budget of the order is exhausted (code BUDGET_EXHAUSTED).
             PeripetyError: as raised by `ModelGateway.stream`.
         """
         async with self._slots:
@@ -342,5 +344,5 @@ class BudgetedGateway:
         return await collect_completion(self.stream(request))
 
 
-def _budget_exhausted_error(finding: Finding) -> ResourceExhaustedError:
-    return ResourceExhaustedError(finding.message, code=BUDGET_EXHAUSTED_CODE)
+def _budget_exhausted_error(finding: Finding) -> OrderBudgetError:
+    return OrderBudgetError(finding.message, code=finding.code)

@@ -169,7 +169,7 @@ class ScenarioGeneratorSession:
             PeripetyError: as raised by `ModelGateway.stream`.
         """
         if self.turn_count:
-            raise ConflictError("conversation has already begun; use regenerate", code="TURN_TAKEN")
+            raise ConflictError("conversation has already begun; use regenerate", code="CONVERSATION_STARTED")
         told = (_FIRST_MESSAGE, *self._existing_section(), schema_hint(self._schema.document))
         written = await self._run_turn("\n\n".join(told), on_progress)
         known = {request_key(scenario.request) for scenario in self._handwritten}
@@ -191,16 +191,18 @@ class ScenarioGeneratorSession:
             The new scenarios only; the caller merges them.
 
         Raises:
-            FailedPreconditionError: the first turn is missing (code TURN_TOO_EARLY), or the turn limit is
-                reached (code TURNS_USED_UP).
+            FailedPreconditionError: the first turn is missing (code CONVERSATION_NOT_STARTED), or the turn
+                limit is reached (code MAX_TURNS_REACHED).
             PeripetyError: as raised by `ModelGateway.stream`.
         """
         if not self.turn_count:
-            raise FailedPreconditionError("conversation has not begun; use generate", code="TURN_TOO_EARLY")
+            raise FailedPreconditionError(
+                "conversation has not begun; use generate", code="CONVERSATION_NOT_STARTED"
+            )
         if self.max_turns is not None and self.turn_count >= self.max_turns:
             raise FailedPreconditionError(
                 f"turn limit of {self.max_turns} reached; raise it",
-                code="TURNS_USED_UP",
+                code="MAX_TURNS_REACHED",
             )
         message = feedback_message(feedback, replace_corrected=self._replace_corrected)
         return await self._run_turn(message, on_progress)
@@ -247,7 +249,7 @@ async def generate_scenarios(
     return await session.generate()
 
 
-_EXHAUSTED_CODES = frozenset({"TURNS_USED_UP"})
+_EXHAUSTED_CODES = frozenset({"MAX_TURNS_REACHED"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from itertools import chain, count
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from peripety.core.mutation import REMOVED
+from peripety.core.mutation_testing import REMOVED
 from peripety.engine import ToolRequest, canonicalize
 from peripety.engine.schema_validation import parse_pointer
 from peripety.policy.analysis.equivalence import Differs, Reached, Unreachable

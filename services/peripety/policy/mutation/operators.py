@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from peripety.core import mutation
-from peripety.core.mutation import REMOVED, Edit, apply_edit, sample
+from peripety.core import mutation_testing
+from peripety.core.mutation_testing import REMOVED, Edit, apply_edit, sample
 from peripety.engine import Decision
 from peripety.engine.policies.policy import fits_document
 from peripety.engine.schema_validation import format_pointer
@@ -33,7 +33,7 @@ from peripety.policy.rule_paths import child_path, enumerate_rules, parent_path,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from peripety.core.mutation import DocumentPath
+    from peripety.core.mutation_testing import DocumentPath
     from peripety.engine import Policy
 
 
@@ -231,7 +231,7 @@ def _lift_to_rules(
 
 
 LOGIC_OPERATORS: dict[str, Callable[[Mapping[str, Any]], Iterable[Edit]]] = {
-    name: _lift_to_rules(operator) for name, operator in mutation.OPERATORS.items()
+    name: _lift_to_rules(operator) for name, operator in mutation_testing.OPERATORS.items()
 }
 """The operators by name."""
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from peripety.core.mutation import REMOVED, Mutant, MutantOutcome, MutationScore
+from peripety.core.mutation_testing import REMOVED, Mutant, MutantOutcome, MutationScore
 from peripety.engine import canonicalize
 from peripety.engine.schema_validation import format_pointer
 from peripety.policy.analysis.equivalence import Equivalent, Undecided, compare_rule_windows

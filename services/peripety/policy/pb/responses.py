@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from peripety.api.common.v1 import common_pb2 as common
-    from peripety.core.mutation import Coverage, Mutant, MutationScore
+    from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
     from peripety.core.validation import Page
     from peripety.engine.policies.types import DecisionResult, ToolRequest
     from peripety.policy.compile_cache import CacheableEvent, CachedResult

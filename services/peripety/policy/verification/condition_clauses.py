@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.core.mutation import MAX_INTEGER, sample, smallest_step
+from peripety.core.mutation_testing import MAX_INTEGER, sample, smallest_step
 from peripety.policy.rule_paths import child_path, parent_path, split_host_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.core.mutation import DocumentPath
+    from peripety.core.mutation_testing import DocumentPath
 
 
 _ORDER_OPERATORS = frozenset({"<", "<=", ">", ">="})

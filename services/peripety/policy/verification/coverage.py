@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.core.mutation import Coverage
+from peripety.core.mutation_testing import Coverage
 from peripety.engine import Decision, canonicalize
 from peripety.engine.schema_validation import format_pointer
 from peripety.policy.analysis.equivalence import Reached, ReachTarget, Unreachable

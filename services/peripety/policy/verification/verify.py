@@ -20,7 +20,7 @@ from peripety.policy.verification.coverage import EvaluatedSuite, coverage_by_ki
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.core.mutation import Coverage, Mutant, MutationScore
+    from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
     from peripety.engine import Policy
     from peripety.policy.analysis.equivalence import ReachResult
     from peripety.policy.types import TestScenario

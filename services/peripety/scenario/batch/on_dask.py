@@ -29,7 +29,7 @@ def validate_parts(client: Client, parts: Sequence[InputSplit], output: JobOutpu
     A part whose worker dies is assigned to another one.
 
     Raises:
-        FailedPreconditionError: `OUTPUT_TAKEN`.
+        FailedPreconditionError: `OUTPUT_EXISTS`.
         KilledWorker: several workers died on the same part.
     """
     numbers = output.prepare(parts)

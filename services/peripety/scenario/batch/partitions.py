@@ -150,7 +150,7 @@ class JobOutput:
         """Prepare the folder; return the numbers of the unfinished parts.
 
         Raises:
-            FailedPreconditionError: `OUTPUT_TAKEN`, the folder has other content.
+            FailedPreconditionError: `OUTPUT_EXISTS`, the folder has other content.
         """
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +205,7 @@ class JobOutput:
         return FailedPreconditionError(
             f"{self.folder} has other content than results of this job: use a new folder, or resume with the"
             " same files and options",
-            code="OUTPUT_TAKEN",
+            code="OUTPUT_EXISTS",
         )
 
     @contextmanager

@@ -18,11 +18,11 @@ from peripety.core import call_context
 from peripety.core.concurrency import closing
 from peripety.engine.schema_validation import MAX_FINDINGS
 from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError
+from peripety.scenario.admission import GateWithRepair
 from peripety.scenario.certificate.certifier import certify
 from peripety.scenario.certificate.statistics import find_report
 from peripety.scenario.certificate.types import Certificate, CertificateOptions, Rate
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
-from peripety.scenario.registration import GateWithRepair
 from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import (
     DryRunOptions,

@@ -21,9 +21,9 @@ from functools import partial
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.author import author_from_text, build_spec
 from peripety.author.blueprint import Action, Event, Flow, Quantity, Role, SeededChoice, Size
 from peripety.author.blueprint_builder import MIN_TERMS, compose_from_analysis
+from peripety.author.spec_author import author_from_text, build_spec
 from peripety.author.spec_builder.quantities import is_beneficial
 from peripety.author.text_analysis.languages import clean_text, truncate_graphemes
 from peripety.author.text_analysis.terms import NAME_LIMIT, TERM_LIMIT, Term, TermSet, extract_terms, fit_name

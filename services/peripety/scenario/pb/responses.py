@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from peripety.api.common.v1 import common_pb2 as common
     from peripety.core.validation import Page
     from peripety.gateway.types.response import UsageTotal
+    from peripety.scenario.action_tools import ScenarioTool
     from peripety.scenario.balance.balancer import BalanceEvent
     from peripety.scenario.rule_graph.graph import Inspection
-    from peripety.scenario.tools import ScenarioTool
     from peripety.scenario.types import (
         AmendEvent,
         GenerationEvent,

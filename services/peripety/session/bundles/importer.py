@@ -21,7 +21,7 @@ from peripety.session.bundles.format import BundleError, BundleIssue, turn_from_
 from peripety.session.bundles.verifier import BundleVerification
 from peripety.session.events import Committed
 from peripety.session.store.session_store import SNAPSHOT_TURNS
-from peripety.session.turn_engine import with_seed
+from peripety.session.turn_transaction import with_seed
 from peripety.session.types import CommittedTurn, NewSession, Session, SessionRequestKey
 from peripety.session.validation import check_new_session
 from peripety.session.visibility import Projector, TurnEventView, TurnView
@@ -101,7 +101,7 @@ class SessionImporter:
             size += len(piece)
             if size > self._max_bytes:
                 raise ResourceExhaustedError(
-                    f".chunk: bundle is larger than the limit of {self._max_bytes} bytes;"
+                    f"chunk: bundle is larger than the limit of {self._max_bytes} bytes;"
                     " export fewer turns of it (last_turn)",
                     code="BUNDLE_TOO_LARGE",
                 )

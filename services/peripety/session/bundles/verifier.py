@@ -24,7 +24,7 @@ from peripety.session.events import (
     encode_value,
     event_kind,
 )
-from peripety.session.turn_engine import replay_turn
+from peripety.session.turn_transaction import replay_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from peripety.engine import Program, Status
     from peripety.session.bundles.format import BundledTurn, BundleHeader
     from peripety.session.events import Event
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
 
 
 _ACTION_EVENTS = (ActionResolved, RuleFailed, WorldResolved)

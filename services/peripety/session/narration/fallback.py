@@ -11,7 +11,7 @@ from peripety.session.narration.turn_prompt import collect_facts
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
 
 
 def fallback_narration(scene: NarrationContext, played: TurnResult) -> str:

@@ -28,22 +28,22 @@ from peripety.gateway.request_checks import unsupported_tools
 from peripety.gateway.types.message import ChatMessage, ChatRole, ToolChoice, ToolChoiceMode
 from peripety.gateway.types.request import Budget, GenerateRequest
 from peripety.gateway.types.response import Completed, Repairing, StopReason, UsageTotal
+from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.narration.turn_narration import NarrationResult, TurnNarration, invalid_answer_error
 from peripety.session.narration.turn_prompt import (
-    build_user_message,
+    build_messages,
     cache_plan,
     render_system_text,
-    static_size,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 
     from peripety.gateway.types.message import Tool
     from peripety.gateway.types.response import Completion, GatewayEvent, ModelGateway
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.narration.turn_narration import NarrationEvent
-    from peripety.session.types import NarratorOptions
+    from peripety.session.types import NarratorOptions, Session
 
 
 # Part of the caller's time reserved for storing the turn.
@@ -157,6 +157,7 @@ class Narrator:
         gateway: access to models.
         default_provider: provider of sessions without a model of their own.
         seconds: time limit of a narration; never more than the caller has left.
+        choose_room: returns the room of the prompt for a model, or for the configured one if None.
     """
 
     def __init__(
@@ -165,10 +166,16 @@ class Narrator:
         *,
         default_provider: ProviderName = ProviderName.GENERIC,
         seconds: float = DEFAULT_TIME_LIMIT_SECONDS,
+        choose_room: Callable[[str | None], PromptRoom] = lambda _: PromptRoom.for_window(0),
     ) -> None:
         self._gateway = gateway
         self._default_provider = default_provider
         self._seconds = seconds
+        self._choose_room = choose_room
+
+    def room_for(self, session: Session) -> PromptRoom:
+        """Return the room of the prompts of a session."""
+        return self._choose_room(session.narrator.model)
 
     async def narrate(
         self,
@@ -248,9 +255,7 @@ class _ModelCalls:
         self._narration = narration
         self._budget = budget
         self._tools = tools
-        self._user_message = ChatMessage.user(
-            build_user_message(scene, narration.known_result, static_bytes=static_size(tools)),
-        )
+        self._messages = build_messages(scene, narration.known_result)
         self._tool_exchanges: tuple[ChatMessage, ...] = ()
         self._tools_allowed = True
         self._repaired_before = self._repaired = False
@@ -353,7 +358,7 @@ class _ModelCalls:
         choice = None if self._tools_allowed or not self._tools else ToolChoice(ToolChoiceMode.NONE)
         return GenerateRequest(
             system=render_system_text(self._scene),
-            messages=(self._user_message, *self._tool_exchanges),
+            messages=(*self._messages, *self._tool_exchanges),
             # One repair per turn, even across tool rounds.
             schema=self._narration.validator.schema(advisory=self._repaired),
             model=options.model,
@@ -367,7 +372,7 @@ class _ModelCalls:
 
 def _is_request_rejected(error: PeripetyError) -> bool:
     """Return True if the provider rejected the request itself, so that a different request may succeed."""
-    return isinstance(error, InvalidArgumentError) or error.code == "TOOLS_NOT_TAKEN"
+    return isinstance(error, InvalidArgumentError) or error.code == "TOOLS_UNSUPPORTED"
 
 
 def _rejected_paths(error: Exception) -> list[str] | None:

@@ -13,6 +13,7 @@ from peripety.engine.schema_validation import drop_invalid_nulls, validate_again
 from peripety.engine.schemas import OUTCOME, schema_document
 from peripety.errors import Finding, PeripetyError
 from peripety.gateway.types.request import ResponseSchema
+from peripety.session.memory import WORLD
 from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import LeakFilter, find_leaks
 from peripety.session.types import DieRollRequest
@@ -202,15 +203,15 @@ def _build_schema(rules: ScenarioRules) -> dict[str, Any]:
     }
     if cast:
         asked["visible_dialogue"] = properties["visible_dialogue"] | {"maxItems": _MAX_UTTERANCES}
-        asked["hidden_memory_updates"] = properties["hidden_memory_updates"] | {"maxItems": _MAX_MEMORIES}
-        somebody = {"type": "string", "enum": cast}
-        parts["Dialogue"]["properties"]["entity_id"] = somebody
+        parts["Dialogue"]["properties"]["entity_id"] = {"type": "string", "enum": cast}
         parts["Dialogue"]["properties"]["utterance"]["maxLength"] = _UTTERANCE_CHARACTERS
-        parts["MemoryUpdate"]["properties"]["target_id"] = somebody
-        parts["MemoryUpdate"]["properties"]["content"]["maxLength"] = _MEMORY_CHARACTERS
     else:
-        asked |= {"visible_dialogue": _EMPTY_ARRAY, "hidden_memory_updates": _EMPTY_ARRAY}
-        del parts["Dialogue"], parts["MemoryUpdate"]
+        asked["visible_dialogue"] = _EMPTY_ARRAY
+        del parts["Dialogue"]
+    asked["hidden_memory_updates"] = properties["hidden_memory_updates"] | {"maxItems": _MAX_MEMORIES}
+    owners = list(dict.fromkeys([*cast, WORLD]))
+    parts["MemoryUpdate"]["properties"]["target_id"] = {"type": "string", "enum": owners}
+    parts["MemoryUpdate"]["properties"]["content"]["maxLength"] = _MEMORY_CHARACTERS
     if not _allows_containers(rules.spec):
         # Providers enforce a schema only if it defines the type of every value.
         parts["JsonValue"] = {"type": ["number", "string", "boolean", "null"]}

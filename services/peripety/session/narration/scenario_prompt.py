@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.core.text_files import read_prompt
+from peripety.scenario.action_tools import PublicScenario
 from peripety.scenario.rule_text import describe_condition, describe_effects, format_literal
-from peripety.scenario.tools import PublicScenario
 from peripety.session.narration.turn_context import json_size, truncate_json, truncate_text
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine import ABSENT
-from peripety.scenario.tools import PublicScenario
+from peripety.scenario.action_tools import PublicScenario
 from peripety.session.events import Accepted, Committed
 from peripety.session.memory import memories_for
 from peripety.session.visibility import Projector
@@ -154,7 +154,7 @@ def _known_texts(scene: NarrationContext) -> Iterator[str]:
         yield from iter_texts(act.params)
     for change in view.project_changes(played.changes):
         yield from iter_texts([change.before, change.after])
-    for turn in scene.previous_turns:
+    for turn in scene.recent_turns:
         if view.can_read_narration(turn.pov):
             said = (event for event in turn.events if isinstance(event, Accepted | Committed))
             yield from (event.input if isinstance(event, Accepted) else event.narrative for event in said)

@@ -14,7 +14,7 @@ from peripety import engine
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import PeripetyError
 from peripety.gateway.types.message import ToolResult
-from peripety.scenario.tools import ROLL, scenario_tools
+from peripety.scenario.action_tools import ROLL, scenario_tools
 from peripety.session.events import encode_value
 from peripety.session.narration.secret_filter import find_leaks
 from peripety.session.narration.turn_context import to_json_text, truncate_json
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from peripety.engine import Change, LogLine
     from peripety.gateway.types.message import Tool, ToolCall
-    from peripety.scenario.tools import ScenarioTool
+    from peripety.scenario.action_tools import ScenarioTool
     from peripety.session.events import ActionResolved, Event
     from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
 
 
 _MAX_EXECUTED_CALLS = 16
@@ -123,7 +123,7 @@ class NarratorToolExecutor:
         last = next(answer for _, answer, _ in reversed(results) if answer.get("accepted"))
         event = played.world.event_id
         last["world"] = {
-            "event": {"id": event, "name": self._scene.event_names[event]} if event else None,
+            "event": {"id": event, "name": self._scene.names.events[event]} if event else None,
             **self._visible_effects(played.world.changes, played.world.log),
             "status": encode_value(played.world.status),
         }

@@ -1,31 +1,30 @@
-"""Context of a narration: summaries of past turns, truncated views.
+"""Context of a narration: the turn to narrate, its facts, and values truncated to a size limit.
 
-Truncation of JSON values to a size limit, so that prompts do not grow with the state.
-
-Summaries of previous turns, generated from their records.
-
-Turn context: the turn to narrate, and all data that its narration may use.
+The facts of a turn are what the engine decided, projected to one viewer. The prompt of the turn and the
+history of later prompts describe them in the same way.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.scenario.action_tools import PublicScenario
 from peripety.scenario.rule_graph.graph import find_read_paths
 from peripety.scenario.rule_text import format_path
-from peripety.scenario.tools import PublicScenario
-from peripety.session.events import Accepted, ActionResolved, Committed, Rolled, WorldResolved
+from peripety.session.events import Accepted, ActionResolved, Committed, WorldResolved, encode_value
+from peripety.session.narration.prompt_room import PromptRoom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.engine import Change, RollResult
     from peripety.scenario.rule_graph.graph import Path
+    from peripety.session.events import Event
+    from peripety.session.narration.turn_history import TurnText
     from peripety.session.speculation import SpeculativeTurn
     from peripety.session.types import CommittedTurn, Session
     from peripety.session.visibility import ViewerProjection
@@ -86,8 +85,8 @@ def _limit_items(value: Any, items: int, characters: int) -> Any:
     return value
 
 
-HISTORY_TURNS = 8
-"""Maximum number of previous turns in a prompt."""
+RECENT_TURNS = 8
+"""Number of earlier turns of which all events are at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,9 @@ class NarrationContext:
         input: the player's input.
         session: the session before the turn.
         speculation: the mechanics of the turn, which the narrator closes.
-        previous_turns: the complete previous turns, oldest first.
+        recent_turns: the last turns, oldest first.
+        history: the turns of the prompt, oldest first, limited to what the audience may know.
+        room: the room of the prompt.
     """
 
     spec: Mapping[str, Any]
@@ -118,7 +119,9 @@ class NarrationContext:
     input: str
     session: Session
     speculation: SpeculativeTurn
-    previous_turns: tuple[CommittedTurn, ...]
+    recent_turns: tuple[CommittedTurn, ...] = ()
+    history: tuple[TurnText, ...] = ()
+    room: PromptRoom = field(default_factory=partial(PromptRoom.for_window, 0))
 
     @property
     def rules(self) -> ScenarioRules:
@@ -126,64 +129,61 @@ class NarrationContext:
         return ScenarioRules(self.session.spec_hash, self.spec)
 
     @property
-    def action_names(self) -> dict[str, str]:
-        """Names of the actions by id; an event may have the same id."""
-        return _names_by_id(self.spec["actions"])
+    def names(self) -> TurnNames:
+        """Names of the scenario's rules."""
+        return turn_names(self.rules)
 
-    @property
-    def event_names(self) -> dict[str, str]:
-        """Names of the random events by id."""
-        return _names_by_id(self.spec["random_events"])
+
+@dataclass(frozen=True, slots=True)
+class TurnNames:
+    """Names for texts about turns of one version of a scenario.
+
+    Attributes:
+        actions: names of the actions by id; an event may have the same id.
+        events: names of the random events by id.
+        decisive: the paths that the public part of the end conditions depends on.
+    """
+
+    actions: Mapping[str, str]
+    events: Mapping[str, str]
+    decisive: frozenset[Path]
+
+
+_NARRATION_CHARACTERS = 240
+_NAME_CHARACTERS = 120
+_REASON_CHARACTERS = 240
+_CACHED_RULES = 64
+_VALUE_BYTES = 40
+# Limits on changes, log lines and bytes of their values, from generous to sparse.
+_FACT_LEVELS = ((24, 8, 400), (16, 8, 160), (12, 6, 80), (8, 4, 60), (5, 3, 48), (3, 2, 40), (1, 1, 40))
+
+
+@lru_cache(maxsize=_CACHED_RULES)
+def turn_names(rules: ScenarioRules) -> TurnNames:
+    """Return the names of a version of a scenario."""
+    spec = rules.spec
+    return TurnNames(
+        _names_by_id(spec["actions"]), _names_by_id(spec["random_events"]), _decisive_paths(spec)
+    )
 
 
 def _names_by_id(rules: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return {rule["id"]: rule.get("name", rule["id"]) for rule in rules}
 
 
-_NARRATION_CHARACTERS = 240
-_INPUT_CHARACTERS = 120
-_MAX_CHANGES = 4
-_SHORT_CHARACTERS = 60
-_SHORT_CHANGES = 2
-_CACHED_RULES = 64
-_VALUE_BYTES = 40
-
-
-def summarize_turns(scene: NarrationContext) -> list[dict[str, Any]]:
-    """Return summaries of the previous turns, oldest first, limited to what the audience may know."""
-    matters, actions, events = _decisive_paths(scene.rules), scene.action_names, scene.event_names
-    return [
-        _summarize_turn(turn, scene.view, matters, actions, events)
-        for turn in scene.previous_turns[-HISTORY_TURNS:]
-    ]
-
-
-def shorten_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Shorten a summary."""
-    shorter = {
-        key: truncate_text(summary[key], _SHORT_CHARACTERS) for key in ("said", "told") if key in summary
-    }
-    changed = dict(islice(summary.get("changed", {}).items(), _SHORT_CHANGES))
-    return {**summary, **shorter, **({"changed": changed} if changed else {})}
+def _decisive_paths(spec: Mapping[str, Any]) -> frozenset[Path]:
+    public = PublicScenario(spec)
+    ends = (*spec["loss_conditions"], *spec.get("win_conditions", ()))
+    conditions = (
+        public.filter_action({"preconditions": end["when"], "effects": ()}).preconditions for end in ends
+    )
+    return frozenset(path for condition in conditions for path in find_read_paths(condition))
 
 
 def list_narrations(scene: NarrationContext) -> list[str]:
-    """Return the truncated narrations of previous turns that the audience has seen, oldest first."""
-    told = [
-        _key_events(turn)[2]
-        for turn in scene.previous_turns[-HISTORY_TURNS:]
-        if scene.view.can_read_narration(turn.pov)
-    ]
+    """Return the truncated narrations of recent turns that the audience has seen, oldest first."""
+    told = [key_events(turn)[2] for turn in scene.recent_turns if scene.view.can_read_narration(turn.pov)]
     return [truncate_text(committed.narrative, _NARRATION_CHARACTERS) for committed in told]
-
-
-def list_last_rolls(scene: NarrationContext) -> list[dict[str, Any]]:
-    """Return the dice of the previous turn.
-
-    Its narrator may have requested them without seeing the result.
-    """
-    last = [turn for turn in scene.previous_turns[-1:] if scene.view.can_read_narration(turn.pov)]
-    return [format_roll(event.roll) for turn in last for event in turn.events if isinstance(event, Rolled)]
 
 
 def format_roll(roll: RollResult) -> dict[str, Any]:
@@ -192,27 +192,7 @@ def format_roll(roll: RollResult) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None} | {"success": roll.success}
 
 
-def _summarize_turn(
-    turn: CommittedTurn,
-    view: ViewerProjection,
-    matters: frozenset[Path],
-    actions: Mapping[str, str],
-    events: Mapping[str, str],
-) -> dict[str, Any]:
-    accepted, world, committed = _key_events(turn)
-    hears = view.can_read_narration(turn.pov)
-    acts = [event for event in turn.events if isinstance(event, ActionResolved) and event.accepted]
-    told = {
-        "did": [truncate_text(actions[act.action_id], _INPUT_CHARACTERS) for act in acts],
-        "said": truncate_text(accepted.input, _INPUT_CHARACTERS) if hears else "",
-        "event": truncate_text(events[world.event_id], _INPUT_CHARACTERS) if world.event_id else "",
-        "changed": dict(_net_changes(view.project_changes(committed.changes), matters)),
-        "told": truncate_text(committed.narrative, _NARRATION_CHARACTERS) if hears else "",
-    }
-    return {"turn": turn.turn} | {key: value for key, value in told.items() if value}
-
-
-def _key_events(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed]:
+def key_events(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed]:
     """Return the first event, the world's event and the last event, which every turn has once."""
     accepted = next(event for event in turn.events if isinstance(event, Accepted))
     world = next(event for event in turn.events if isinstance(event, WorldResolved))
@@ -220,28 +200,106 @@ def _key_events(turn: CommittedTurn) -> tuple[Accepted, WorldResolved, Committed
     return accepted, world, committed
 
 
-def _net_changes(changes: Iterable[Change], matters: frozenset[Path]) -> list[tuple[str, list[Any]]]:
+def net_changes(changes: Iterable[Change], decisive: frozenset[Path]) -> list[tuple[str, list[Any]]]:
     """Return the net changes of a turn; paths that end conditions depend on come first."""
     moved: dict[str, tuple[Any, Any]] = {}
     for change in changes:
         moved[change.path] = (moved.get(change.path, (change.before, None))[0], change.after)
-    of_weight = sorted(moved, key=lambda path: engine.parse_path(path) not in matters)
-    return [
-        (format_path(path), [_truncate_value(value) for value in moved[path]])
-        for path in of_weight[:_MAX_CHANGES]
-    ]
+    by_weight = sorted(moved, key=lambda path: engine.parse_path(path) not in decisive)
+    return [(format_path(path), [_truncate_value(value) for value in moved[path]]) for path in by_weight]
 
 
 def _truncate_value(value: Any) -> Any:
     return None if value is engine.ABSENT else truncate_json(value, _VALUE_BYTES)
 
 
-@lru_cache(maxsize=_CACHED_RULES)
-def _decisive_paths(rules: ScenarioRules) -> frozenset[Path]:
-    """Return the paths that the public part of the end conditions depends on."""
-    public = PublicScenario(rules.spec)
-    ends = (*rules.spec["loss_conditions"], *rules.spec.get("win_conditions", ()))
-    conditions = (
-        public.filter_action({"preconditions": end["when"], "effects": ()}).preconditions for end in ends
-    )
-    return frozenset(path for condition in conditions for path in find_read_paths(condition))
+def describe_facts(
+    view: ViewerProjection,
+    names: TurnNames,
+    turn: int,
+    events: Iterable[Event],
+    max_bytes: int | None = None,
+) -> dict[str, Any]:
+    """Return the facts of a turn that a viewer may know.
+
+    Args:
+        view: the view.
+        names: names of the scenario's rules.
+        turn: number of the turn.
+        events: events of the turn; without the world's step, the turn is still open.
+        max_bytes: size limit; the sparsest form may exceed it. None for the most generous form.
+    """
+    parts = [event for event in events if isinstance(event, ActionResolved | WorldResolved)]
+    for limits in _FACT_LEVELS:
+        facts = _facts(view, names, turn, parts, *limits)
+        if max_bytes is None or json_size(facts) <= max_bytes:
+            break
+    return facts
+
+
+def _facts(
+    view: ViewerProjection,
+    names: TurnNames,
+    turn: int,
+    parts: Sequence[ActionResolved | WorldResolved],
+    changes: int,
+    lines: int,
+    value_bytes: int,
+) -> dict[str, Any]:
+    acts = [part for part in parts if isinstance(part, ActionResolved)]
+    moved = view.project_changes(change for part in parts for change in part.changes)
+    told = {
+        "turn": turn,
+        "actions": [_describe_accepted(act, names.actions, value_bytes) for act in acts if act.accepted],
+        "rejected": [_describe_rejected(act, names.actions, view) for act in acts if not act.accepted],
+        "changes": [_describe_change(change, value_bytes) for change in encode_value(moved[:changes])],
+        "log": [truncate_text(line.message, value_bytes) for part in parts for line in part.log][:lines],
+    }
+    for world in parts:
+        if isinstance(world, WorldResolved):
+            event_id = world.event_id
+            event = {"id": event_id, "name": short_name(names.events[event_id])} if event_id else None
+            told |= {"event": event, "status": encode_value(world.status)}
+    return {name: value for name, value in told.items() if value or name != "rejected"}
+
+
+def _describe_accepted(act: ActionResolved, names: Mapping[str, str], value_bytes: int) -> dict[str, Any]:
+    params = {name: truncate_json(value, value_bytes) for name, value in act.params.items()}
+    return {"id": act.action_id, "name": short_name(names[act.action_id]), "params": params}
+
+
+def _describe_rejected(
+    act: ActionResolved,
+    names: Mapping[str, str],
+    view: ViewerProjection,
+) -> dict[str, Any]:
+    reasons = [
+        truncate_text(reason.message, _REASON_CHARACTERS) for reason in view.project_failures(act.reasons)
+    ]
+    return {"name": short_name(names[act.action_id]), "reasons": reasons}
+
+
+def _describe_change(change: Mapping[str, Any], value_bytes: int) -> dict[str, Any]:
+    shown = {key: change[key] for key in ("path", "cause")}
+    return shown | {
+        key: truncate_json(change[key], value_bytes) for key in ("before", "after") if key in change
+    }
+
+
+def short_name(text: str) -> str:
+    """Truncate a name."""
+    return truncate_text(text, _NAME_CHARACTERS)
+
+
+def take_fitting(items: Sequence[Any], max_bytes: int) -> Iterator[Any]:
+    """Yield the first items that fit together."""
+    for item in items:
+        max_bytes -= json_size(item) + 1
+        if max_bytes < 0:
+            return
+        yield item
+
+
+def last_fitting(items: Sequence[Any], max_bytes: int) -> list[Any]:
+    """Return the last items that fit together, in their order."""
+    return list(take_fitting(items[::-1], max_bytes))[::-1]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from peripety.session.events import Event
     from peripety.session.narration.secret_filter import LeakFilter
     from peripety.session.narration.turn_context import NarrationContext
-    from peripety.session.turn_engine import TurnResult
+    from peripety.session.turn_transaction import TurnResult
     from peripety.session.types import DieRollRequest, NarratorMemory
 
 

@@ -20,7 +20,7 @@ from peripety.core.concurrency import closing, shield_until_done
 from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.session.events import RuleFailed
 from peripety.session.seats.turn_order import TURN_LEASE_MICROS, find_seat, with_actor
-from peripety.session.turn_engine import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import TurnOrder, TurnRequest
 from peripety.session.validation import check_known_actions, check_next_turn, check_ongoing, check_submission
 
@@ -78,7 +78,7 @@ class RoundScheduler:
             NotFoundError: the session or seat does not exist.
             AlreadyExistsError: the request id was used for a different request.
             ConflictError: `STALE_TURN`: it is not the next turn.
-            FailedPreconditionError: `SEATS_TAKE_TURNS`, `SEAT_HAS_ACTED`, `TIME_IS_UP`, or `RUN_ENDED`.
+            FailedPreconditionError: `SEATS_TAKE_TURNS`, `SEAT_HAS_ACTED`, `SEAT_TIMEOUT`, or `RUN_ENDED`.
         """
         check_submission(submission)
         session = await self._store.get_session(submission.session_id)
@@ -183,14 +183,14 @@ def _check_submission_allowed(submission: SubmitActionsRequest, before: Simultan
     check_ongoing(session)
     if seat.seat_id in before.acted_seats:
         raise FailedPreconditionError(
-            f".seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
+            f"seat_id: '{seat.seat_id}' has acted in turn {submission.expected_turn}; wait for the next",
             code="SEAT_HAS_ACTED",
         )
     is_due = session.due is not None and session.due <= now_micros()
     if is_due or seat.seat_id not in before.waiting_seats:
         raise FailedPreconditionError(
-            f".seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
-            code="TIME_IS_UP",
+            f"seat_id: '{seat.seat_id}' timed out in turn {submission.expected_turn}; act in the next",
+            code="SEAT_TIMEOUT",
         )
 
 

@@ -130,7 +130,7 @@ def find_seat(seat_id: str, table: SeatConfig) -> Seat:
             return seat
     listed = ", ".join(seat.seat_id for seat in table.seats)
     raise NotFoundError(
-        f".seat_id: the session has no seat '{seat_id[:64]}'; use one of {listed}",
+        f"seat_id: the session has no seat '{seat_id[:64]}'; use one of {listed}",
         code="UNKNOWN_SEAT",
     )
 
@@ -144,7 +144,7 @@ def check_seat_turn(seat: Seat | None, session: Session) -> None:
     following = None if session.table is None else session.table.next_seat(session.turn)
     if seat is not None and following is not None and seat != following:
         raise FailedPreconditionError(
-            f".seat_id: it is the turn of seat '{following.seat_id}', not of '{seat.seat_id}'; wait",
+            f"seat_id: it is the turn of seat '{following.seat_id}', not of '{seat.seat_id}'; wait",
             code="NOT_YOUR_TURN",
             details={"next_seat_id": following.seat_id},
         )

@@ -1,13 +1,9 @@
-"""Sessions and turns found, pages.
-
-Storage of sessions and their turns.
+"""Store of sessions and their turns.
 
 Turns belong to *lines* (history segments). A session has its own line. A fork starts a new line at a turn of
 another one and copies nothing, so the turns of a session are those of its line and of the ancestors of that
 line. Turns are never changed. Turns that no session references any more are deleted together with the last
 reference.
-
-Store of sessions and turns.
 
 A turn is one transaction: its row, its events and the session's next state are written together or not at
 all. Of two concurrent writers of the same turn, in any processes, the database lets only one write: a session

@@ -1,13 +1,24 @@
-"""Turn commit: every SQL write in a transaction, bulk import, store errors.
+"""SQL statements of the session store, executed inside the caller's transaction.
 
-Bulk import of the turns of a session that was played elsewhere.
+A turn is committed as one transaction: the turn is added, and the session moves to it. Either both are
+stored, or neither.
 
-There may be thousands of turns. They are decoded in a thread in small batches, so that the event loop is not
-blocked.
+Invariants:
 
-Errors of the session store.
+- A session moves only from the turn and the sequence that the caller has read (compare and swap). A
+  concurrent change of the same session makes the update match no row, and the caller raises `STALE_TURN`.
+  No lock is held while a model narrates, which may take minutes.
+- A request id belongs to one request. The same id with the same digest returns the stored result; with
+  another digest it is an error. This includes turns that were rewound since.
+- Turns are never updated. A rewind removes them, or moves the session to a new line if a fork still needs
+  them. It marks the requests of the rewound turns, so that a repeated request is recognised.
+- A specification is stored once per hash, and every session with it refers to that row.
 
-SQL statements of the session store, to be executed inside a transaction.
+Statements are built once, with bound parameters: building them for each turn costs more than executing
+them.
+
+The turns of a session that was played elsewhere are imported in bulk. There may be thousands, so they are
+decoded in a thread in small batches, and the event loop is not blocked.
 """
 
 from __future__ import annotations
@@ -64,7 +75,7 @@ if TYPE_CHECKING:
 def session_not_found(session_id: str) -> NotFoundError:
     """Return the error for a session that does not exist."""
     return NotFoundError(
-        f".session_id: unknown session '{session_id[:64]}'; list the sessions",
+        f"session_id: unknown session '{session_id[:64]}'; list the sessions",
         code="UNKNOWN_SESSION",
     )
 
@@ -373,7 +384,7 @@ async def find_turn_by_request(
         return turn_from_row(row)
     if row.taken_back is not None:
         raise FailedPreconditionError(
-            f".request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
+            f"request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
             code="TURN_REWOUND",
         )
     return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peripety.core.mutation import Coverage, MutationScore
+from peripety.core.mutation_testing import Coverage, MutationScore
 from peripety.errors import Finding, Severity
 from peripety.testgen.evaluation.duplicates import are_similar, contradict, input_text
 from peripety.testgen.types import CaseVerdict, DuplicateLevel, EvaluatedTest, SuiteQuality, TestStatus
@@ -18,7 +18,7 @@ from peripety.testgen.types import CaseVerdict, DuplicateLevel, EvaluatedTest, S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.core.mutation import Mutant
+    from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.subject import RunResult, Subject, SubjectTarget
     from peripety.testgen.types import TestCase
 

@@ -30,7 +30,7 @@ from xml.etree import ElementTree as ET
 from pydantic import TypeAdapter, ValidationError
 
 from peripety import engine
-from peripety.core.mutation import Coverage, Mutant, MutationScore
+from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
 from peripety.errors import Finding, InvalidArgumentError
 from peripety.gateway.types.response import UsageTotal
 from peripety.testgen import events, types

@@ -46,7 +46,7 @@ from peripety.testgen.pb.requests import (
     environment_to_proto,
 )
 from peripety.testgen.subjects.policy import parse_scenario_body
-from peripety.testgen.subjects.scenario.body import parse_body
+from peripety.testgen.subjects.scenario.case_body import parse_body
 from peripety.testgen.types import TestCase
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         Reflection,
     )
     from peripety.testgen.store import GenerationRunSummary, RunRecord
-    from peripety.testgen.subjects.scenario.body import BodyStep
+    from peripety.testgen.subjects.scenario.case_body import BodyStep
     from peripety.testgen.types import CaseVerdict, SuiteQuality, TestGenOrder
 
 

@@ -246,7 +246,7 @@ StreamItem: TypeAlias = DraftTest | UnreadablePart | Completion
 
 _TOOL_RESULT = "Accepted. Continue with the next test, or stop if there are no more."
 _INCOMPLETE_REASON = "it is incomplete"
-_TOOLS_UNSUPPORTED_CODE = "TOOLS_NOT_TAKEN"
+_TOOLS_UNSUPPORTED_CODE = "TOOLS_UNSUPPORTED"
 _PROVIDER_REFUSED_CODE = "PROVIDER_REFUSED_REQUEST"
 
 

@@ -24,7 +24,7 @@ from peripety.testgen.types import DuplicateLevel, TestStatus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from peripety.core.mutation import Mutant
+    from peripety.core.mutation_testing import Mutant
     from peripety.testgen.run.state import GenerationRound, GenerationState
     from peripety.testgen.subjects.subject import Subject, SubjectTarget
     from peripety.testgen.types import CaseVerdict, SuiteQuality, TaskEnvironment, TestCase, TestGenOrder

@@ -21,7 +21,7 @@ from peripety.errors import Finding
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from peripety.core.mutation import Mutant
+    from peripety.core.mutation_testing import Mutant
     from peripety.testgen.types import DraftTest, TaskContext, TestCase, TestStatus
 
 

@@ -27,7 +27,7 @@ pyo3::import_exception!(peripety_simcore._errors, SimcoreError);
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Program, State, compile, draw, evaluate, parse, run_seed, screen};
+    use super::{Program, State, compile, draw, evaluate, parse, run_seed, validate_many};
 
     #[pymodule_export]
     use super::patterns::Patterns;
@@ -73,18 +73,18 @@ impl Program {
     }
 
     /// As `dry_run`, with a given executor, which affects the duration only. For tests and benchmarks.
-    fn dry_run_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
+    fn dry_run_with(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
         let executor = executor_from_name(executor)?;
         bytes(py.detach(|| self.0.dry_run_with(executor, options)))
     }
 
     /// Return True if it is certain that nothing can be proved within `horizon` turns.
-    fn proves_nothing(&self, py: Python<'_>, horizon: u64) -> bool {
+    fn has_nothing_to_prove(&self, py: Python<'_>, horizon: u64) -> bool {
         py.detach(|| self.0.has_no_findings(horizon))
     }
 
     /// Return True if ordinary runs are vectorised.
-    fn plays_in_lockstep(&self) -> bool {
+    fn is_vectorised(&self) -> bool {
         self.0.is_vectorised()
     }
 }
@@ -122,20 +122,20 @@ impl State {
     }
 
     /// Play many runs from a copy of this state. Return the JSON of a `DryRunReport`.
-    fn futures(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
+    fn simulate_from(&self, py: Python<'_>, options: &[u8]) -> PyResult<Vec<u8>> {
         let start = self.run().clone();
         bytes(py.detach(|| self.program.simulate_from(&start, options)))
     }
 
-    /// As `futures`, with a given executor. For tests and benchmarks.
-    fn futures_by(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
+    /// As `simulate_from`, with a given executor. For tests and benchmarks.
+    fn simulate_from_with(&self, py: Python<'_>, executor: &str, options: &[u8]) -> PyResult<Vec<u8>> {
         let executor = executor_from_name(executor)?;
         let start = self.run().clone();
         bytes(py.detach(|| self.program.simulate_from_with(executor, &start, options)))
     }
 
     /// Return True if ordinary runs from this state are vectorised.
-    fn plays_on_in_lockstep(&self) -> bool {
+    fn is_vectorised(&self) -> bool {
         self.program.is_vectorised_from(&self.run())
     }
 
@@ -198,14 +198,18 @@ fn compile(py: Python<'_>, document: &[u8]) -> PyResult<Program> {
 }
 
 /// Canonical bytes and their hash.
-type Shown<'py> = (Bound<'py, PyBytes>, String);
+type ValidBytes<'py> = (Bound<'py, PyBytes>, String);
 
 /// Return canonical bytes and hash of each certainly valid document, and `None` for the others.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a Python method")]
-fn screen(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyResult<Vec<Option<Shown<'_>>>> {
-    let screened = py.detach(|| simcore::validate_many(&documents, threads));
-    let show = |(given, one): (&PyBackedBytes, Option<ValidatedSpec<'_>>)| {
+fn validate_many(
+    py: Python<'_>,
+    documents: Vec<PyBackedBytes>,
+    threads: usize,
+) -> PyResult<Vec<Option<ValidBytes<'_>>>> {
+    let validated = py.detach(|| simcore::validate_many(&documents, threads));
+    let to_python = |(given, one): (&PyBackedBytes, Option<ValidatedSpec<'_>>)| {
         let Some(ValidatedSpec { document, hash }) = one else { return Ok(None) };
         let document = match document {
             Cow::Borrowed(_) => given.into_pyobject(py)?,
@@ -213,7 +217,7 @@ fn screen(py: Python<'_>, documents: Vec<PyBackedBytes>, threads: usize) -> PyRe
         };
         Ok(Some((document, hash)))
     };
-    documents.iter().zip(screened).map(show).collect()
+    documents.iter().zip(validated).map(to_python).collect()
 }
 
 /// Return one keyed 64-bit draw.

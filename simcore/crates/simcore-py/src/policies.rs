@@ -41,7 +41,7 @@ impl Policy {
 
     /// Parse requests from their JSON.
     #[expect(clippy::needless_pass_by_value, reason = "the signature of a Python method")]
-    fn requests(&self, py: Python<'_>, requests: Vec<PyBackedBytes>) -> PyResult<Requests> {
+    fn parse_requests(&self, py: Python<'_>, requests: Vec<PyBackedBytes>) -> PyResult<Requests> {
         let parsed: PyResult<ParsedRequests> = py.detach(|| {
             let mut parser = self.0.request_parser();
             let mut signals = Signals::new();
@@ -55,7 +55,7 @@ impl Policy {
     }
 
     /// Parse requests from objects with the fields of a request. Return `None` if one may be invalid.
-    fn read(&self, requests: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
+    fn prepare(&self, requests: &Bound<'_, PyAny>) -> PyResult<Option<Requests>> {
         let mut parser = self.0.request_parser();
         for (number, request) in requests.try_iter()?.enumerate() {
             if number.is_multiple_of(BATCH_SIZE) {
@@ -77,7 +77,7 @@ impl Policy {
 
     /// Decide a request from an object. Return `None` if it may be invalid or is not small, or if an earlier
     /// condition could not be evaluated.
-    fn decided(&self, request: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
+    fn decide_one(&self, request: &Bound<'_, PyAny>) -> PyResult<Option<i32>> {
         let arena = Bump::new();
         let Some(call) = self.call(&arena, request)? else { return Ok(None) };
         let (deciding, has_failed) = self.0.decide(&call);
@@ -85,8 +85,8 @@ impl Policy {
     }
 
     /// Decide requests from objects. Return the rules as 32-bit integers, and as bits the requests for which
-    /// `decided` returns `None`.
-    fn decided_each(&self, py: Python<'_>, requests: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Vec<u8>)> {
+    /// `decide_one` returns `None`.
+    fn decide_many_fast(&self, py: Python<'_>, requests: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, Vec<u8>)> {
         let mut decisions = Decisions::default();
         let mut requests = requests.try_iter()?;
         let mut arena = Bump::new();
@@ -111,7 +111,7 @@ impl Policy {
 
     /// Decide each request. Return the rules as 32-bit integers, and as bits the requests with errors in
     /// earlier conditions.
-    fn deciding(&self, py: Python<'_>, requests: &Bound<'_, Requests>) -> PyResult<(Vec<u8>, Vec<u8>)> {
+    fn decide_many(&self, py: Python<'_>, requests: &Bound<'_, Requests>) -> PyResult<(Vec<u8>, Vec<u8>)> {
         let requests = &requests.get().0;
         py.detach(|| {
             let (mut decisions, mut signals) = (Decisions::default(), Signals::new());
@@ -124,7 +124,12 @@ impl Policy {
     }
 
     /// Return the conditions up to the deciding one that could not be evaluated, as a JSON list.
-    fn unevaluated(&self, py: Python<'_>, requests: &Bound<'_, Requests>, index: usize) -> PyResult<Vec<u8>> {
+    fn explain_errors(
+        &self,
+        py: Python<'_>,
+        requests: &Bound<'_, Requests>,
+        index: usize,
+    ) -> PyResult<Vec<u8>> {
         let requests = &requests.get().0;
         if index >= requests.len() {
             return Err(PyIndexError::new_err("there are not so many requests"));
@@ -133,7 +138,7 @@ impl Policy {
     }
 
     /// For each rule of a JSON list, or of the policy: the requests for which it holds and fails, as bits.
-    fn matches(
+    fn match_rules(
         &self,
         py: Python<'_>,
         requests: &Bound<'_, Requests>,

@@ -77,7 +77,7 @@ class NativeBackend:
         """Validate and compile many documents."""
         return [
             None if spotless is None else ValidatedSpec(spotless[0], _NativeProgram(spotless[0]), spotless[1])
-            for spotless in peripety_simcore.screen(documents, threads)
+            for spotless in peripety_simcore.validate_many(documents, threads)
         ]
 
     def draw(self, seed: int, stream: str, turn: int, index: int) -> int:
@@ -182,10 +182,10 @@ class _NativeProgram:
 
     def simulate_from(self, state: _NativeState, options: bytes) -> bytes:
         with _TRANSLATE_ERRORS:
-            return state.native.futures(options)
+            return state.native.simulate_from(options)
 
     def has_nothing_to_prove(self, horizon: int) -> bool:
-        return self.native.proves_nothing(horizon)
+        return self.native.has_nothing_to_prove(horizon)
 
 
 class _NativePolicy:
@@ -194,22 +194,22 @@ class _NativePolicy:
     def __init__(self, native: peripety_simcore.Policy) -> None:
         self._native = native
         # The native methods are exposed directly: a wrapper would cost as much as many decisions.
-        self.decide_one = native.decided
-        self.decide_many_fast = native.decided_each
+        self.decide_one = native.decide_one
+        self.decide_many_fast = native.decide_many_fast
 
     def parse_requests(self, requests: Sequence[bytes]) -> peripety_simcore.Requests:
         with _TRANSLATE_ERRORS:
-            return self._native.requests(requests)
+            return self._native.parse_requests(requests)
 
     def prepare(self, requests: Sequence[ToolRequest]) -> peripety_simcore.Requests | None:
-        return self._native.read(requests)
+        return self._native.prepare(requests)
 
     def decide_many(self, requests: peripety_simcore.Requests) -> tuple[bytes, bytes]:
-        return self._native.deciding(requests)
+        return self._native.decide_many(requests)
 
     def explain_errors(self, requests: peripety_simcore.Requests, index: int) -> bytes:
         with _TRANSLATE_ERRORS:
-            return self._native.unevaluated(requests, index)
+            return self._native.explain_errors(requests, index)
 
     def match_rules(
         self,
@@ -217,4 +217,4 @@ class _NativePolicy:
         rules: bytes | None,
     ) -> list[tuple[bytes, bytes]]:
         with _TRANSLATE_ERRORS:
-            return self._native.matches(requests, rules)
+            return self._native.match_rules(requests, rules)

@@ -11,7 +11,7 @@ from peripety.testgen.types import TestStatus
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from peripety.core.mutation import Mutant
+    from peripety.core.mutation_testing import Mutant
     from peripety.errors import Finding
     from peripety.testgen.subjects.subject import Subject, SubjectKind, SubjectTarget
     from peripety.testgen.types import DraftTest, TaskContext, TestCase

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.errors import PeripetyError
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.testgen.subjects.scenario.body import parse_body, play_turns
+from peripety.testgen.subjects.scenario.case_body import parse_body, play_turns
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from support.engine.seeded_specs import random_params
 from support.repo.repository import ROOT
@@ -19,7 +19,7 @@ from support.testgen.graded_tests.tasks import HiddenTest, Task
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from peripety.testgen.subjects.scenario.body import PlayedTurn
+    from peripety.testgen.subjects.scenario.case_body import PlayedTurn
 
 
 Json = dict[str, Any]

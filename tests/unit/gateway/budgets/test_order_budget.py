@@ -57,7 +57,7 @@ def test_without_caps_there_is_no_end_to_it_but_the_answers() -> None:
     finding = order.find_exhausted_limit()
     assert finding is not None
     assert (finding.code, finding.message) == (
-        "BUDGET_USED_UP",
+        "BUDGET_EXHAUSTED",
         "limit of 2 answers reached; raise the limit",
     )
     assert order.remaining() == Budget()
@@ -89,7 +89,7 @@ def test_a_cap_that_is_reached_is_named_with_what_was_used_of_it(budget: Budget,
     watch.seconds += 20
     finding = order.find_exhausted_limit()
     assert finding is not None
-    assert (finding.code, finding.path) == ("BUDGET_USED_UP", "")
+    assert (finding.code, finding.path) == ("BUDGET_EXHAUSTED", "")
     assert finding.message.startswith(told)
     with pytest.raises(ResourceExhaustedError):
         order.remaining()

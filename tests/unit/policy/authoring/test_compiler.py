@@ -632,7 +632,7 @@ def test_the_fingerprint_knows_everything_but_the_budget() -> None:
 async def test_a_budget_that_is_used_up_ends_the_run_with_what_there_is() -> None:
     limits = CompileLimits(budget=Budget(max_calls=2))
     done = await ran(limits=limits)
-    assert done.codes == ["BUDGET_USED_UP"]
+    assert done.codes == ["BUDGET_EXHAUSTED"]
     assert done.failed.spent.calls == 2
     assert len(done.failed.scenarios) == 2
     assert done.failed.document

@@ -165,7 +165,7 @@ async def test_no_more_turns_than_allowed() -> None:
     await writes.generate()
     with pytest.raises(FailedPreconditionError) as refused:
         await writes.regenerate(FEEDBACK)
-    assert (refused.value.code, writes.max_turns, len(model.requests)) == ("TURNS_USED_UP", 1, 1)
+    assert (refused.value.code, writes.max_turns, len(model.requests)) == ("MAX_TURNS_REACHED", 1, 1)
 
 
 async def test_generating_comes_first_and_once() -> None:

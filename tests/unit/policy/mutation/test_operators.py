@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.core.mutation import REMOVED
+from peripety.core.mutation_testing import REMOVED
 from peripety.engine import compile_policy
 from peripety.engine.schema_validation import parse_pointer, validate_against_schema
 from peripety.engine.schemas import POLICY_SPEC, schema_document

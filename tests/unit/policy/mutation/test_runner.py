@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from peripety.core.mutation import Mutant, MutantOutcome
+from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.engine import compile_policy
 from peripety.errors import InvalidArgumentError, SpecError
 from peripety.policy.mutation.operators import iter_mutations

@@ -30,7 +30,7 @@ from support.policy.policies import expecting, scenario
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from peripety.core.mutation import Coverage
+    from peripety.core.mutation_testing import Coverage
 
 
 SIZE = {"var": "arguments.size"}

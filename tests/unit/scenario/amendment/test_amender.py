@@ -228,7 +228,7 @@ async def test_answers_run_out(registry: ScenarioRegistry) -> None:
     events, _ = await amended(registry, record, "none", partial(horizon=0), limits=limits)
     last = events[-1]
     assert isinstance(last, AmendmentFailed)
-    assert codes(last) == ["OUT_OF_RANGE", "BUDGET_USED_UP"]
+    assert codes(last) == ["OUT_OF_RANGE", "BUDGET_EXHAUSTED"]
     assert await registry.get(record.scenario.scenario_id) == record
 
 

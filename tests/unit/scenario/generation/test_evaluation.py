@@ -17,6 +17,7 @@ from peripety.errors import Finding, ResourceExhaustedError, Severity, get_remed
 from peripety.gateway.calls.executor import CallExecutor
 from peripety.gateway.local_gateway import LocalModelGateway
 from peripety.gateway.providers.registry import ProviderRegistry
+from peripety.scenario.admission import GateWithRepair
 from peripety.scenario.certificate.certifier import build_certificate
 from peripety.scenario.certificate.types import CertificateOptions
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, too_slow_error
@@ -29,7 +30,6 @@ from peripety.scenario.generation.evaluation import (
     tolerated_codes,
 )
 from peripety.scenario.generation.loop import ScenarioGenerator
-from peripety.scenario.registration import GateWithRepair
 from peripety.scenario.types import (
     GenerationOrder,
     NumbersAdjusted,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.author.author import build_spec
+from peripety.author.spec_author import build_spec
 from peripety.core.concurrency import closing
 from peripety.core.config import Config, ProviderName
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, Severity, UnavailableError
@@ -233,7 +233,7 @@ async def test_attempts_are_counted_and_held() -> None:
         events, gateway = await generated(WORSE, limits=GenerationLimits(answers=limit))
         last = events[-1]
         assert isinstance(last, SpecGenerationFailed)
-        assert codes(last) == ["UNKNOWN_PATH", "BUDGET_USED_UP"]
+        assert codes(last) == ["UNKNOWN_PATH", "BUDGET_EXHAUSTED"]
         assert (last.attempts, len(gateway.requests), last.spent.calls) == (limit, limit, limit)
         assert last.spent.usage.input_tokens == limit * TOKENS.input_tokens
 
@@ -251,7 +251,7 @@ async def test_no_call_is_made_once_the_tokens_are_used() -> None:
     events, gateway = await generated(WORSE, GOOD, limits=limits)
     last = events[-1]
     assert isinstance(last, SpecGenerationFailed)
-    assert codes(last) == ["UNKNOWN_PATH", "BUDGET_USED_UP"]
+    assert codes(last) == ["UNKNOWN_PATH", "BUDGET_EXHAUSTED"]
     assert (last.spent.calls, last.spent.usage) == (1, TOKENS)
     assert len(gateway.requests) == 1
 
@@ -260,7 +260,7 @@ async def test_the_time_of_an_order_ends_an_answer_that_does_not_come() -> None:
     events, gateway = await generated([SILENCE], limits=GenerationLimits(budget=Budget(max_seconds=0.05)))
     last = events[-1]
     assert isinstance(last, SpecGenerationFailed)
-    assert codes(last) == ["BUDGET_USED_UP"]
+    assert codes(last) == ["BUDGET_EXHAUSTED"]
     assert gateway.cancelled == 1
 
 
@@ -305,7 +305,7 @@ async def test_a_scenario_that_misses_its_budget_again_and_again_is_refused() ->
     events, gateway = await generated(EASY, level=ValidationLevel.DRY_RUN)
     last = events[-1]
     assert isinstance(last, SpecGenerationFailed)
-    assert codes(last) == ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS", "BUDGET_USED_UP"]
+    assert codes(last) == ["TOO_EASY", "REPAIR_OUT_OF_REACH", "IMPOSSIBLE_LOSS", "BUDGET_EXHAUSTED"]
     assert len(gateway.requests) == 4
 
 

@@ -260,7 +260,7 @@ async def test_text_that_comes_with_calls_is_no_prose() -> None:
 
 
 async def test_a_model_that_takes_no_tools_is_asked_without_them() -> None:
-    for refusal in (InvalidArgumentError("no"), FailedPreconditionError("no", code="TOOLS_NOT_TAKEN")):
+    for refusal in (InvalidArgumentError("no"), FailedPreconditionError("no", code="TOOLS_UNSUPPORTED")):
         events, gateway = await played(refusal, outcome("Told."))
         assert events[-1].resolution is Resolution.NARRATED
         assert gateway.requests[0].tools

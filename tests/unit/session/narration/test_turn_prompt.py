@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.narration.turn_prompt import (
-    build_user_message,
+    build_messages,
     cache_plan,
     collect_facts,
     render_system_text,
 )
-from peripety.session.types import DieRollRequest, NarratorMemory, NarratorOptions, PlayerAction
+from peripety.session.types import NarratorMemory, NarratorOptions, PlayerAction
 from support.engine.specs import Json, action, at_most, document, event, never
 from support.session.sessions import scene_of, turn_of
 
@@ -29,7 +30,7 @@ SECRETS: list[Json] = [
 
 
 def scene(*actions: PlayerAction, viewer: str | None = None, **parts: Any) -> NarrationContext:
-    about = {name: parts.pop(name) for name in ("past", "memories", "narrator") if name in parts}
+    about = {name: parts.pop(name) for name in ("past", "memories", "narrator", "room") if name in parts}
     spec = {
         "entities": ENTITIES,
         "state": {"a": 1, "private": {"p": {"x": "own"}, "q": {"x": "old secret"}}, "hidden": {"y": 77}},
@@ -47,9 +48,14 @@ def facts(about: NarrationContext) -> Json:
     return collect_facts(about, about.speculation.preview())
 
 
-def asked(about: NarrationContext, *, to_the_end: bool = True, beside: int = 20_000) -> Json:
+def prompt(about: NarrationContext, *, to_the_end: bool = True) -> list[str]:
     played = about.speculation.preview() if to_the_end else None
-    told: Json = json.loads(build_user_message(about, played, static_bytes=beside))
+    return [message.text for message in build_messages(about, played)]
+
+
+def asked(about: NarrationContext, *, to_the_end: bool = True) -> Json:
+    """Return the last message, which is about the turn."""
+    told: Json = json.loads(prompt(about, to_the_end=to_the_end)[-1])
     return told
 
 
@@ -84,10 +90,7 @@ def test_the_prompt_holds_nobody_elses_secrets() -> None:
     assert told["start"] == {"a": 1, "private": {"p": {"x": "own"}}}
     assert asked(about)["view"] == {"a": 2}
     for secret in ("old secret", "new secret", "77", "78", "not told"):
-        assert secret not in render_system_text(about) + build_user_message(
-            about,
-            about.speculation.preview(),
-        )
+        assert secret not in render_system_text(about) + "".join(prompt(about))
 
 
 def test_the_scenario_is_told_by_its_public_rules() -> None:
@@ -166,7 +169,7 @@ def test_legal_actions_are_suggested_while_the_narrator_may_act() -> None:
     about = scene(PlayerAction("other", {}), actions=[*actions, never_legal])
     suggested = [{"id": "act", "name": "Act now", "params": ["n"]}, {"id": "other"}]
     assert asked(about, to_the_end=False)["legal_actions"] == suggested
-    assert "legal_actions" not in asked(about)
+    assert asked(about)["legal_actions"] == suggested
 
 
 def test_rejected_actions_are_told_apart_with_their_reasons() -> None:
@@ -203,63 +206,8 @@ def test_an_event_may_have_the_id_of_an_action() -> None:
     before = scene(call, random_events=events, actions=actions)
     assert facts(before)["event"]["name"] == "An event"
     after = scene(call, random_events=events, actions=actions, past=(turn_of(before, "told"),))
-    (turn,) = asked(after)["history"]
-    assert (turn["did"], turn["event"]) == (["An action"], "An event")
-
-
-def test_the_turns_before_are_told_in_short_as_far_as_the_audience_may_know_them() -> None:
-    before = scene(viewer="p")
-    heard = turn_of(before, "It was told.", pov="p", spoken="what was said")
-    unheard = turn_of(before, "z" * 300, pov="q", spoken="what q said")
-    first, second = asked(scene(viewer="p", past=(heard, unheard)))["history"]
-    assert first == {
-        "turn": 1,
-        "did": ["Act now"],
-        "said": "what was said",
-        "changed": {"a": [1, 2]},
-        "told": "It was told.",
-    }
-    assert second == {"turn": 1, "did": ["Act now"], "changed": {"a": [1, 2]}}
-
-
-def test_what_decides_the_run_is_the_first_of_what_changed() -> None:
-    numbers = {f"n{n}": n for n in range(8)}
-    done = [{"op": "inc", "path": f"state.{name}", "value": 1} for name in numbers]
-    parts: dict[str, Any] = {
-        "state": numbers,
-        "actions": [action("act", done)],
-        "loss_conditions": [at_most("low", "state.n7", -5), never("other")],
-    }
-    past = (turn_of(scene(**parts), "told"),)
-    (told,) = asked(scene(**parts, past=past))["history"]
-    assert list(told["changed"]) == ["n7", "n0", "n1", "n2"]
-
-
-def test_the_dice_of_the_turn_before_are_told() -> None:
-    before = scene()
-    before.speculation.roll(DieRollRequest("luck", 12, "p"))
-    (told,) = asked(scene(past=(turn_of(before, "told"),)))["rolls"]
-    assert {name: told[name] for name in ("kind", "target", "difficulty")} == {
-        "kind": "luck",
-        "target": "p",
-        "difficulty": 12,
-    }
-    assert told["success"] is (told["face"] >= 12)
-    past = (turn_of(before, "told", pov="p"),)
-    assert asked(scene(past=past, viewer="p"))["rolls"]
-    assert asked(scene(past=past))["rolls"] == []
-
-
-def test_only_memories_that_the_audience_may_read_are_told() -> None:
-    kinds = [("p", "public"), ("p", "private"), ("q", "public"), ("q", "private"), ("p", "hidden")]
-    memories = tuple(NarratorMemory(3, "s", owner, f"{owner} {kind}", kind) for owner, kind in kinds)
-    told = asked(scene(viewer="p", memories=memories))["memories"]
-    assert [memory["content"] for memory in told] == ["p public", "p private", "q public"]
-    assert told[0] == {"turn": 3, "whose": "p", "about": "s", "content": "p public"}
-    assert [memory["content"] for memory in asked(scene(memories=memories))["memories"]] == [
-        "p public",
-        "q public",
-    ]
+    turn = json.loads(prompt(after)[0])["facts"]
+    assert ([act["name"] for act in turn["actions"]], turn["event"]["name"]) == (["An action"], "An event")
 
 
 def test_a_session_of_many_turns_to_come_is_worth_caching() -> None:
@@ -273,8 +221,11 @@ def test_a_turn_of_any_size_makes_a_question_of_bounded_size() -> None:
         "state": {"a": 1, "big": huge, "private": {"p": {}, "q": {}}, "hidden": {"y": 1}},
         "actions": [action("act", patch)],
     }
-    past = (turn_of(scene(**parts), "z" * 9_000),) * 8
-    about = scene(**parts, past=past, memories=(NarratorMemory(1, "s", "p", "w" * 1_900, "public"),) * 8)
-    text = build_user_message(about, about.speculation.preview())
-    assert len(text) < max(2_100, 0.25 * len(render_system_text(about)))
-    assert json.loads(text)["facts"]["changes"]
+    past = (turn_of(scene(**parts), "z" * 9_000),) * 40
+    memories = (NarratorMemory(0, "s", "p", "w" * 1_900, "public"),) * 8
+    for room in (PromptRoom.for_window(4_096), PromptRoom.for_window(200_000)):
+        about = scene(**parts, past=past, memories=memories, room=room)
+        *_, turn = text = prompt(about)
+        limits = (room.facts, room.view, room.legal_actions or 200, room.whole_turns, room.summary)
+        assert len("".join(text)) < 1.3 * sum(limits)
+        assert json.loads(turn)["facts"]["changes"]

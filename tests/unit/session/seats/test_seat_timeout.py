@@ -191,7 +191,7 @@ async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) ->
         assert await game.store.seats.claim(session, now_micros() + TURN_LEASE_MICROS)
         with pytest.raises(FailedPreconditionError) as caught:
             await game.sessions.submit(submission(game, 1, "one"))
-    assert caught.value.code == "TIME_IS_UP"
+    assert caught.value.code == "SEAT_TIMEOUT"
 
 
 async def test_of_two_processes_one_takes_a_turn_over(database_url: str) -> None:

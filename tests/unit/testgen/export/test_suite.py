@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from peripety.core.mutation import Coverage, Mutant, MutantOutcome, MutationScore
+from peripety.core.mutation_testing import Coverage, Mutant, MutantOutcome, MutationScore
 from peripety.errors import Finding, InvalidArgumentError, Severity
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Usage, UsageTotal

@@ -117,7 +117,7 @@ async def test_a_list_that_is_cut_off_keeps_what_is_whole() -> None:
 
 @pytest.mark.parametrize(
     "refusal",
-    [InvalidArgumentError("no tools"), FailedPreconditionError("", code="TOOLS_NOT_TAKEN")],
+    [InvalidArgumentError("no tools"), FailedPreconditionError("", code="TOOLS_UNSUPPORTED")],
 )
 async def test_a_model_that_takes_no_tools_is_asked_for_a_list(refusal: Exception) -> None:
     gateway = PlayingGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from peripety.core.mutation import Mutant, MutantOutcome
+from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.testgen.events import (
     DuplicateDropped,
     Reflection,

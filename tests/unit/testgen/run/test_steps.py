@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peripety.core.mutation import Coverage, MutationScore
+from peripety.core.mutation_testing import Coverage, MutationScore
 from peripety.testgen.events import GenerationProgressed, QualityMeasured, StepOutcome, TestAdded, TestRan
 from peripety.testgen.run.state import GenerationState
 from peripety.testgen.run.steps import count_missing, expected_gain, expects_gain

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from peripety import engine
-from peripety.core.mutation import MutantOutcome
+from peripety.core.mutation_testing import MutantOutcome
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.subject import pairwise
 from peripety.testgen.types import TestCase, TestStatus

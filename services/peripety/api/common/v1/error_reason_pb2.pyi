@@ -280,7 +280,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Correct the fields in the violations.
     """
     ERROR_REASON_BUDGET_EXHAUSTED: _ErrorReason.ValueType  # 305
-    """The budget of the request, conversation, run or session does not allow another model call.
+    """The budget of the request, conversation, run, session or policy does not allow another model call.
 
     Why: Work stops before a budget is exceeded.
 
@@ -350,13 +350,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Why: Waiting does not help: it never fits.
 
     Fix: Shorten the prompt or the answer, or raise `PERIPETY_LIMITS`.
-    """
-    ERROR_REASON_LOCAL_MODEL_NOT_INSTALLED: _ErrorReason.ValueType  # 315
-    """The packages of the local model are not installed.
-
-    Why: The local model is an optional dependency.
-
-    Fix: Install `peripety[llm]`.
     """
     ERROR_REASON_MODEL_NOT_FOUND: _ErrorReason.ValueType  # 316
     """The provider does not know the model, or its base URL is wrong.
@@ -616,7 +609,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Read the latest version and repeat the change.
     """
-    ERROR_REASON_TOOLS_NOT_TAKEN: _ErrorReason.ValueType  # 510
+    ERROR_REASON_TOOLS_UNSUPPORTED: _ErrorReason.ValueType  # 510
     """The provider does not accept the tools of the scenario.
 
     Why: Its rules for names or schemas differ.
@@ -683,7 +676,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Wait for the next turn.
     """
-    ERROR_REASON_TIME_IS_UP: _ErrorReason.ValueType  # 609
+    ERROR_REASON_SEAT_TIMEOUT: _ErrorReason.ValueType  # 609
     """The timeout of the seat has passed.
 
     Why: The turn continues without it.
@@ -767,17 +760,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Watch again with `after_sequence`, and read faster.
     """
-    ERROR_REASON_BUDGET_USED_UP: _ErrorReason.ValueType  # 701
+    ERROR_REASON_FOUNDATION_INVALID: _ErrorReason.ValueType  # 702
     """Group: Policies
 
-    The budget of CompilePolicy does not allow another model call.
-
-    Why: Work stops before a budget is exceeded.
-
-    Fix: Raise the budget.
-    """
-    ERROR_REASON_FOUNDATION_INVALID: _ErrorReason.ValueType  # 702
-    """The invariants or lists of the request are invalid.
+    The invariants or lists of the request are invalid.
 
     Why: Rules are written on top of them.
 
@@ -811,21 +797,21 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Correct the fields in the violations.
     """
-    ERROR_REASON_TURN_TAKEN: _ErrorReason.ValueType  # 707
+    ERROR_REASON_CONVERSATION_STARTED: _ErrorReason.ValueType  # 707
     """The scenario conversation has already generated its first turn.
 
     Why: A second first turn would contradict it.
 
     Fix: Regenerate instead. Internal; not sent to clients.
     """
-    ERROR_REASON_TURN_TOO_EARLY: _ErrorReason.ValueType  # 708
+    ERROR_REASON_CONVERSATION_NOT_STARTED: _ErrorReason.ValueType  # 708
     """The scenario conversation has generated nothing yet.
 
     Why: There is nothing to regenerate.
 
     Fix: Generate first. Internal; not sent to clients.
     """
-    ERROR_REASON_TURNS_USED_UP: _ErrorReason.ValueType  # 709
+    ERROR_REASON_MAX_TURNS_REACHED: _ErrorReason.ValueType  # 709
     """The scenario conversation has used its maximum number of turns.
 
     Why: The limit bounds cost.
@@ -869,7 +855,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Correct the syntax error in the message.
     """
-    ERROR_REASON_RUN_GOES_ON: _ErrorReason.ValueType  # 806
+    ERROR_REASON_RUN_NOT_FINISHED: _ErrorReason.ValueType  # 806
     """The run has not ended.
 
     Why: It runs its own tests.
@@ -943,7 +929,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Rename a column.
     """
-    ERROR_REASON_OUTPUT_TAKEN: _ErrorReason.ValueType  # 1005
+    ERROR_REASON_OUTPUT_EXISTS: _ErrorReason.ValueType  # 1005
     """The output folder contains files of another job.
 
     Why: Results of two jobs must not mix.
@@ -1251,7 +1237,7 @@ Why: The caller relies on the schema.
 Fix: Correct the fields in the violations.
 """
 ERROR_REASON_BUDGET_EXHAUSTED: ErrorReason.ValueType  # 305
-"""The budget of the request, conversation, run or session does not allow another model call.
+"""The budget of the request, conversation, run, session or policy does not allow another model call.
 
 Why: Work stops before a budget is exceeded.
 
@@ -1321,13 +1307,6 @@ ERROR_REASON_LIMIT_TOO_SMALL: ErrorReason.ValueType  # 314
 Why: Waiting does not help: it never fits.
 
 Fix: Shorten the prompt or the answer, or raise `PERIPETY_LIMITS`.
-"""
-ERROR_REASON_LOCAL_MODEL_NOT_INSTALLED: ErrorReason.ValueType  # 315
-"""The packages of the local model are not installed.
-
-Why: The local model is an optional dependency.
-
-Fix: Install `peripety[llm]`.
 """
 ERROR_REASON_MODEL_NOT_FOUND: ErrorReason.ValueType  # 316
 """The provider does not know the model, or its base URL is wrong.
@@ -1587,7 +1566,7 @@ Why: The change was made for another version.
 
 Fix: Read the latest version and repeat the change.
 """
-ERROR_REASON_TOOLS_NOT_TAKEN: ErrorReason.ValueType  # 510
+ERROR_REASON_TOOLS_UNSUPPORTED: ErrorReason.ValueType  # 510
 """The provider does not accept the tools of the scenario.
 
 Why: Its rules for names or schemas differ.
@@ -1654,7 +1633,7 @@ Why: Submitted actions are final.
 
 Fix: Wait for the next turn.
 """
-ERROR_REASON_TIME_IS_UP: ErrorReason.ValueType  # 609
+ERROR_REASON_SEAT_TIMEOUT: ErrorReason.ValueType  # 609
 """The timeout of the seat has passed.
 
 Why: The turn continues without it.
@@ -1738,17 +1717,10 @@ Why: The server does not buffer without limit.
 
 Fix: Watch again with `after_sequence`, and read faster.
 """
-ERROR_REASON_BUDGET_USED_UP: ErrorReason.ValueType  # 701
+ERROR_REASON_FOUNDATION_INVALID: ErrorReason.ValueType  # 702
 """Group: Policies
 
-The budget of CompilePolicy does not allow another model call.
-
-Why: Work stops before a budget is exceeded.
-
-Fix: Raise the budget.
-"""
-ERROR_REASON_FOUNDATION_INVALID: ErrorReason.ValueType  # 702
-"""The invariants or lists of the request are invalid.
+The invariants or lists of the request are invalid.
 
 Why: Rules are written on top of them.
 
@@ -1782,21 +1754,21 @@ Why: Its names or arguments have the wrong shape.
 
 Fix: Correct the fields in the violations.
 """
-ERROR_REASON_TURN_TAKEN: ErrorReason.ValueType  # 707
+ERROR_REASON_CONVERSATION_STARTED: ErrorReason.ValueType  # 707
 """The scenario conversation has already generated its first turn.
 
 Why: A second first turn would contradict it.
 
 Fix: Regenerate instead. Internal; not sent to clients.
 """
-ERROR_REASON_TURN_TOO_EARLY: ErrorReason.ValueType  # 708
+ERROR_REASON_CONVERSATION_NOT_STARTED: ErrorReason.ValueType  # 708
 """The scenario conversation has generated nothing yet.
 
 Why: There is nothing to regenerate.
 
 Fix: Generate first. Internal; not sent to clients.
 """
-ERROR_REASON_TURNS_USED_UP: ErrorReason.ValueType  # 709
+ERROR_REASON_MAX_TURNS_REACHED: ErrorReason.ValueType  # 709
 """The scenario conversation has used its maximum number of turns.
 
 Why: The limit bounds cost.
@@ -1840,7 +1812,7 @@ Why: It cannot be measured by coverage.
 
 Fix: Correct the syntax error in the message.
 """
-ERROR_REASON_RUN_GOES_ON: ErrorReason.ValueType  # 806
+ERROR_REASON_RUN_NOT_FINISHED: ErrorReason.ValueType  # 806
 """The run has not ended.
 
 Why: It runs its own tests.
@@ -1914,7 +1886,7 @@ Why: Specifications are read from that column.
 
 Fix: Rename a column.
 """
-ERROR_REASON_OUTPUT_TAKEN: ErrorReason.ValueType  # 1005
+ERROR_REASON_OUTPUT_EXISTS: ErrorReason.ValueType  # 1005
 """The output folder contains files of another job.
 
 Why: Results of two jobs must not mix.

@@ -34,7 +34,7 @@ from peripety.gateway.providers.schema_dialect import (
     is_any,
     is_hint_in_prefix,
 )
-from peripety.gateway.providers.wire import RequestBody
+from peripety.gateway.providers.wire_protocol import RequestBody
 from peripety.gateway.request_checks import reject_unsupported, required_tool_violations, requires_tool_call
 from peripety.gateway.types.message import (
     ChatRole,

@@ -25,7 +25,7 @@ from peripety.gateway.providers.history_compat import (
     wrap_state,
 )
 from peripety.gateway.providers.schema_dialect import SchemaDialect, adapt_call, convert_schema, is_any
-from peripety.gateway.providers.wire import RequestBody
+from peripety.gateway.providers.wire_protocol import RequestBody
 from peripety.gateway.request_checks import (
     parallel_call_violations,
     reject_unsupported,

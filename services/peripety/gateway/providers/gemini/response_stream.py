@@ -30,7 +30,7 @@ from peripety.gateway.providers.gemini.request_body import ThoughtSignature, to_
 from peripety.gateway.providers.history_compat import CallIdGenerator
 from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.providers.stream_framing import StreamFraming
-from peripety.gateway.providers.wire import TokenCountRequest
+from peripety.gateway.providers.wire_protocol import TokenCountRequest
 from peripety.gateway.types.response import StopReason, Usage
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from peripety.gateway.providers.error_mapping import ErrorMapper
     from peripety.gateway.providers.provider import Delta, ProviderCall
-    from peripety.gateway.providers.wire import AnswerDecoder, RequestBody
+    from peripety.gateway.providers.wire_protocol import AnswerDecoder, RequestBody
     from peripety.gateway.types.response import SchemaMethod
 
 

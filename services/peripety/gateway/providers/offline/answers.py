@@ -3,7 +3,7 @@
 Parser of our own prompts: the JSON object in the last user message.
 
 a scenario   {"description": TEXT, "seed": NUMBER?}; any later message requests another attempt
-a turn       {"facts": {turn, actions, changes, log, event, status}, "history": [{"told": TEXT?}, ...]}
+a turn       {"facts": {turn, actions, changes, log, event, status}}; earlier turns as messages before it
 
 Offline answers about written policies, from the policy's text alone.
 
@@ -51,7 +51,7 @@ from peripety.gateway.types.message import ChatRole, ToolCall, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from peripety.gateway.types.message import Tool
+    from peripety.gateway.types.message import ChatMessage, Tool
     from peripety.gateway.types.request import GenerateRequest
 
 
@@ -82,10 +82,9 @@ _FACTS_SCHEMA = {
     },
     "required": ["actions", "changes"],
 }
-_TOLD_SCHEMA = {"type": "object", "properties": {"told": {"type": "string"}}}
 _TURN_SCHEMA = {
     "type": "object",
-    "properties": {"facts": _FACTS_SCHEMA, "history": {"type": "array", "items": _TOLD_SCHEMA}},
+    "properties": {"facts": _FACTS_SCHEMA},
     "required": ["facts"],
 }
 
@@ -121,13 +120,20 @@ def parse_scenario_prompt(texts: Sequence[str]) -> ScenarioPrompt:
     return ScenarioPrompt(texts[0] if texts else "", None, max(len(texts) - 1, 0))
 
 
-def parse_turn_prompt(texts: Sequence[str]) -> TurnPrompt:
-    """Return the last turn among the user's messages.
+def parse_turn_prompt(messages: Sequence[ChatMessage]) -> TurnPrompt:
+    """Return the last turn among the user's messages, and the narrations before it.
 
     Raises:
         InvalidArgumentError: no message contains the facts of a turn; the violations name the problems.
     """
-    value = next((found for text in reversed(texts) if "facts" in (found := _try_parse_object(text))), {})
+    # Neighbouring messages of one role are merged into paragraphs.
+    turns = [
+        (place, turn)
+        for place, message in enumerate(messages)
+        if message.role is ChatRole.USER
+        and "facts" in (turn := _try_parse_object(message.text.rpartition("\n\n")[2]))
+    ]
+    place, value = turns[-1] if turns else (0, {})
     findings = validate_against_schema(_TURN_SCHEMA, value)
     if findings:
         raise InvalidArgumentError(
@@ -135,9 +141,12 @@ def parse_turn_prompt(texts: Sequence[str]) -> TurnPrompt:
             code="FACTS_INVALID",
             violations=[finding.violation for finding in findings],
         )
+    answers = (
+        _try_parse_object(message.text) for message in messages[:place] if message.role is ChatRole.ASSISTANT
+    )
     return TurnPrompt(
         value["facts"],
-        tuple(before["told"] for before in value.get("history", ()) if "told" in before),
+        tuple(answer["narrative"] for answer in answers if isinstance(answer.get("narrative"), str)),
     )
 
 

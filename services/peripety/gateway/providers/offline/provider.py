@@ -12,8 +12,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.author import author_from_text
 from peripety.author.narration import narrate
+from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC
 from peripety.errors import FailedPreconditionError
@@ -131,7 +131,7 @@ def _pending_action_call(request: GenerateRequest) -> ToolCall | None:
         return None
     if any(message.tool_calls for message in request.messages):
         return None
-    words = parse_turn_prompt([message.text for message in request.messages]).facts.get("input")
+    words = parse_turn_prompt(request.messages).facts.get("input")
     return match_action(str(words), request.tools) if words else None
 
 
@@ -147,7 +147,7 @@ def _structured_answer(schema: ResponseSchema, request: GenerateRequest) -> dict
         asked = parse_scenario_prompt(said)
         return author_from_text(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)
     if schema.name == OUTCOME:
-        turn = parse_turn_prompt(said)
+        turn = parse_turn_prompt(request.messages)
         return narrate(merge_call_results(turn.facts, request), turn.history)
     if schema.name in _ANSWERS:
         return _ANSWERS[schema.name](request)

@@ -21,7 +21,7 @@ from peripety.gateway.message_normalization import to_wire_name
 from peripety.gateway.models.model_data import CacheKind, Capability
 from peripety.gateway.providers.history_compat import instructions_to_user_text, to_call_id
 from peripety.gateway.providers.openai.dialect import to_strict_parameters, with_schema
-from peripety.gateway.providers.wire import RequestBody
+from peripety.gateway.providers.wire_protocol import RequestBody
 from peripety.gateway.request_checks import (
     parallel_call_violations,
     reject_unsupported,

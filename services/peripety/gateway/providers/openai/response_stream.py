@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.completion_builder import PartialToolCall
     from peripety.gateway.providers.error_mapping import ErrorMapper
     from peripety.gateway.providers.provider import Delta, ProviderCall
-    from peripety.gateway.providers.wire import AnswerDecoder, RequestBody
+    from peripety.gateway.providers.wire_protocol import AnswerDecoder, RequestBody
 
 
 class ToolCallAssembler:

@@ -17,7 +17,7 @@ from peripety.gateway.models.model_data import Capability
 from peripety.gateway.providers.history_compat import to_call_id, unwrap_state, wrap_state
 from peripety.gateway.providers.openai.dialect import OPENAI, with_schema
 from peripety.gateway.providers.openai.request_body import cache_fields, cache_markers, flat_tool_fields
-from peripety.gateway.providers.wire import RequestBody
+from peripety.gateway.providers.wire_protocol import RequestBody
 from peripety.gateway.request_checks import reject_unsupported, required_tool_violations
 from peripety.gateway.types.message import ChatRole, ProviderState, Reasoning, Text, ToolCall, ToolResult
 

@@ -31,7 +31,7 @@ from peripety.gateway.providers.openai_responses.request_body import (
 )
 from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.providers.stream_framing import StreamFraming
-from peripety.gateway.providers.wire import TokenCountRequest
+from peripety.gateway.providers.wire_protocol import TokenCountRequest
 from peripety.gateway.types.response import StopReason, Usage
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from peripety.gateway.providers.completion_builder import PartialToolCall
     from peripety.gateway.providers.error_mapping import ErrorMapper
     from peripety.gateway.providers.provider import Delta, ProviderCall
-    from peripety.gateway.providers.wire import AnswerDecoder, RequestBody
+    from peripety.gateway.providers.wire_protocol import AnswerDecoder, RequestBody
     from peripety.gateway.types.response import SchemaMethod
 
 

@@ -24,7 +24,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.core.mutation import Mutant, MutantOutcome
+from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

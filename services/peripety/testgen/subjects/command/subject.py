@@ -31,7 +31,7 @@ from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from peripety.core.mutation import Mutant
+    from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.command.sandbox import ProcessOutput
     from peripety.testgen.types import TestCase
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import PeripetyError
-from peripety.testgen.subjects.scenario.body import BodyStep, PlayedAction, ScenarioBody, play_turns
+from peripety.testgen.subjects.scenario.case_body import BodyStep, PlayedAction, ScenarioBody, play_turns
 from peripety.testgen.subjects.subject import pairwise
 from peripety.testgen.types import DraftTest
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from peripety import engine
-    from peripety.testgen.subjects.scenario.body import PlayedTurn
+    from peripety.testgen.subjects.scenario.case_body import PlayedTurn
 
 
 _MAX_CALLS = 64

@@ -12,15 +12,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.core import mutation
-from peripety.core.mutation import REMOVED, Edit, Mutant, MutantOutcome, apply_edit, shift_number
+from peripety.core import mutation_testing
+from peripety.core.mutation_testing import REMOVED, Edit, Mutant, MutantOutcome, apply_edit, shift_number
 from peripety.engine.schema_validation import format_pointer
 from peripety.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from peripety.core.mutation import DocumentPath
+    from peripety.core.mutation_testing import DocumentPath
 
 
 _OPPOSITES = {"inc": "dec", "dec": "inc", "mul": "set", "push": "pop"}
@@ -183,7 +183,7 @@ def _shift_bound(spec: Mapping[str, Any]) -> Iterator[Edit]:
 
 
 OPERATORS: dict[str, Callable[[Mapping[str, Any]], Iterable[Edit]]] = {
-    **{name: _lift_to_expressions(operator) for name, operator in mutation.OPERATORS.items()},
+    **{name: _lift_to_expressions(operator) for name, operator in mutation_testing.OPERATORS.items()},
     "drop_condition": _drop_condition,
     "drop_effect": _drop_effect,
     "swap_operation": _swap_operation,

@@ -16,7 +16,7 @@ from peripety.core.concurrency import raise_if_cancelled
 from peripety.engine.schema_validation import format_pointer
 from peripety.errors import Finding, PeripetyError
 from peripety.testgen.subjects.scenario.baseline_tests import scenario_baseline_tests
-from peripety.testgen.subjects.scenario.body import (
+from peripety.testgen.subjects.scenario.case_body import (
     BODY_SCHEMA,
     MAX_ACTIONS,
     MAX_STEPS,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from peripety import engine
-    from peripety.core.mutation import Mutant
-    from peripety.testgen.subjects.scenario.body import ScenarioBody
+    from peripety.core.mutation_testing import Mutant
+    from peripety.testgen.subjects.scenario.case_body import ScenarioBody
     from peripety.testgen.types import DraftTest, TestCase
 
 

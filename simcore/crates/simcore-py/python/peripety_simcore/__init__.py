@@ -21,7 +21,7 @@ from peripety_simcore._native import (
     evaluate,
     parse,
     run_seed,
-    screen,
+    validate_many,
 )
 
 __all__ = [
@@ -39,5 +39,5 @@ __all__ = [
     "evaluate",
     "parse",
     "run_seed",
-    "screen",
+    "validate_many",
 ]

@@ -186,7 +186,7 @@ class Rules:
         self.ends_early = spec.get("spec_version") == "1.1"
         self.actions: list[Any] = spec["actions"]
         self.events: list[Any] = spec["random_events"]
-        # The variants of each action; none if no parameter stands in a path or message.
+        # The variants of each action; none without parameters in paths and messages.
         self.variants: list[list[Variant]] = list_variants(spec)
         self.losses: list[Any] = spec["loss_conditions"]
         self.wins: list[Any] = spec.get("win_conditions", [])

@@ -1,4 +1,4 @@
-"""Variants of an action: one for each value of the parameters that stand in its paths and messages."""
+"""Variants of an action: one for each value of the parameters in its paths and messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Variant(NamedTuple):
     """An action for some values of its parameters.
 
     Attributes:
-        values: the value of each parameter that stands in a path or message, by its name.
+        values: the value of each parameter in a path or message, by its name.
         action: the action with these values in the place of the parameters.
     """
 

@@ -247,7 +247,7 @@ def _check_placed_params(
             yield Finding(
                 "MISSING_KEY",
                 f"{message_place}/texts",
-                f"there is no text for the value '{missing[0][:64]}' of '{told['param'][:64]}'",
+                f"the value '{missing[0][:64]}' of '{told['param'][:64]}' needs a text",
             )
 
 

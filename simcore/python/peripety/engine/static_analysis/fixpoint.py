@@ -1,7 +1,20 @@
 """Reachable states of a scenario, turn by turn, with at most one action a turn.
 
-The set of initial states passes through a turn as one state does. Every choice of the player, every event and
-every schedule is joined with the case that it does not happen. A state outside the result occurs in no run.
+This is abstract interpretation: one abstract state represents a set of states, and passes through the
+phases of a turn as a single state does in the interpreter. Every choice of the player, every event and
+every schedule is joined with the case that it does not happen. A state outside the result occurs in no run,
+so what never holds in the result is proved never to hold. The reverse is not true: a state of the result
+may occur in no run.
+
+Invariants:
+
+- Every step over-approximates. Where the analysis cannot follow a rule, it must include all results of it;
+  an omitted result would be a false proof.
+- Turns follow one another without widening, because the horizon is finite. Bounds that depend on the turn
+  therefore remain exact.
+- The loop ends early only if the rules do not depend on time, and the state and the remaining durations of
+  events are those of the turn before. All further turns are then equal.
+- Steps are counted in a budget, not in seconds, so that every machine gives the same proofs.
 """
 
 from __future__ import annotations

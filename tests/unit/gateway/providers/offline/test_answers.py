@@ -28,7 +28,7 @@ from peripety.gateway.types.message import (
 )
 from peripety.gateway.types.request import GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import StopReason, TextDelta, ToolCallDelta
-from peripety.scenario.tools import scenario_tools
+from peripety.scenario.action_tools import scenario_tools
 from support.engine.specs import action, spec
 from support.gateway.requests import call_of
 

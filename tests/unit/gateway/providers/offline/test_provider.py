@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.author.author import author_from_text
+from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
 from peripety.gateway.providers.offline.provider import OfflineProvider
@@ -87,18 +88,19 @@ async def test_a_new_description_starts_anew() -> None:
 
 
 async def test_a_turn_is_told_from_its_facts() -> None:
-    asked = request(json.dumps({"facts": FACTS, "view": {}, "history": []}), schema="outcome")
+    asked = request(json.dumps({"facts": FACTS, "view": {}}), schema="outcome")
     narrative = (await value_of(asked))["narrative"]
     assert narrative.startswith(OFFLINE_MARK)
     assert "Try the alpha" in narrative
 
 
 async def test_the_language_follows_what_was_told_before() -> None:
-    told = {"turn": 1, "told": "Es wird Abend, und niemand ist mehr auf der Straße zu sehen."}
-    facts: dict[str, Any] = {"actions": [], "changes": []}
-    unheard = {"turn": 2, "did": ["x"]}
-    asked = [json.dumps({"facts": facts, "history": [told, unheard]}), json.dumps({"facts": facts})]
-    german, other = [(await value_of(request(one, schema="outcome")))["narrative"] for one in asked]
+    facts = json.dumps({"facts": {"actions": [], "changes": []}})
+    told = json.dumps({"narrative": "Es wird Abend, und niemand ist mehr auf der Straße zu sehen."})
+    history = [ChatMessage.user(facts), ChatMessage.assistant(told), ChatMessage.user(facts)]
+    asked = request(facts, schema="outcome")
+    german = (await value_of(replace(asked, messages=(*history,))))["narrative"]
+    other = (await value_of(asked))["narrative"]
     assert german != other
     assert not german.startswith(OFFLINE_MARK)
     assert other.startswith(OFFLINE_MARK)
@@ -120,7 +122,6 @@ async def test_the_facts_are_found_behind_a_request_for_repair() -> None:
         json.dumps({"facts": {"actions": []}}),
         json.dumps({"facts": {**FACTS, "changes": [1]}}),
         json.dumps({"facts": {**FACTS, "status": "lost"}}),
-        json.dumps({"facts": FACTS, "history": "before"}),
     ],
 )
 async def test_a_turn_without_proper_facts_is_refused_with_what_is_wrong(said: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.core.mutation import MutantOutcome
+from peripety.core.mutation_testing import MutantOutcome
 from peripety.errors import InvalidArgumentError
 from peripety.testgen.subjects.command.python_mutants import MAX_PROGRAM_MUTANTS, PythonProgram
 from peripety.testgen.subjects.command.subject import CommandSubject

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from peripety import engine
-from peripety.core.mutation import MutantOutcome
+from peripety.core.mutation_testing import MutantOutcome
 from peripety.testgen.subjects.scenario import mutants
-from peripety.testgen.subjects.scenario.body import is_tautology
+from peripety.testgen.subjects.scenario.case_body import is_tautology
 from peripety.testgen.subjects.scenario.mutants import OPERATORS
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from peripety.testgen.types import TestCase, TestStatus

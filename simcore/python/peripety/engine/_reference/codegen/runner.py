@@ -1,6 +1,4 @@
-"""Runs generated source, falls back to the interpreter.
-
-Code generator for dry-runs: compiles a scenario to one Python function over local variables.
+"""Code generator for dry-runs: compiles a scenario to one Python function over local variables.
 
 The function plays a whole run and reports nothing else. It abandons the run where a rule fails or might fail,
 where a limit might be reached, or where a value changes its kind. The interpreter then plays the same run
@@ -32,16 +30,13 @@ For a scenario with one action, one event and one loss condition, this is the so
                 break
         return outcome, condition, turn, (s0, s1,)
 
-Modules: `slots` (changing values and their variables), `expressions` and `texts` (JSONLogic), `rules`
-(derived values and effects), `actions`, `events` and `template` (the phases of a turn), `draft` and `limits`
-(growth and cost), `draws` (blocks of random numbers), `player` (compilation and execution).
+Random draws are computed for a block of turns at once. A large integer serves as a vector: each lane of
+128 bits holds one 64-bit number, with room for a product. One slow operation on integers so handles sixteen
+turns.
 
-Random draws of a run, computed for a block of turns at once.
-
-A large integer serves as a vector: each lane of 128 bits holds one 64-bit number, with room for a product.
-One slow operation on integers so handles sixteen turns.
-
-Execution of generated code, with fallback to the interpreter.
+Modules: `code` (source fragments, local variables, limits), `expressions` and `string_operators` (JSONLogic),
+`statements` (derived values and effects), `run_template` (the phases of a turn); this module compiles and
+executes the result.
 """
 
 from __future__ import annotations

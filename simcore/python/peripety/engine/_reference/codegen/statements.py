@@ -271,7 +271,7 @@ class RuleCompiler:
         return lines + self._clamp(target)
 
     def _clamp(self, target: Slot | Element) -> list[str]:
-        """Return the statements that keep a bounded number within its bounds."""
+        """Return the statements that limit a number to its bounds."""
         limits = self._rules.bounds.limits.get(target.path) if isinstance(target, Slot) else None
         if limits is None:
             return []

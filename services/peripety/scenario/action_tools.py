@@ -1,9 +1,4 @@
-"""Actions as tools for a model, public part of an action.
-
-Public part of an action: everything that neither reads nor writes restricted state.
-
-Actions of a scenario as tools for a model, and the tools of the engine.
-"""
+"""Actions of a scenario as tools for a model, limited to what does not touch restricted state."""
 
 from __future__ import annotations
 
@@ -172,15 +167,15 @@ def require_supported(offered: Sequence[ScenarioTool], provider: ProviderName) -
     """Validate tools for a provider.
 
     Raises:
-        FailedPreconditionError: `TOOLS_NOT_TAKEN`: there are too many tools, or the provider does not support
-            the name of a parameter.
+        FailedPreconditionError: `TOOLS_UNSUPPORTED`: there are too many tools, or the provider does not
+            support the name of a parameter.
     """
     wrong = list(unsupported_tools([one.tool for one in offered], provider))
     if wrong:
         raise FailedPreconditionError(
             f"{provider.value} does not support the tools of this scenario: {wrong[0].field}"
             f" {wrong[0].reason}; change the scenario, or use another provider",
-            code="TOOLS_NOT_TAKEN",
+            code="TOOLS_UNSUPPORTED",
             violations=wrong,
         )
 

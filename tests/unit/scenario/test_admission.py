@@ -9,8 +9,8 @@ import pytest
 
 from peripety import engine
 from peripety.errors import ConflictError, InvalidArgumentError, NotFoundError
+from peripety.scenario.admission import ScenarioRegistrar
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN
-from peripety.scenario.registration import ScenarioRegistrar
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import (
     DryRunOptions,

@@ -1,9 +1,4 @@
-"""Validate, dry-run, repair once, store.
-
-Registration of a scenario: validate, compile, dry-run, repair its numbers once, and store it.
-
-Difficulty gate with one repair of numbers, if only the budget is missed.
-"""
+"""Admission of a scenario: validate, compile, dry-run, repair its numbers once, store."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Start, follow, resume, rerun, cancel.
-
-Rerun and measurement of existing tests, without a model call.
-
-Test generation runs: start, follow, resume, cancel and delete.
-"""
+"""Runs of test generation: start, follow, resume, rerun, cancel and delete."""
 
 from __future__ import annotations
 
@@ -110,7 +105,7 @@ class GenerationReruns:
         if run.state == RUNNING:
             raise FailedPreconditionError(
                 "run is still active and runs its own tests; wait for its end, or cancel it",
-                code="RUN_GOES_ON",
+                code="RUN_NOT_FINISHED",
             )
         if run.subject is None:
             raise FailedPreconditionError(

@@ -1,13 +1,4 @@
-"""Edits, sampling and JSONLogic operators of mutation testing, mutation score, coverage.
-
-Edits of one part of a document.
-
-Mutation operators of JSONLogic: off-by-one, negation, swapped operators, dropped operands.
-
-Sampling of long lists, and the neighbours of a number.
-
-Coverage and mutation score of a set of tests or scenarios.
-"""
+"""Mutation testing: edits of a document, operators for JSONLogic, sampling, coverage and score."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from peripety import engine
 from peripety.errors import InvalidArgumentError
 from peripety.session.events import ActionResolved, Event, RuleFailed, WorldResolved
 from peripety.session.speculation import begin_turn
-from peripety.session.turn_engine import TurnResult, TurnTransaction, replay_turn, with_seed
+from peripety.session.turn_transaction import TurnResult, TurnTransaction, replay_turn, with_seed
 from peripety.session.types import DieRollRequest, PlayerAction
 from support.engine.specs import action, at_most, document, event, never
 

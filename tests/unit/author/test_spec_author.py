@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.author.author import author_from_text
+from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK, load_languages
 
 if TYPE_CHECKING:

@@ -1,11 +1,4 @@
-"""Body of a scenario test, played and checked; tautologies.
-
-Body of a scenario test, as JSON and as parsed steps.
-
-Playback of tests on a scenario, turn by turn, with checks of their expectations.
-
-Detection of tautologies: expectations that hold for any state.
-"""
+"""Body of a scenario test: parsed from JSON, played turn by turn, checked, and searched for tautologies."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from peripety import engine
 from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, Severity
 from peripety.gateway.message_normalization import ToolNames
+from peripety.scenario.action_tools import PublicScenario, require_supported, scenario_tools
 from peripety.scenario.spec_generator.generator import generate_spec
-from peripety.scenario.tools import PublicScenario, require_supported, scenario_tools
 from support.engine.specs import action, as_bytes, at_most, never, program, spec
 
 ON_THE_WIRE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -159,7 +159,7 @@ def test_what_a_provider_would_refuse_is_not_offered(
 ) -> None:
     with pytest.raises(FailedPreconditionError, match=provider.value) as refused:
         require_supported(scenario_tools(scenario), provider)
-    assert refused.value.code == "TOOLS_NOT_TAKEN"
+    assert refused.value.code == "TOOLS_UNSUPPORTED"
     assert told in refused.value.violations[0].reason
     assert told in refused.value.message
 

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.gateway.types.message import ChatRole
+from peripety.session.events import DialogueSpoken
+from peripety.session.narration.prompt_room import PromptRoom
+from peripety.session.narration.turn_history import first_turn_of_history, history_messages, older_memories
+from peripety.session.types import DieRollRequest, NarratorMemory, PlayerAction
+from support.engine.specs import Json, action, at_most, document, never
+from support.session.sessions import FULL_ROOM, scene_of, text_of, turn_of
+
+if TYPE_CHECKING:
+    from peripety.session.narration.turn_context import NarrationContext
+    from peripety.session.types import CommittedTurn
+
+ENTITIES: list[Json] = [{"id": "p", "playable": True}, {"id": "q"}]
+SMALL_ROOM = PromptRoom.for_window(4_096)
+
+
+def scene(*, viewer: str | None = None, **parts: Any) -> NarrationContext:
+    about = {name: parts.pop(name) for name in ("past", "memories", "room") if name in parts}
+    spec = {
+        "entities": ENTITIES,
+        "state": {"a": 1, "hidden": {"y": 7}},
+        "actions": [{**action("act", [{"op": "inc", "path": "state.a", "value": 1}]), "name": "Act now"}],
+        "loss_conditions": [at_most("low", "state.a", -5), never("other")],
+        **parts,
+    }
+    return scene_of(document(**spec), [PlayerAction("act", {})], viewer=viewer, **about)
+
+
+def numbered(turn: CommittedTurn, number: int) -> CommittedTurn:
+    return replace(turn, turn=number)
+
+
+def after(turns: int, *, narrative: str = "It was told.", room: PromptRoom = FULL_ROOM) -> NarrationContext:
+    """Return a scene after many turns, each of which has its number in the player's words and the text."""
+    about = scene(room=room)
+    texts = []
+    for number in range(1, turns + 1):
+        turn = turn_of(about, f"{narrative} No. {number}.", spoken=f"words of {number}")
+        texts.append(text_of(numbered(turn, number), about))
+    return replace(about, history=tuple(texts), turn=turns + 1)
+
+
+def text(about: NarrationContext) -> str:
+    return "\n".join(message.text for message in history_messages(about))
+
+
+def test_an_earlier_turn_is_a_message_with_its_facts_and_the_answer() -> None:
+    memory = NarratorMemory(1, "fact", "world", "The door is red.", "public")
+    spoken = [DialogueSpoken("q", "Hello.")]
+    before = scene()
+    past = (turn_of(before, "It was told.", spoken="I look.", memories=[memory], dialogue=spoken),)
+    asked, answered = history_messages(scene(past=past))
+    assert (asked.role, answered.role) == (ChatRole.USER, ChatRole.ASSISTANT)
+    facts = json.loads(asked.text)["facts"]
+    assert (facts["turn"], facts["input"], facts["actions"][0]["name"]) == (1, "I look.", "Act now")
+    assert facts["changes"][0]["after"] == 2
+    assert facts["status"]["kind"] == "ongoing"
+    assert json.loads(answered.text) == {
+        "narrative": "It was told.",
+        "visible_dialogue": [{"entity_id": "q", "utterance": "Hello."}],
+        "hidden_memory_updates": [
+            {
+                "scope": "fact",
+                "target_id": "world",
+                "content": "The door is red.",
+                "visibility": "public",
+            },
+        ],
+    }
+
+
+def test_a_turn_that_was_narrated_for_another_viewer_has_facts_only() -> None:
+    before = scene(viewer="p")
+    heard = turn_of(before, "It was told.", pov="p", spoken="what was said")
+    memory = NarratorMemory(1, "s", "q", "known to q", "public", "q")
+    unheard = turn_of(before, "z" * 300, pov="q", spoken="what q said", memories=[memory])
+    messages = history_messages(scene(viewer="p", past=(heard, unheard)))
+    assert [message.role.value for message in messages] == ["user", "assistant", "user"]
+    for secret in ("zzz", "what q said", "known to q"):
+        assert secret not in "".join(message.text for message in messages)
+
+
+def test_dice_are_among_the_facts_of_their_turn() -> None:
+    before = scene()
+    before.speculation.roll(DieRollRequest("luck", 12, "p"))
+    before.speculation.finish()
+    (rolled,) = json.loads(history_messages(scene(past=(turn_of(before, "told"),)))[0].text)["facts"]["rolls"]
+    assert (rolled["kind"], rolled["target"], rolled["difficulty"]) == ("luck", "p", 12)
+    assert rolled["success"] is (rolled["face"] >= 12)
+    hidden = (turn_of(before, "told", pov="p"),)
+    assert "luck" not in text(scene(past=hidden))
+
+
+@pytest.mark.parametrize("room", [FULL_ROOM, SMALL_ROOM])
+def test_the_history_only_grows_between_two_folds(room: PromptRoom) -> None:
+    prompts = [text(after(turns, narrative="word " * 120, room=room)) for turns in range(1, 60)]
+    kept = [later.startswith(earlier) for earlier, later in pairwise(prompts)]
+    folds = kept.count(False)
+    assert folds <= (6 if room is FULL_ROOM else 58)
+    assert max(len(prompt.encode()) for prompt in prompts) <= 1.3 * (room.whole_turns + room.summary)
+
+
+def test_folded_turns_keep_the_words_of_the_player_and_the_newest_turns_are_whole() -> None:
+    messages = history_messages(after(40, narrative="word " * 120))
+    summary, *whole = messages
+    answers = [
+        json.loads(message.text)["narrative"] for message in whole if message.role is ChatRole.ASSISTANT
+    ]
+    assert len(answers) >= 3
+    assert answers[-1] == f"{'word ' * 120} No. 40."
+    lines = [json.loads(line) for line in summary.text.splitlines()[1:]]
+    assert [line["turn"] for line in lines] == list(range(1, len(lines) + 1))
+    assert [line["said"] for line in lines] == [f"words of {line['turn']}" for line in lines]
+    assert len(lines) + len(answers) == 40
+
+
+def test_memories_outlive_the_turns_that_are_dropped() -> None:
+    memories = (
+        NarratorMemory(3, "fact", "world", "The door is red.", "public"),
+        NarratorMemory(3, "s", "q", "only for q", "private"),
+        NarratorMemory(70, "fact", "world", "The door is open.", "public"),
+    )
+    about = after(80)
+    history = tuple(each for each in about.history if each.turn >= 65)
+    about = replace(about, history=history, session=replace(about.session, memories=memories))
+    head = history_messages(about)[0].text.splitlines()[1]
+    assert [memory["content"] for memory in json.loads(head)["facts"]] == ["The door is red."]
+
+
+def test_only_memories_that_the_audience_may_read_are_told() -> None:
+    kinds = [("p", "public"), ("p", "private"), ("q", "public"), ("q", "private"), ("p", "hidden")]
+    memories = tuple(NarratorMemory(0, "s", owner, f"{owner} {kind}", kind) for owner, kind in kinds)
+    about = scene(viewer="p", memories=memories)
+    told = "".join(memory["content"] for memory in older_memories(about, 2_000))
+    assert all(seen in told for seen in ("p public", "p private", "q public"))
+    assert not any(unseen in told for unseen in ("q private", "p hidden"))
+    unseen_by_others = older_memories(scene(memories=memories), 2_000)
+    assert "p private" not in [memory["content"] for memory in unseen_by_others]
+    assert older_memories(about, 0) == []
+
+
+def test_what_decides_the_run_is_the_first_of_what_changed() -> None:
+    numbers = {f"n{n}": n for n in range(8)}
+    done = [{"op": "inc", "path": f"state.{name}", "value": 1} for name in numbers]
+    about = scene(
+        state=numbers,
+        actions=[action("act", done)],
+        loss_conditions=[at_most("low", "state.n7", -5), never("other")],
+    )
+    line = json.loads(text_of(turn_of(about, "told"), about).line)
+    assert list(line["changed"]) == ["n7", "n0", "n1"]
+
+
+def test_the_first_turn_of_the_history_moves_in_steps() -> None:
+    firsts = [first_turn_of_history(turn) for turn in range(1, 200)]
+    assert firsts[:96] == [1] * 96
+    assert len(set(firsts)) == 5
+    assert all(turn - first <= 96 for turn, first in enumerate(firsts, start=1))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "least", "most"), [(0, 2_400, 2_700), (4_096, 2_400, 2_700), (128_000, 24_000, 32_000)]
+)
+def test_the_room_follows_from_the_context_window(tokens: int, least: int, most: int) -> None:
+    room = PromptRoom.for_window(tokens)
+    parts = room.facts + room.view + (room.legal_actions or room.view) + room.whole_turns + room.summary
+    assert least <= parts <= most
+    assert room.is_small is (tokens < 16_000)
