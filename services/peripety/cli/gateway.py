@@ -13,7 +13,7 @@ import asyncio
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from peripety.gateway.models.prices import Price
 
 
+commands = typer.Typer()
+
+
 _HELP = """\
   /model NAME    switch to another model, such as anthropic/claude-opus-5-5; alone: the configured model
   /usage         show the usage of the conversation
@@ -82,11 +85,6 @@ class ChatSettings:
     max_output_tokens: int | None = None
     reasoning: bool = False
     as_json: bool = False
-
-
-def run_chat(options: ChatSettings) -> int:
-    """Chat until the input ends or the user quits; return the exit code."""
-    return asyncio.run(_chat(options))
 
 
 async def _chat(options: ChatSettings) -> int:
@@ -248,22 +246,6 @@ _PICO_DOLLARS = 10**6  # pico-dollars per token in one dollar per million tokens
 _NUMERIC_MODEL_COLUMNS = ("context", "output", "input $", "output $", "cached $", "written $")
 
 
-def print_models(provider: str | None, *, as_json: bool) -> None:
-    """Print the named models of one provider, or of all."""
-    catalogue = ModelCatalog.load(Config.from_environment().models)
-    known = catalogue.models(provider)
-    if not known:
-        providers = ", ".join(dict.fromkeys(model.provider for model in catalogue.models()))
-        raise typer.BadParameter(f"--provider: unknown provider {provider}; use one of {providers}")
-    if as_json:
-        for model in known:
-            write_json(
-                _MODEL_COLUMNS.dump_python(model, mode="json") | {"capabilities": _format_features(model)},
-            )
-        return
-    table_console().print(_models_table(known, datetime.now(UTC).date()))
-
-
 def _models_table(known: Iterable[ModelData], today: date) -> Table:
     """Return a table of capabilities and prices; dollars per million tokens."""
     table = Table(box=None, pad_edge=False)
@@ -341,19 +323,6 @@ _DIMENSIONS = {
 _PAGE_SIZE = 1_000
 
 
-def print_usage(by: str, *, as_json: bool) -> None:
-    """Print sums of usage, one per combination of the dimensions in `by`; one total if it is empty."""
-    names = [name.strip() for name in by.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in _DIMENSIONS]:
-        raise typer.BadParameter(f"--by: unknown dimension {unknown[0]}; use {', '.join(_DIMENSIONS)}")
-    rows = asyncio.run(_fetch_rows(names))
-    if as_json:
-        for row in rows:
-            write_json(to_json(row))
-        return
-    table_console().print(_usage_table(names, rows))
-
-
 async def _fetch_rows(names: Sequence[str]) -> list[pb.UsageRow]:
     request = pb.GetUsageRequest(group_by=[_DIMENSIONS[name] for name in names], page_size=_PAGE_SIZE)
     rows: list[pb.UsageRow] = []
@@ -396,3 +365,81 @@ def _usage_figures(row: pb.UsageRow) -> list[str]:
         for amount in (used.cost, used.cache_savings)
     )
     return [*(f"{count:,}" for count in counts), *money, f"{row.response_cache_hits:,}"]
+
+
+@commands.command()
+def chat(
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Model to use: provider/model, or a model name; see `peripety models`.",
+        ),
+    ] = "",
+    system: Annotated[str, typer.Option(metavar="TEXT", help="Instructions of a new conversation.")] = "",
+    conversation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Continue this conversation."),
+    ] = None,
+    max_output: Annotated[int | None, typer.Option(min=1, help="Maximum output tokens of an answer.")] = None,
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Chat with a model and see the usage of each turn.
+
+    Without a terminal, each line of standard input is a message.
+    """
+    options = ChatSettings(model, system, conversation, max_output, reasoning, as_json)
+    raise typer.Exit(asyncio.run(_chat(options)))
+
+
+@commands.command()
+def models(
+    provider: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only the models of this provider."),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print each model as a line of JSON; prices in pico-dollars per token."),
+    ] = False,
+) -> None:
+    """List known models: limits, prices, cache rules.
+
+    Prices are in dollars per million tokens.
+    """
+    catalogue = ModelCatalog.load(Config.from_environment().models)
+    known = catalogue.models(provider)
+    if not known:
+        providers = ", ".join(dict.fromkeys(model.provider for model in catalogue.models()))
+        raise typer.BadParameter(f"--provider: unknown provider {provider}; use one of {providers}")
+    if as_json:
+        for model in known:
+            write_json(
+                _MODEL_COLUMNS.dump_python(model, mode="json") | {"capabilities": _format_features(model)},
+            )
+        return
+    table_console().print(_models_table(known, datetime.now(UTC).date()))
+
+
+@commands.command()
+def usage(
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Group by any of provider, model, conversation, day, separated by commas.",
+        ),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
+) -> None:
+    """Show model usage: calls, tokens, cost, cache savings."""
+    names = [name.strip() for name in by.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in _DIMENSIONS]:
+        raise typer.BadParameter(f"--by: unknown dimension {unknown[0]}; use {', '.join(_DIMENSIONS)}")
+    rows = asyncio.run(_fetch_rows(names))
+    if as_json:
+        for row in rows:
+            write_json(to_json(row))
+        return
+    table_console().print(_usage_table(names, rows))

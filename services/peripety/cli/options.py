@@ -102,3 +102,28 @@ MaxTime = Annotated[
         help="Maximum time. [default: no limit]",
     ),
 ]
+
+
+SessionId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Id of the session; see `peripety sessions list`."),
+]
+
+
+Pov = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="ENTITY",
+        help="Entity whose point of view is used. [default: the public view]",
+    ),
+]
+
+
+class Level(Enum):
+    """Validation levels of a specification."""
+
+    SCHEMA = "schema"
+    STATIC = "static"
+    DRY_RUN = "dry-run"
+    CERTIFICATE = "certificate"
