@@ -1,4 +1,4 @@
-//! Variants of an action: one for each value of the parameters that stand in its paths and messages.
+//! Variants of an action: one for each value of the parameters in its paths and messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
