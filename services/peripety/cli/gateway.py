@@ -373,15 +373,20 @@ def chat(
         str,
         typer.Option(
             metavar="NAME",
-            help="Model to use: provider/model, or a model name; see `peripety models`.",
+            help="Model: provider/model, or a name from `peripety models`. [default: the configured model]",
         ),
     ] = "",
-    system: Annotated[str, typer.Option(metavar="TEXT", help="Instructions of a new conversation.")] = "",
+    system: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="Instructions of a new conversation. [default: no instructions]"),
+    ] = "",
     conversation: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Continue this conversation."),
+        typer.Option(metavar="ID", help="Continue this conversation. [default: a new conversation]"),
     ] = None,
-    max_output: Annotated[int | None, typer.Option(min=1, help="Maximum output tokens of an answer.")] = None,
+    max_output: Annotated[
+        int | None, typer.Option(min=1, help="Maximum tokens of an answer. [default: the limit of the model]")
+    ] = None,
     reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
@@ -397,11 +402,14 @@ def chat(
 def models(
     provider: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only the models of this provider."),
+        typer.Option(metavar="NAME", help="Show only the models of this provider. [default: all providers]"),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print each model as a line of JSON; prices in pico-dollars per token."),
+        typer.Option(
+            "--json",
+            help="Print each model as a line of JSON; prices in pico-dollars (10⁻¹² dollars) per token.",
+        ),
     ] = False,
 ) -> None:
     """List known models: limits, prices, cache rules.
@@ -428,7 +436,7 @@ def usage(
         str,
         typer.Option(
             metavar="LIST",
-            help="Group by any of provider, model, conversation, day, separated by commas.",
+            help="Group by provider, model, conversation, day: any, with commas. [default: one total]",
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,

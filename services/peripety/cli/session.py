@@ -152,7 +152,9 @@ def _print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
 @commands.command("list")
 def list_(
     count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
-    scenario: Annotated[str, typer.Option(metavar="ID", help="Only sessions of this scenario.")] = "",
+    scenario: Annotated[
+        str, typer.Option(metavar="ID", help="Show only sessions of this scenario. [default: all sessions]")
+    ] = "",
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
@@ -240,7 +242,7 @@ def fork(
 @commands.command()
 def rewind(
     session_id: SessionId,
-    turn: Annotated[int, typer.Argument(min=0, help="Turn to rewind to; 0 is the start.")],
+    turn: Annotated[int, typer.Argument(metavar="TURN", min=0, help="Turn to rewind to; 0 is the start.")],
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:

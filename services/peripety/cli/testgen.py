@@ -124,7 +124,7 @@ def run(
     run_id: RunId,
     argv: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- ARGV...]", help="With --command: the command."),
+        typer.Argument(metavar="[-- COMMAND...]", help="With --command: the command."),
     ] = None,
     scenario: Scenario = None,
     policy: Policy = None,
@@ -162,7 +162,9 @@ def run(
 
 @stored.command("list")
 def list_(
-    task_id: Annotated[str, typer.Option(metavar="NAME", help="Show only runs of this task.")] = "",
+    task_id: Annotated[
+        str, typer.Option(metavar="NAME", help="Show only runs of this task. [default: all tasks]")
+    ] = "",
     count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
     server: Server = None,
     as_json: AsJson = False,
