@@ -18,7 +18,6 @@ from uuid import uuid4
 
 import typer
 from pydantic import TypeAdapter
-from rich.table import Table
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1 import gateway_pb2_grpc
@@ -33,6 +32,7 @@ from peripety.cli.output import (
     person_console,
     printable,
     result_console,
+    start_table,
     table_console,
     write_json,
 )
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     import grpc.aio
+    from rich.table import Table
 
     from peripety.gateway.models.model_data import CacheRules
     from peripety.gateway.models.prices import Price
@@ -248,9 +249,7 @@ _NUMERIC_MODEL_COLUMNS = ("context", "output", "input $", "output $", "cached $"
 
 def _models_table(known: Iterable[ModelData], today: date) -> Table:
     """Return a table of capabilities and prices; dollars per million tokens."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("model", *_NUMERIC_MODEL_COLUMNS, "cache", "can"):
-        table.add_column(name, justify="right" if name in _NUMERIC_MODEL_COLUMNS else "left", no_wrap=True)
+    table = start_table(("model", *_NUMERIC_MODEL_COLUMNS, "cache", "can"), _NUMERIC_MODEL_COLUMNS)
     for model in known:
         (_, first), *others = _current_and_announced_prices(model, today) or [("", None)]
         table.add_row(
@@ -337,9 +336,7 @@ async def _fetch_rows(names: Sequence[str]) -> list[pb.UsageRow]:
 
 
 def _usage_table(names: Sequence[str], rows: Iterable[pb.UsageRow]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in (*dict.fromkeys(names), *_NUMERIC_USAGE_COLUMNS):
-        table.add_column(name, justify="right" if name in _NUMERIC_USAGE_COLUMNS else "left", no_wrap=True)
+    table = start_table((*dict.fromkeys(names), *_NUMERIC_USAGE_COLUMNS), _NUMERIC_USAGE_COLUMNS)
     for row in rows:
         table.add_row(*(_dimension_value(row, name) for name in dict.fromkeys(names)), *_usage_figures(row))
     return table

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
@@ -39,6 +38,7 @@ from peripety.cli.output import (
     require_writable,
     result_console,
     save_file,
+    start_table,
     table_console,
     write_bytes,
     write_json,
@@ -76,6 +76,8 @@ from peripety.scenario.validation import validate_certificate_options, validate_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
 
     from peripety.engine import DryRunReport, Program
     from peripety.scenario.certificate.types import PersonaReport, Rate
@@ -122,9 +124,7 @@ def _print_balance(result: BalanceReached | BalanceFailed, wanted: BalanceTarget
 
 
 def _edits_table(edits: Sequence[NumberEdit]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("number", "before", "after", "what changed"):
-        table.add_column(column, justify="right" if column in {"before", "after"} else "left", no_wrap=True)
+    table = start_table(("number", "before", "after", "what changed"), {"before", "after"})
     for edit in edits:
         table.add_row(
             printable(edit.path),
@@ -210,9 +210,8 @@ def _print_certificate(certificate: Certificate, name: str, identity: str) -> No
 
 
 def _personas_table(personas: tuple[PersonaReport, ...]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("persona", "runs", "lost", "95% interval", "won", "survived", "turns per run"):
-        table.add_column(column, justify="left" if column == "persona" else "right", no_wrap=True)
+    columns = ("persona", "runs", "lost", "95% interval", "won", "survived", "turns per run")
+    table = start_table(columns, columns[1:])
     for fared in personas:
         table.add_row(
             fared.persona,
