@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import engine
 from peripety.engine.schema_validation import format_pointer
+from peripety.errors import InvalidArgumentError
 from peripety.scenario.dry_run.drift import (
     FALLING,
     RISING,
@@ -304,7 +305,11 @@ def _effect_direction(effect: dict[str, Any], directions: dict[str, int]) -> int
 
 
 def _effect_path(effect: dict[str, Any]) -> str:
-    return _normalize_path(effect["path"])
+    """Return the path of an effect; one with a parameter is not the path of a quantity."""
+    try:
+        return _normalize_path(effect["path"])
+    except InvalidArgumentError:
+        return str(effect["path"])
 
 
 def _normalize_path(path: str) -> str:

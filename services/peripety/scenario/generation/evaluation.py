@@ -201,7 +201,7 @@ class SpecEvaluator:
         if self._level > ValidationLevel.SCHEMA:
             found = validate_document(data, self._level)
             found += _risk_findings(document, self._least_risk)
-        return SpecEvaluation(engine.parse(data), EvaluationDepth.RULES, tuple(found))
+        return SpecEvaluation(engine.parse_scenario(data), EvaluationDepth.RULES, tuple(found))
 
     def _after_gate(self, proven: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
         """Return the evaluation after the gate; moves of a failed repair are dropped."""
