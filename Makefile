@@ -163,6 +163,10 @@ bench-generation: $(VENV)/installed-dev $(VENV)/installed-llm native  ## Generat
 bench-prompt-cache: $(VENV)/installed-dev  ## Compare the cost of prompts by the position of cache markers
 	@PYTHONPATH=tests $(BIN)/python -m bench.prompt_cache
 
+.PHONY: bench-narrator-prompt
+bench-narrator-prompt: $(VENV)/installed-dev native  ## Measure the cost of the narrator's prompts, and what they remember
+	@PYTHONPATH=tests $(BIN)/python -m bench.narrator_prompt
+
 .PHONY: bench-http-clients
 bench-http-clients: $(VENV)/installed-bench  ## Compare HTTP clients for calls to providers
 	@PYTHONPATH=tests $(BIN)/python -m bench.http_clients

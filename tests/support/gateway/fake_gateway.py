@@ -7,8 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from peripety.core import call_context
+from peripety.core.config import Config
 from peripety.errors import PeripetyError
 from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.providers.registry import ProviderRegistry
 from peripety.gateway.types.message import ChatMessage, ChatRole, Text, ToolCall
 from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode
 from peripety.gateway.types.response import (
@@ -20,11 +22,12 @@ from peripety.gateway.types.response import (
     Usage,
     collect_completion,
 )
+from support.gateway.requests import call_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.gateway.providers.provider import ProviderCall, ProviderEvent
+    from peripety.gateway.providers.provider import Provider, ProviderCall, ProviderEvent
     from peripety.gateway.types.message import Part
     from peripety.gateway.types.response import GatewayEvent
 
@@ -218,3 +221,14 @@ class ScriptedProvider:
 
     async def aclose(self) -> None:
         pass
+
+
+class OneProvider(ProviderRegistry):
+    """Has one provider for every model."""
+
+    def __init__(self, provider: Provider) -> None:
+        super().__init__(Config())
+        self._provider = provider
+
+    def select(self, request: GenerateRequest, model: str | None = None) -> tuple[Provider, ProviderCall]:
+        return self._provider, call_of(request, model or "m")

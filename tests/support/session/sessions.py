@@ -309,12 +309,13 @@ async def table(
     seconds: float = 5.0,
     message_bytes: int = MESSAGE_BYTES,
     store: type[SessionStore] = SessionStore,
+    room: PromptRoom = FULL_ROOM,
 ) -> AsyncIterator[Table]:
     """A session of a scenario in an empty database."""
     database = await Database.open(database_url)
     try:
         kept = store(database)
-        narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds)
+        narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds, choose_room=lambda _: room)
         sessions = SessionManager(
             kept,
             OneScenario(document),

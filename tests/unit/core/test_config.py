@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from peripety.core.config import Config, LogFormat, LogLevel, ProviderLimits, ProviderName, split_address
+from peripety.core.config import (
+    Config,
+    LogFormat,
+    LogLevel,
+    NarratorProfile,
+    ProviderLimits,
+    ProviderName,
+    split_address,
+)
 from peripety.errors import InvalidArgumentError
 
 
@@ -49,6 +57,9 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "PERIPETY_SCRIPT": "a/script.toml",
         "MODEL_NAME": "m",
         "PERIPETY_MODELS": "a/models.toml",
+        "PERIPETY_PROFILE": "local-lite",
+        "PERIPETY_NARRATOR_ROOM_BYTES": "5000",
+        "PERIPETY_NARRATOR_SECONDS": "45",
         "PERIPETY_LIMITS": '{"openai/m": {"concurrency": 3}}',
         "PERIPETY_DAILY_BUDGET": '{"max_tokens": 7, "max_cost_dollars": 2.5}',
         "PERIPETY_BREAKER_FAILURES": "4",
@@ -99,6 +110,9 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "script": Path("a/script.toml"),
         "model_name": "m",
         "models": Path("a/models.toml"),
+        "profile": NarratorProfile.LOCAL_LITE,
+        "narrator_room_bytes": 5_000,
+        "narrator_seconds": 45.0,
         "daily_budget": {"max_calls": None, "max_tokens": 7, "max_pico_dollars": 25 * 10**11},
         "breaker_failures": 4,
         "breaker_open_seconds": 1.5,

@@ -7,23 +7,36 @@ from typing import TYPE_CHECKING
 
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.concurrency import closing
-from peripety.gateway.types.response import TextDelta
+from peripety.core.config import Config
+from peripety.gateway.calls.executor import CallExecutor
+from peripety.gateway.local_gateway import LocalModelGateway
+from peripety.gateway.providers.provider import AnswerFinished
+from peripety.gateway.providers.registry import AnswerSource
+from peripety.gateway.response_cache.caching_gateway import CachingModelGateway
+from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
+from peripety.gateway.types.message import Text
+from peripety.gateway.types.response import StopReason, TextDelta, Usage
 from support.engine.specs import action, document
+from support.gateway.fake_gateway import OneProvider, ScriptedProvider
 from support.session.sessions import ScriptedGateway, new_id, outcome, servicer, table
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
+    from peripety.gateway.providers.provider import ProviderCall, ProviderEvent
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import GatewayEvent
 
 
+MAX_GENERATORS_PER_CHUNK = 8
 SESSION_PART = [
     "Narrator.narrate",
     "TurnRunner.run",
     "SessionServicer.TakeTurn",
 ]
+TRANSPORT_PART = ["HttpTransport._stream"]
+"""Below the provider, which the test replaces."""
 
 
 class TracingGateway(ScriptedGateway):
@@ -67,3 +80,38 @@ async def test_a_narrative_chunk_climbs_three_generators_of_the_session(tmp_path
     assert "".join(chunks) == "It is told, piece by piece."
     assert len(chunks) > 1
     assert gateway.paths == [SESSION_PART] * 3
+
+
+class TracingProvider(ScriptedProvider):
+    """Records the async generators that wait for its pieces of text, itself included."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        super().__init__(())
+        self.pieces = pieces
+        self.paths: list[list[str]] = []
+
+    async def stream(self, call: ProviderCall) -> AsyncIterator[ProviderEvent]:
+        for piece in self.pieces:
+            self.paths.append(["Provider.stream", *waiting_generators()])
+            yield TextDelta(piece)
+        text = "".join(self.pieces)
+        yield AnswerFinished((Text(text),), StopReason.END, Usage(5, 2), call.model)
+
+
+async def test_a_chunk_climbs_few_generators_from_the_bytes_of_the_provider_to_the_handler(
+    tmp_path: Path,
+) -> None:
+    answer = outcome("It is told, piece by piece.")
+    provider = TracingProvider([answer[:30], answer[30:40], answer[40:]])
+    inner = LocalModelGateway(OneProvider(provider), CallExecutor(Config()))
+    cache = ResponseCache(MemoryTier(1_000), [], ttl=60, clock=lambda: 0.0)
+    gateway = CachingModelGateway(inner, cache, lambda _request: AnswerSource("generic", "m", ""))
+    spec = document(actions=[action("act")])
+    async with table(f"sqlite:///{tmp_path}/peripety.db", spec, gateway) as game:
+        request = pb.TakeTurnRequest(session_id=game.session_id, request_id=new_id(), expected_turn=1)
+        responses = [response.event async for response in servicer(game).TakeTurn(request, None)]
+    assert any(event.HasField("narrative_chunk") for event in responses)
+    assert provider.paths
+    for path in provider.paths:
+        assert path[-len(SESSION_PART) :] == SESSION_PART
+        assert len(TRANSPORT_PART) + len(path) <= MAX_GENERATORS_PER_CHUNK

@@ -155,14 +155,12 @@ class CachingModelGateway:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        """Stream a stored, shared or new answer; see `ModelGateway.stream`."""
-        events = self._stream_shared(request) if _is_shareable(request) else self._inner.stream(request)
-        async with closing(events):
-            async for event in events:
-                if isinstance(event, Completed) and event.completion.from_response_cache:
-                    self._count_hit(event.completion, request.conversation_id)
-                yield event
+    def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Stream a stored, shared or new answer; see `ModelGateway.stream`.
+
+        Most requests do not opt in. They get the stream of the wrapped gateway itself.
+        """
+        return self._stream_shared(request) if _is_shareable(request) else self._inner.stream(request)
 
     async def generate(self, request: GenerateRequest) -> Completion:
         """Return a stored, shared or new answer; see `ModelGateway.generate`."""
@@ -184,6 +182,8 @@ class CachingModelGateway:
                 async with closing(self._stream_answer(key, request)) as events:
                     async for event in events:
                         news = progress.advance(event)
+                        if isinstance(news, Completed) and news.completion.from_response_cache:
+                            self._count_hit(news.completion, request.conversation_id)
                         if news is not None:
                             yield news
             except FollowerRetryError as handed_over:

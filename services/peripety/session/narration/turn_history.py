@@ -100,6 +100,9 @@ def render_turn(
     said = accepted.input if hears else ""
     rolls = [event.roll for event in turn.events if isinstance(event, Rolled)] if hears else []
     facts = describe_facts(view, names, turn.turn, turn.events, room.facts)
+    if world.status.kind == "ongoing":
+        del facts["status"]
+    facts = {name: value for name, value in facts.items() if value}
     facts |= {"rolls": [format_roll(roll) for roll in rolls]} if rolls else {}
     facts |= {"input": truncate_text(said, _SAID_CHARACTERS)} if said else {}
     memories = _memories_of(turn, view.viewer)
@@ -113,7 +116,7 @@ def render_turn(
             ]
         if memories:
             answer["hidden_memory_updates"] = memories
-    done = [action["name"] or action["id"] for action in facts["actions"]]
+    done = [action["name"] or action["id"] for action in facts.get("actions", ())]
     short = {
         "turn": turn.turn,
         "did": done,

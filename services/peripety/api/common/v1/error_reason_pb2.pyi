@@ -351,13 +351,6 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Shorten the prompt or the answer, or raise `PERIPETY_LIMITS`.
     """
-    ERROR_REASON_LOCAL_MODEL_NOT_INSTALLED: _ErrorReason.ValueType  # 315
-    """The packages of the local model are not installed.
-
-    Why: The local model is an optional dependency.
-
-    Fix: Install `peripety[llm]`.
-    """
     ERROR_REASON_MODEL_NOT_FOUND: _ErrorReason.ValueType  # 316
     """The provider does not know the model, or its base URL is wrong.
 
@@ -1314,13 +1307,6 @@ ERROR_REASON_LIMIT_TOO_SMALL: ErrorReason.ValueType  # 314
 Why: Waiting does not help: it never fits.
 
 Fix: Shorten the prompt or the answer, or raise `PERIPETY_LIMITS`.
-"""
-ERROR_REASON_LOCAL_MODEL_NOT_INSTALLED: ErrorReason.ValueType  # 315
-"""The packages of the local model are not installed.
-
-Why: The local model is an optional dependency.
-
-Fix: Install `peripety[llm]`.
 """
 ERROR_REASON_MODEL_NOT_FOUND: ErrorReason.ValueType  # 316
 """The provider does not know the model, or its base URL is wrong.
