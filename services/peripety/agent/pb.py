@@ -29,7 +29,7 @@ from peripety.gateway.pb.requests import (
 )
 from peripety.gateway.pb.resources import history_from_proto
 from peripety.gateway.pb.responses import answer_event_to_proto, completion_to_proto, spent_to_proto
-from peripety.rpc.messages import copy_fields
+from peripety.rpc.messages import copy_fields, members_by_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from peripety.gateway.types.request import Budget, GenerationOptions
 
 
-_STATES = {pb.RunState.Value(f"RUN_STATE_{state.name}"): state for state in AgentRunState}
+_STATES = members_by_number(pb.RunState, AgentRunState)
 
 
 def manifest_from_proto(manifest: pb.Manifest) -> Manifest:

@@ -17,12 +17,13 @@ from peripety.core.validation import field_error
 from peripety.rpc.status import item_error_to_proto
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 
 M = TypeVar("M", bound=Message)
+E = TypeVar("E", bound=Enum)
 
 
 def copy_fields(message_type: type[M], value: object, /, **given: Any) -> M:
@@ -42,6 +43,19 @@ def copy_fields(message_type: type[M], value: object, /, **given: Any) -> M:
         ValueError: the message has no field of a given name.
     """
     return message_type(**_members(cast("Descriptor", message_type.DESCRIPTOR), value, given))
+
+
+def members_by_number(enum: Any, members: Iterable[E], unspecified: E | None = None) -> dict[int, E]:
+    """Return the members of an enumeration by the value of the same name in a proto enum.
+
+    Args:
+        enum: the proto enum.
+        members: the members.
+        unspecified: the member for the value `UNSPECIFIED`; None for none.
+    """
+    prefix = enum.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
+    by_number = {enum.Value(prefix + member.name): member for member in members}
+    return by_number if unspecified is None else {0: unspecified} | by_number
 
 
 def time_to_proto(time: int | datetime) -> Timestamp:

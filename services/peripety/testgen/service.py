@@ -12,6 +12,7 @@ from peripety.core.idempotency.store import PendingResponse
 from peripety.core.idempotency.stream import ResponseRecorder
 from peripety.core.validation import require_field
 from peripety.gateway.pb.resources import request_key_from_proto
+from peripety.rpc.messages import members_by_number
 from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS
 from peripety.testgen.export.suite import TestFormat, render, to_exported_suite
 from peripety.testgen.pb.requests import order_from_proto, subject_from_proto
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _MAX_REPETITIONS = 100
-_FORMATS = {pb.TestFormat.Value(f"TEST_FORMAT_{one.name}"): one for one in TestFormat}
+_FORMATS = members_by_number(pb.TestFormat, TestFormat)
 
 
 class TestGenServicer(TestGenServiceServicer):

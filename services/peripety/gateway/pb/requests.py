@@ -1,9 +1,4 @@
-"""Prompts, tools, options to and from proto.
-
-Protobuf codec of messages, their parts and tools.
-
-Protobuf codec of requests.
-"""
+"""Prompts, tools and options to and from protobuf."""
 
 from __future__ import annotations
 
@@ -37,7 +32,7 @@ from peripety.gateway.types.request import (
     ResponseCacheMode,
     ResponseSchema,
 )
-from peripety.rpc.messages import copy_fields
+from peripety.rpc.messages import copy_fields, members_by_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -49,19 +44,10 @@ if TYPE_CHECKING:
     )
 
 
-_ROLES = {
-    pb.CHAT_ROLE_SYSTEM: ChatRole.SYSTEM,
-    pb.CHAT_ROLE_USER: ChatRole.USER,
-    pb.CHAT_ROLE_ASSISTANT: ChatRole.ASSISTANT,
-}
-_PROTO_ROLES = {role: value for value, role in _ROLES.items()}
-_TOOL_CHOICE_MODES = {
-    pb.TOOL_CHOICE_MODE_UNSPECIFIED: ToolChoiceMode.AUTO,
-    pb.TOOL_CHOICE_MODE_AUTO: ToolChoiceMode.AUTO,
-    pb.TOOL_CHOICE_MODE_NONE: ToolChoiceMode.NONE,
-    pb.TOOL_CHOICE_MODE_ANY: ToolChoiceMode.ANY,
-    pb.TOOL_CHOICE_MODE_NAMED: ToolChoiceMode.NAMED,
-}
+_ROLES = members_by_number(pb.ChatRole, ChatRole)
+_TOOL_CHOICE_MODES = members_by_number(pb.ToolChoiceMode, ToolChoiceMode, ToolChoiceMode.AUTO)
+_RESPONSE_CACHE_MODES = members_by_number(pb.ResponseCacheMode, ResponseCacheMode)
+_CACHE_TTLS = members_by_number(pb.CacheTtl, CacheTTL, CacheTTL.FIVE_MINUTES)
 
 
 def message_from_proto(field: str, message: pb.ChatMessage) -> ChatMessage:
@@ -101,10 +87,7 @@ def part_from_proto(field: str, part: pb.ContentPart) -> Part:
 
 def message_to_proto(message: ChatMessage) -> pb.ChatMessage:
     """Convert a message to protobuf."""
-    return pb.ChatMessage(
-        role=_PROTO_ROLES[message.role],
-        parts=[_part_to_proto(part) for part in message.parts],
-    )
+    return copy_fields(pb.ChatMessage, message, parts=map(_part_to_proto, message.parts))
 
 
 def _part_to_proto(part: Part) -> pb.ContentPart:
@@ -173,19 +156,6 @@ def parse_json_object(field: str, data: bytes) -> dict[str, Any]:
     return document
 
 
-_RESPONSE_CACHE_MODES = {
-    pb.RESPONSE_CACHE_MODE_UNSPECIFIED: None,
-    pb.RESPONSE_CACHE_MODE_OFF: ResponseCacheMode.OFF,
-    pb.RESPONSE_CACHE_MODE_USE: ResponseCacheMode.USE,
-    pb.RESPONSE_CACHE_MODE_REFRESH: ResponseCacheMode.REFRESH,
-}
-_CACHE_TTLS = {
-    pb.CACHE_TTL_UNSPECIFIED: CacheTTL.FIVE_MINUTES,
-    pb.CACHE_TTL_FIVE_MINUTES: CacheTTL.FIVE_MINUTES,
-    pb.CACHE_TTL_ONE_HOUR: CacheTTL.ONE_HOUR,
-}
-
-
 def object_schema_from_proto(request: pb.GenerateObjectRequest) -> ResponseSchema:
     """Return the schema of a requested object."""
     schema = _optional_schema_from_proto("", request)
@@ -234,7 +204,7 @@ def options_from_proto(field: str, options: pb.GenerationOptions) -> GenerationO
     Raises:
         InvalidArgumentError: an option is invalid.
     """
-    if options.response_cache not in _RESPONSE_CACHE_MODES:
+    if options.response_cache and options.response_cache not in _RESPONSE_CACHE_MODES:
         raise field_error(f"{field}.response_cache", "must be a known mode")
     has = options.HasField
     return GenerationOptions(
@@ -245,7 +215,7 @@ def options_from_proto(field: str, options: pb.GenerationOptions) -> GenerationO
         stop_sequences=tuple(options.stop_sequences) or None,
         fallback_models=tuple(options.fallback_models) or None,
         cache=_cache_from_proto(f"{field}.cache", options.cache) if has("cache") else None,
-        response_cache=_RESPONSE_CACHE_MODES[options.response_cache],
+        response_cache=_RESPONSE_CACHE_MODES.get(options.response_cache),
         budget=budget_from_proto(f"{field}.budget", options.budget) if has("budget") else None,
     )
 

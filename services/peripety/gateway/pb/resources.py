@@ -1,11 +1,4 @@
-"""Conversations, models, usage to and from proto.
-
-Protobuf codec of stored conversations.
-
-Protobuf codec of the list of models.
-
-Protobuf codec of usage.
-"""
+"""Conversations, models and usage to and from protobuf."""
 
 from __future__ import annotations
 
@@ -32,7 +25,7 @@ from peripety.gateway.pb.requests import (
 )
 from peripety.gateway.pb.responses import completion_to_proto, spent_to_proto
 from peripety.gateway.usage import UsageDimension, UsageQuery
-from peripety.rpc.messages import copy_fields, time_to_proto
+from peripety.rpc.messages import copy_fields, members_by_number, time_to_proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,10 +41,7 @@ if TYPE_CHECKING:
     from peripety.gateway.usage import UsageRow
 
 
-_STRATEGIES = {
-    pb.HISTORY_STRATEGY_UNSPECIFIED: HistoryStrategy.COMPACT,
-    **{pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{one.name}"): one for one in HistoryStrategy},
-}
+_STRATEGIES = members_by_number(pb.HistoryStrategy, HistoryStrategy, HistoryStrategy.COMPACT)
 
 
 class ChangeMessage(Protocol):
@@ -216,7 +206,7 @@ def _prices_to_proto(price: Price, data: ModelData) -> Iterator[pb.ModelPrice]:
         )
 
 
-_DIMENSIONS = {pb.UsageDimension.Value(f"USAGE_DIMENSION_{each.name}"): each for each in UsageDimension}
+_DIMENSIONS = members_by_number(pb.UsageDimension, UsageDimension)
 
 
 def query_from_proto(request: pb.GetUsageRequest) -> UsageQuery:

@@ -1,11 +1,4 @@
-"""Completions, events, batches to and from proto.
-
-Protobuf codec of prompts and answers.
-
-Protobuf codec of responses.
-
-Protobuf codec of batches.
-"""
+"""Completions, events and batches to and from protobuf."""
 
 from __future__ import annotations
 
@@ -37,7 +30,7 @@ from peripety.gateway.types.response import (
     Usage,
     UsageTotal,
 )
-from peripety.rpc.messages import copy_fields
+from peripety.rpc.messages import copy_fields, members_by_number
 from peripety.rpc.status import finding_from_proto, item_error_from_proto, item_error_to_proto
 
 if TYPE_CHECKING:
@@ -49,10 +42,10 @@ if TYPE_CHECKING:
     from peripety.gateway.types.response import GatewayEvent
 
 
-_STOP_REASONS = {pb.StopReason.Value(f"STOP_REASON_{reason.name}"): reason for reason in StopReason}
-_SCHEMA_METHODS = {pb.SchemaMethod.Value(f"SCHEMA_METHOD_{method.name}"): method for method in SchemaMethod}
-_CACHE_BLOCKS = {pb.CacheBlock.Value(f"CACHE_BLOCK_{block.name}"): block for block in CacheBlock}
-_CACHE_TTLS = {pb.CacheTtl.Value(f"CACHE_TTL_{ttl.name}"): ttl for ttl in CacheTTL}
+_STOP_REASONS = members_by_number(pb.StopReason, StopReason)
+_SCHEMA_METHODS = members_by_number(pb.SchemaMethod, SchemaMethod)
+_CACHE_BLOCKS = members_by_number(pb.CacheBlock, CacheBlock)
+_CACHE_TTLS = members_by_number(pb.CacheTtl, CacheTTL)
 
 
 def answer_event_to_proto(sequence: int, event: GatewayEvent) -> pb.GenerateResponse:

@@ -1,11 +1,4 @@
-"""Requests of PolicyService from proto.
-
-Parsing of policy requests from protobuf.
-
-Batch decisions from and to protobuf.
-
-Compile orders from protobuf.
-"""
+"""Requests of PolicyService from protobuf; decisions of batches to protobuf."""
 
 from __future__ import annotations
 
@@ -28,6 +21,7 @@ from peripety.policy.types import (
     ScenarioOrigin,
     TestScenario,
 )
+from peripety.rpc.messages import members_by_number
 from peripety.rpc.status import batch_items, item_error_to_proto
 
 if TYPE_CHECKING:
@@ -39,13 +33,9 @@ if TYPE_CHECKING:
 MAX_SCENARIOS = 10_000
 
 _MAX_TEXT_BYTES = 10_000
-_EXPECTATIONS = {
-    pb.Expectation.Value(f"EXPECTATION_{expectation.name}"): expectation for expectation in Expectation
-}
-_SCENARIO_SOURCES = {
-    pb.SCENARIO_SOURCE_UNSPECIFIED: ScenarioOrigin.HANDWRITTEN,
-    **{pb.ScenarioSource.Value(f"SCENARIO_SOURCE_{source.name}"): source for source in ScenarioOrigin},
-}
+EXPECTATIONS = members_by_number(pb.Expectation, Expectation)
+"""The expectations, by their number in a message."""
+_SCENARIO_SOURCES = members_by_number(pb.ScenarioSource, ScenarioOrigin, ScenarioOrigin.HANDWRITTEN)
 
 
 def policy_source_from_proto(source: pb.PolicySource, field: str = ".policy") -> PolicySource:
@@ -84,13 +74,13 @@ def _scenario_from_proto(message: pb.PolicyScenario, field: str) -> TestScenario
     for name in ("description", "reasoning", "scenario_id", "rule_id"):
         size = len(getattr(message, name).encode())
         require_field(size <= _MAX_TEXT_BYTES, f"{field}.{name}", f"has more than {_MAX_TEXT_BYTES} bytes")
-    expected = _EXPECTATIONS.get(message.expected)
+    expected = EXPECTATIONS.get(message.expected)
     require_field(expected, f"{field}.expected", "is required; set the expected decision")
     require_field(message.source in _SCENARIO_SOURCES, f"{field}.source", "is not a ScenarioSource")
     return TestScenario(
         description=message.description,
         request=tool_request_from_proto(message.request, f"{field}.request"),
-        expected_decision=_EXPECTATIONS[message.expected],
+        expected_decision=EXPECTATIONS[message.expected],
         reasoning=message.reasoning,
         source=_SCENARIO_SOURCES[message.source],
         rule_id=message.rule_id,

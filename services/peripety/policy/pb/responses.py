@@ -1,17 +1,4 @@
-"""Events, reports, policies to proto.
-
-Conversion between policy types and protobuf messages.
-
-Compile events to protobuf; sequence numbers are added later.
-
-Lint issues and policy differences to protobuf.
-
-Common parts of policy messages: requests, scenarios and decisions to protobuf.
-
-Verification reports, coverage and mutation scores to protobuf.
-
-Stored policies and audit logs to protobuf.
-"""
+"""Events, reports and policies to protobuf; sequence numbers are added later."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""Requests from proto; certificates and parts shared by messages.
-
-Requests from protobuf messages.
-
-Certificates, their options and their progress as protobuf messages.
-
-Protobuf messages shared by several requests and responses.
-
-Items and verdicts of a batch as protobuf messages.
-"""
+"""Requests of ScenarioService from protobuf; certificates, reports and verdicts to protobuf."""
 
 from __future__ import annotations
 
@@ -22,7 +13,7 @@ from peripety.engine import PERSONAS, Persona
 from peripety.errors import InvalidArgumentError, Severity
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.gateway.pb.responses import spent_to_proto
-from peripety.rpc.messages import copy_fields
+from peripety.rpc.messages import copy_fields, members_by_number
 from peripety.rpc.status import batch_items, finding_to_proto, item_error_to_proto
 from peripety.scenario.balance.balancer import CONFIRMING_RUNS, BalanceOrder, BalanceTarget
 from peripety.scenario.batch import BatchOptions, DocumentVerdict
@@ -163,12 +154,7 @@ _PERSONAS: dict[int, Persona] = {
     **PERSONA_NAMES,
 }
 _GATE_PERSONAS = frozenset[Persona]({"random", "idle"})
-_LEVELS = {
-    pb.VALIDATION_LEVEL_SCHEMA: ValidationLevel.SCHEMA,
-    pb.VALIDATION_LEVEL_STATIC: ValidationLevel.STATIC,
-    pb.VALIDATION_LEVEL_DRY_RUN: ValidationLevel.DRY_RUN,
-    pb.VALIDATION_LEVEL_CERTIFICATE: ValidationLevel.CERTIFICATE,
-}
+_LEVELS = members_by_number(pb.ValidationLevel, ValidationLevel)
 
 
 def order_from_proto(request: pb.GenerateScenarioRequest) -> GenerationOrder:

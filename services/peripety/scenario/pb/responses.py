@@ -1,13 +1,4 @@
-"""Events, scenarios, graphs to proto.
-
-Conversion between scenario types and protobuf messages.
-
-Events of scenario operations as protobuf messages; the caller sets the sequence number of each.
-
-Rule graphs as protobuf messages.
-
-Stored scenarios and their tools as protobuf messages.
-"""
+"""Events, scenarios and rule graphs to protobuf; the caller sets sequence numbers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Requests from proto; actions, changes, statuses, times both ways.
-
-Conversion of request messages to domain requests.
-
-Conversion of the parts that requests and responses share: actions, changes, statuses and times.
-
-Conversion of seats and submissions to and from messages.
-"""
+"""Requests of SessionService from protobuf; changes, rolls and seats both ways."""
 
 from __future__ import annotations
 
@@ -17,7 +10,7 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.validation import field_error
 from peripety.engine import ABSENT
 from peripety.gateway.pb.requests import budget_from_proto
-from peripety.rpc.messages import copy_fields, param_to_proto, params_from_proto
+from peripety.rpc.messages import copy_fields, members_by_number, param_to_proto, params_from_proto
 from peripety.scenario.pb.requests import PERSONA_NAMES
 from peripety.session.branch_types import CompareRequest, ForkRequest, RewindRequest
 from peripety.session.seats.turn_order import SubmitActionsRequest
@@ -90,11 +83,7 @@ def roll_to_proto(roll: RollResult) -> engine.Roll:
     return copy_fields(engine.Roll, roll, value=roll.roll, index=roll.draw.index)
 
 
-_ORDER_FROM_PROTO = {
-    pb.SEAT_ORDER_UNSPECIFIED: TurnOrder.ROTATING,
-    pb.SEAT_ORDER_ROTATING: TurnOrder.ROTATING,
-    pb.SEAT_ORDER_SIMULTANEOUS: TurnOrder.SIMULTANEOUS,
-}
+_ORDER_FROM_PROTO = members_by_number(pb.SeatOrder, TurnOrder, TurnOrder.ROTATING)
 
 
 def seat_config_from_proto(table: pb.SeatConfig) -> SeatConfig:

@@ -1,13 +1,4 @@
-"""Sessions, events, bundles to proto.
-
-Conversion between sessions and protobuf messages.
-
-Conversion of imported bundles and of replay events.
-
-Conversion of domain objects to response messages.
-
-Encoding of watch events as message bytes.
-"""
+"""Sessions, events and replays to protobuf; chunks of bundles from protobuf."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Orders, subjects, environments from proto.
-
-Environments of tasks from and to protobuf.
-
-Orders of runs from and to protobuf.
-
-Subjects of tests from protobuf.
-"""
+"""Orders, environments and subjects of tests from protobuf."""
 
 from __future__ import annotations
 
@@ -17,7 +10,7 @@ from peripety.core.validation import field_error, require_field
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.policy.decisions import InlinePolicy
 from peripety.policy.pb.requests import policy_source_from_proto
-from peripety.rpc.messages import copy_fields
+from peripety.rpc.messages import copy_fields, members_by_number
 from peripety.testgen.subject_source import (
     CommandSpec,
     PolicyDocument,
@@ -118,10 +111,7 @@ _MAX_COUNT = 1_000
 _MAX_TOKENS = 1_000_000_000
 _MAX_RUN_SECONDS = 86_400
 
-_CONTEXTS = {
-    pb.TASK_CONTEXT_UNSPECIFIED: TaskContext.PROMPT,
-    **{pb.TaskContext.Value(f"TASK_CONTEXT_{context.name}"): context for context in TaskContext},
-}
+_CONTEXTS = members_by_number(pb.TaskContext, TaskContext, TaskContext.PROMPT)
 _CONFIG_RANGES = {
     "min_tests_per_category": (0, _MAX_COUNT),
     "target_tests_per_category": (1, _MAX_COUNT),

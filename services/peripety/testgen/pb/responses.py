@@ -1,15 +1,4 @@
-"""Tests, bodies, runs and events to and from proto.
-
-Conversion between test generation types and protobuf messages.
-
-Test bodies from and to protobuf. The members of a body determine the kind of its subject.
-
-Tests, verdicts and quality from and to protobuf.
-
-Run events to protobuf.
-
-Runs and their statistics to protobuf.
-"""
+"""Tests, runs and events to protobuf; tests from protobuf."""
 
 from __future__ import annotations
 
@@ -23,8 +12,7 @@ from peripety.core.validation import field_error, require_field, require_unique
 from peripety.errors import PeripetyError
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.policy.pb import responses
-from peripety.policy.pb.requests import tool_request_from_proto
-from peripety.policy.types import Expectation
+from peripety.policy.pb.requests import EXPECTATIONS, tool_request_from_proto
 from peripety.rpc.messages import copy_fields, params_from_proto
 from peripety.rpc.status import item_error_to_proto
 from peripety.testgen.events import (
@@ -55,9 +43,6 @@ if TYPE_CHECKING:
     from peripety.testgen.store import GenerationRunSummary, RunRecord
     from peripety.testgen.subjects.scenario.case_body import BodyStep
     from peripety.testgen.types import CaseVerdict, SuiteQuality, TestGenOrder
-
-
-_EXPECTATIONS = {policy.Expectation.Value(f"EXPECTATION_{one.name}"): one for one in Expectation}
 
 
 def body_to_proto(test: TestCase, written: pb.GeneratedTest) -> None:
@@ -148,14 +133,14 @@ def _policy_to_proto(test: TestCase, body: Mapping[str, Any]) -> policy.PolicySc
 
 def _policy_from_proto(scenario: policy.PolicyScenario, field: str) -> Mapping[str, Any]:
     request = tool_request_from_proto(scenario.request, f"{field}.request")
-    expected = _EXPECTATIONS.get(scenario.expected)
+    expected = EXPECTATIONS.get(scenario.expected)
     require_field(expected, f"{field}.expected", "is required; set the expected decision")
     return {
         "server_name": request.server_name,
         "tool_name": request.tool_name,
         "arguments": request.arguments,
         "roles": [*request.roles],
-        "expected": _EXPECTATIONS[scenario.expected].value,
+        "expected": EXPECTATIONS[scenario.expected].value,
     }
 
 
