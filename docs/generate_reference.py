@@ -199,18 +199,11 @@ def _row(parameter: Any) -> str:
     )
     written = ", ".join(f"`{name}`" for name in names)
     if is_option and not parameter.is_flag:
-        written += f" `{_value_name(parameter)}`".replace("|", "\\|")
+        written += f" `{parameter.display_type_rich(None)}`".replace("|", "\\|")
     help_text, default = " ".join((parameter.help or "").split()), _default(parameter)
     if described := re.search(r" ?\[default: (.*?)\]", help_text):
         help_text, default = help_text.replace(described[0], ""), described[1]
     return f"| {written} | {default} | {help_text} |".replace("|  |", "| |")
-
-
-def _value_name(parameter: Any) -> str:
-    annotation = parameter.type_descriptor.annotation
-    if inspect.isclass(annotation) and issubclass(annotation, Enum):
-        return "|".join(str(choice.value) for choice in annotation)
-    return str(parameter.metavar or {int: "N", float: "X", Path: "PATH"}.get(annotation, "TEXT"))
 
 
 def _default(parameter: Any) -> str:

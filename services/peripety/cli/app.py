@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
 from peripety.errors import InvalidArgumentError, PeripetyError
@@ -95,7 +95,54 @@ def load_command(name: str) -> TyperCommand | TyperGroup:
     declared: typer.Typer = import_module(f"peripety.cli.{COMMANDS[name].module}").commands
     declared.rich_markup_mode = app.rich_markup_mode
     group = get_group(declared)
+    for command in group.commands.values():
+        for parameter in command.params:
+            parameter.__class__ = _PlainArgument if isinstance(parameter, TyperArgument) else _PlainOption
     return group if group.name == name else cast("TyperCommand", group.commands[name])
+
+
+class _PlainArgument(TyperArgument):
+    """An argument that the help shows as its metavar, without a Python type."""
+
+    def _usage_display_name(self) -> str:
+        return self.display_name_raw
+
+    def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002 - given by typer
+        return None
+
+    def get_help_record(self, ctx: Any) -> tuple[str, str] | None:
+        return _join_notes(super().get_help_record(ctx))
+
+    def _get_number_range_help_str(self) -> str | None:
+        return _describe_range(self.min, self.max)
+
+
+class _PlainOption(TyperOption):
+    """An option that the help shows with its metavar or its choices, without a Python type."""
+
+    def display_type_rich(self, ctx: Any) -> str:  # noqa: ARG002 - given by typer
+        if self.metavar is not None:
+            return self.metavar
+        choices = self.type_descriptor.choices
+        if choices:
+            return "|".join(str(choice.value) for choice in choices)
+        return "N" if self.type_descriptor.is_ranged else "TEXT"
+
+    def get_help_record(self, ctx: Any) -> tuple[str, str] | None:
+        return _join_notes(super().get_help_record(ctx))
+
+    def _get_number_range_help_str(self) -> str | None:
+        return _describe_range(self.min, self.max)
+
+
+def _join_notes(record: tuple[str, str] | None) -> tuple[str, str] | None:
+    """Join a default in the help text and the notes that typer adds: `[default: 2 per core; 1 to 256]`."""
+    return record and (record[0], record[1].replace("]  [", "; "))
+
+
+def _describe_range(low: float | None, high: float | None) -> str | None:
+    numbers = [f"{end:,.6f}".rstrip("0").rstrip(".") for end in (low, high) if end is not None]
+    return " to ".join(numbers) if len(numbers) > 1 else f"{numbers[0]} or more" if numbers else None
 
 
 class _LazyGroup(TyperGroup):
@@ -121,7 +168,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
+    rich_markup_mode=None,  # rich would read `[default: ...]` as a style, and drop it
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -175,7 +222,7 @@ def _root(
             "--version",
             callback=_show_version,
             is_eager=True,
-            help="Show the version and the engine core.",
+            help="Show the version and the engine: native or python.",
         ),
     ] = False,
 ) -> None:

@@ -456,8 +456,7 @@ def bench_narrator(
     """Measure how well a model narrates.
 
     Plays random games, with actions and free text, and deletes them afterwards. Compares the narration with
-    the
-    engine: rules, secrets, cost and time. Exit code 1 if a turn was lost or a secret was revealed. See
+    the engine: rules, secrets, cost and time. Exit code 1 if a turn was lost or a secret was revealed. See
     docs/how-to/compare-narrators.md for the measurements.
     """
     plan = BenchmarkPlan(tuple(files or ()), sessions, turns, at_once, seed, model, pov)

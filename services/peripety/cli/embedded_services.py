@@ -127,13 +127,25 @@ class ServiceName(Enum):
 
 @commands.command()
 def serve(
-    service: Annotated[ServiceName, typer.Argument(help="Service to run.")] = ServiceName.ALL,
+    service: Annotated[
+        ServiceName,
+        typer.Argument(
+            metavar="[SERVICE]", help=f"Service to run: {', '.join(name.value for name in ServiceName)}."
+        ),
+    ] = ServiceName.ALL,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 selects a free port."),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address to listen on; port 0 selects a free port. "
+            "[default: PERIPETY_LISTEN, else 127.0.0.1:50051]",
+        ),
     ] = None,
 ) -> None:
-    """Run all services in one process, or one of them."""
+    """Run all services in one process, or one of them.
+
+    SIGTERM or Ctrl-C stops it after the calls in progress.
+    """
     config = Config.from_environment(**({"listen": listen} if listen else {}))
     logging_setup.configure(config)
     services = set(app.SERVICES) if service is ServiceName.ALL else {service.value}

@@ -18,7 +18,6 @@ from uuid import uuid4
 
 import typer
 from pydantic import TypeAdapter
-from rich.table import Table
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1 import gateway_pb2_grpc
@@ -33,6 +32,7 @@ from peripety.cli.output import (
     person_console,
     printable,
     result_console,
+    start_table,
     table_console,
     write_json,
 )
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     import grpc.aio
+    from rich.table import Table
 
     from peripety.gateway.models.model_data import CacheRules
     from peripety.gateway.models.prices import Price
@@ -248,9 +249,7 @@ _NUMERIC_MODEL_COLUMNS = ("context", "output", "input $", "output $", "cached $"
 
 def _models_table(known: Iterable[ModelData], today: date) -> Table:
     """Return a table of capabilities and prices; dollars per million tokens."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("model", *_NUMERIC_MODEL_COLUMNS, "cache", "can"):
-        table.add_column(name, justify="right" if name in _NUMERIC_MODEL_COLUMNS else "left", no_wrap=True)
+    table = start_table(("model", *_NUMERIC_MODEL_COLUMNS, "cache", "can"), _NUMERIC_MODEL_COLUMNS)
     for model in known:
         (_, first), *others = _current_and_announced_prices(model, today) or [("", None)]
         table.add_row(
@@ -337,9 +336,7 @@ async def _fetch_rows(names: Sequence[str]) -> list[pb.UsageRow]:
 
 
 def _usage_table(names: Sequence[str], rows: Iterable[pb.UsageRow]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in (*dict.fromkeys(names), *_NUMERIC_USAGE_COLUMNS):
-        table.add_column(name, justify="right" if name in _NUMERIC_USAGE_COLUMNS else "left", no_wrap=True)
+    table = start_table((*dict.fromkeys(names), *_NUMERIC_USAGE_COLUMNS), _NUMERIC_USAGE_COLUMNS)
     for row in rows:
         table.add_row(*(_dimension_value(row, name) for name in dict.fromkeys(names)), *_usage_figures(row))
     return table
@@ -373,15 +370,20 @@ def chat(
         str,
         typer.Option(
             metavar="NAME",
-            help="Model to use: provider/model, or a model name; see `peripety models`.",
+            help="Model: provider/model, or a name from `peripety models`. [default: the configured model]",
         ),
     ] = "",
-    system: Annotated[str, typer.Option(metavar="TEXT", help="Instructions of a new conversation.")] = "",
+    system: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="Instructions of a new conversation. [default: no instructions]"),
+    ] = "",
     conversation: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Continue this conversation."),
+        typer.Option(metavar="ID", help="Continue this conversation. [default: a new conversation]"),
     ] = None,
-    max_output: Annotated[int | None, typer.Option(min=1, help="Maximum output tokens of an answer.")] = None,
+    max_output: Annotated[
+        int | None, typer.Option(min=1, help="Maximum tokens of an answer. [default: the limit of the model]")
+    ] = None,
     reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
@@ -397,11 +399,14 @@ def chat(
 def models(
     provider: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only the models of this provider."),
+        typer.Option(metavar="NAME", help="Show only the models of this provider. [default: all providers]"),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print each model as a line of JSON; prices in pico-dollars per token."),
+        typer.Option(
+            "--json",
+            help="Print each model as a line of JSON; prices in pico-dollars (10⁻¹² dollars) per token.",
+        ),
     ] = False,
 ) -> None:
     """List known models: limits, prices, cache rules.
@@ -428,7 +433,7 @@ def usage(
         str,
         typer.Option(
             metavar="LIST",
-            help="Group by any of provider, model, conversation, day, separated by commas.",
+            help="Group by provider, model, conversation, day: any, with commas. [default: one total]",
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,

@@ -46,7 +46,9 @@ Description = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of the random numbers. [default: the scenario's]"),
+    typer.Option(
+        "--seed", min=0, max=MAX_SEED, help="Seed of the random numbers. [default: the seed of the scenario]"
+    ),
 ]
 NewSeed = Annotated[
     int | None,
@@ -89,7 +91,7 @@ MaxCost = Annotated[
         min=1e-6,
         max=MAX_DOLLARS,
         metavar="DOLLARS",
-        help="Maximum cost. [default: no limit]",
+        help="Maximum cost in dollars. [default: no limit]",
     ),
 ]
 MaxTime = Annotated[
@@ -99,7 +101,7 @@ MaxTime = Annotated[
         min=1e-3,
         max=MAX_SECONDS,
         metavar="SECONDS",
-        help="Maximum time. [default: no limit]",
+        help="Maximum time in seconds. [default: no limit]",
     ),
 ]
 

@@ -110,24 +110,27 @@ class _PlayedGame:
 @commands.command()
 def play(
     description: Description = None,
-    turns: Annotated[int | None, typer.Option(min=1, help="Stop after this number of turns.")] = None,
+    turns: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop after this number of turns. [default: 5 with --auto, else no limit]"),
+    ] = None,
     auto: Annotated[
         bool,
-        typer.Option("--auto", help="Play automatically: choose the actions by a fixed rule."),
+        typer.Option("--auto", help="Let the computer choose the actions, by a fixed rule."),
     ] = False,
     seed: Seed = None,
     pov: Annotated[
         str | None,
         typer.Option(
             metavar="ENTITY",
-            help="Entity whose point of view is used. [default: the only playable entity, else public]",
+            help="Entity whose point of view you play. [default: the only playable entity, else public]",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
     """Turn a description into a scenario and play it.
 
-    All services run in this process and communicate over gRPC.
+    Everything runs in this process: you need no server.
     """
     if not auto and not (sys.stdin.isatty() and description != "-"):
         raise typer.BadParameter(

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
-from rich.table import Table
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.cli.options import Server
-from peripety.cli.output import one_line, result_console, table_console, write_json
+from peripety.cli.output import one_line, result_console, start_table, table_console, write_json
 from peripety.cli.policy_author import commands as author_commands
 from peripety.cli.policy_check import commands as check_commands
 from peripety.cli.policy_check import policies_at
@@ -32,6 +31,8 @@ from peripety.cli.render.policy import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rich.table import Table
 
 
 commands = typer.Typer(
@@ -63,13 +64,7 @@ async def _delete(policy_id: str, server: str | None) -> None:
 
 
 def _policies_table(summaries: Iterable[pb.PolicySummary]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("policy", "stored", "rules", "scenarios", "version"):
-        table.add_column(
-            column,
-            justify="right" if column in {"rules", "scenarios"} else "left",
-            no_wrap=True,
-        )
+    table = start_table(("policy", "stored", "rules", "scenarios", "version"), {"rules", "scenarios"})
     for one in summaries:
         stored = one.create_time.ToDatetime().isoformat(" ", "seconds")
         table.add_row(one.policy_id, stored, f"{one.rules:,}", f"{one.scenarios:,}", one.policy_hash)

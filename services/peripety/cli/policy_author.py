@@ -248,7 +248,10 @@ def compile_(
     ] = None,
     version_of: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Store the result as the latest version of this policy."),
+        typer.Option(
+            metavar="ID",
+            help="Store the result as the latest version of this policy. [default: a new policy]",
+        ),
     ] = None,
     model: Model = "",
     max_tokens: MaxTokens = None,
@@ -260,7 +263,7 @@ def compile_(
             "--out",
             "-o",
             metavar="DIR",
-            help="Write policy.json and scenarios.json to this folder.",
+            help="Write policy.json and scenarios.json to this folder. [default: no folder]",
         ),
     ] = None,
     server: Server = None,

@@ -54,16 +54,14 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-Policy = Annotated[
-    str,
-    typer.Argument(
-        metavar="POLICY",
-        help="Compiled folder, document (use - for standard input), or id of a stored policy.",
-    ),
-]
+_POLICY_HELP = "Compiled folder, document (use - for standard input), or id of a stored policy."
+Policy = Annotated[str, typer.Argument(metavar="POLICY", help=_POLICY_HELP)]
 Scenarios = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Scenarios. [default: those in the folder, or stored with the policy]"),
+    typer.Option(
+        metavar="FILE",
+        help="File with scenarios, as JSON. [default: those in the folder, or stored with the policy]",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
@@ -252,8 +250,8 @@ def analyze(policy: Policy, server: Server = None, as_json: AsJson = False) -> N
 
 @commands.command()
 def diff(
-    before: Policy,
-    after: Policy,
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=f"First policy. {_POLICY_HELP}")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help=f"Second policy. {_POLICY_HELP}")],
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of examples.")] = 50,
     server: Server = None,
     as_json: AsJson = False,
@@ -261,8 +259,7 @@ def diff(
     """Show the calls that two policies decide differently.
 
     Newly allowed calls come first. Exit code 0 if the policies are proved equivalent, 1 if they differ or the
-    proof
-    is inconclusive.
+    proof is inconclusive.
     """
     request = pb.DiffPoliciesRequest(
         before=policy_input(before).policy, after=policy_input(after).policy, max_examples=limit
@@ -364,7 +361,10 @@ def decide(
             help="Arguments of the call, in JSON; use - for standard input.",
         ),
     ] = "{}",
-    role: Annotated[list[str] | None, typer.Option(help="Role of the caller; may be repeated.")] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="Role of the caller; may be repeated. [default: no role]"),
+    ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
-from rich.table import Table
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
@@ -24,7 +23,7 @@ from peripety.cli.embedded_services import services_at
 from peripety.cli.options import (
     Server,
 )
-from peripety.cli.output import one_line, result_console, table_console, write_bytes, write_json
+from peripety.cli.output import one_line, result_console, start_table, table_console, write_bytes, write_json
 from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import format_dry_run
 from peripety.scenario.rule_text import describe_content, describe_part
@@ -32,6 +31,8 @@ from peripety.scenario.spec_sections import split_parts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+
+    from rich.table import Table
 
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
 
@@ -73,9 +74,7 @@ async def _delete(scenario_id: str, server: str | None) -> None:
 
 def _scenarios_table(what: str, summaries: Iterable[pb.ScenarioSummary]) -> Table:
     """Return a table with a row per scenario, or per version of one."""
-    table = Table(box=None, pad_edge=False)
-    for column in (what, "stored", "lost", "certificate", "name"):
-        table.add_column(column, justify="right" if column == "lost" else "left", no_wrap=True)
+    table = start_table((what, "stored", "lost", "certificate", "name"), {"lost"})
     for one in summaries:
         table.add_row(
             one.scenario_id if what == "scenario" else one.spec_hash,

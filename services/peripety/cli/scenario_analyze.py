@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
@@ -39,6 +38,7 @@ from peripety.cli.output import (
     require_writable,
     result_console,
     save_file,
+    start_table,
     table_console,
     write_bytes,
     write_json,
@@ -76,6 +76,8 @@ from peripety.scenario.validation import validate_certificate_options, validate_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
 
     from peripety.engine import DryRunReport, Program
     from peripety.scenario.certificate.types import PersonaReport, Rate
@@ -122,9 +124,7 @@ def _print_balance(result: BalanceReached | BalanceFailed, wanted: BalanceTarget
 
 
 def _edits_table(edits: Sequence[NumberEdit]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("number", "before", "after", "what changed"):
-        table.add_column(column, justify="right" if column in {"before", "after"} else "left", no_wrap=True)
+    table = start_table(("number", "before", "after", "what changed"), {"before", "after"})
     for edit in edits:
         table.add_row(
             printable(edit.path),
@@ -210,9 +210,8 @@ def _print_certificate(certificate: Certificate, name: str, identity: str) -> No
 
 
 def _personas_table(personas: tuple[PersonaReport, ...]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns per run"):
-        table.add_column(column, justify="left" if column == "persona" else "right", no_wrap=True)
+    columns = ("persona", "runs", "lost", "95% interval", "won", "survived", "turns per run")
+    table = start_table(columns, columns[1:])
     for fared in personas:
         table.add_row(
             fared.persona,
@@ -349,7 +348,7 @@ def _indented_label(node: GraphNode, depth: int) -> str:
 def dry_run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of games to simulate.")] = 200,
-    persona: Annotated[Persona, typer.Option(help="Persona that plays.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
     seed: Seed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
@@ -369,7 +368,7 @@ def balance(
         str,
         typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40."),
     ],
-    persona: Annotated[Persona, typer.Option(help="Persona that plays.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
         int | None,
@@ -381,7 +380,9 @@ def balance(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write the specification to a file. [default: no file]"
+        ),
     ] = None,
 ) -> None:
     """Tune numbers of a specification to a loss rate.
@@ -409,7 +410,9 @@ def certify(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     persona: Annotated[
         list[Persona] | None,
-        typer.Option(help="Persona to measure besides random; may be repeated. [default: all personas]"),
+        typer.Option(
+            help="Automatic player to measure besides random; may be repeated. [default: all players]"
+        ),
     ] = None,
     seed: Seed = None,
     max_runs: Annotated[
@@ -417,12 +420,14 @@ def certify(
         typer.Option(
             min=64,
             max=9_604,
-            help="Maximum runs of a persona. [default: enough for a margin of 1 point]",
+            help="Maximum games of a player. [default: enough for a margin of 1 percentage point]",
         ),
     ] = None,
     horizon: Annotated[
         int | None,
-        typer.Option(min=1, max=1_000, help="Maximum turns of a run. [default: the scenario's horizon]"),
+        typer.Option(
+            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the certificate.")] = False,
     out: Annotated[
@@ -441,8 +446,7 @@ def certify(
     """Measure how fair a specification is.
 
     Exit code 0 if it is certified, 1 if it is rejected. With --check: 0 if the certificate matches FILE, 1 if
-    something
-    differs or the check is inconclusive.
+    something differs or the check is inconclusive.
     """
     if check is not None:
         if any(option is not None for option in (persona, seed, max_runs, horizon, out, html)):
@@ -497,7 +501,7 @@ def graph(
             help="Number of games that measure how often each part is active; 0 for none.",
         ),
     ] = 1_024,
-    persona: Annotated[Persona, typer.Option(help="Persona that plays the games.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Automatic player of the games.")] = Persona.RANDOM,
     seed: Seed = None,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the graph as one line of JSON.")] = False,

@@ -198,7 +198,12 @@ def generate(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write the specification to a file."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the specification to a file. [default: standard output]",
+        ),
     ] = None,
     random: Annotated[
         int | None,
@@ -212,8 +217,7 @@ def generate(
     """Write a specification from a description.
 
     Writes to standard output or to a file; on a terminal, prints a summary instead. Exit code 0 if the
-    specification
-    passed its checks, 1 if no draft did: the findings give the reasons.
+    specification passed its checks, 1 if no draft did: the findings give the reasons.
     """
     if random is not None:
         if description is not None or model:
@@ -248,7 +252,10 @@ def compile_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     version_of: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Store the result as the latest version of this scenario."),
+        typer.Option(
+            metavar="ID",
+            help="Store the result as the latest version of this scenario. [default: a new scenario]",
+        ),
     ] = None,
     server: Server = None,
     as_json: Annotated[
@@ -258,9 +265,8 @@ def compile_(
 ) -> None:
     """Validate, dry-run and store a specification.
 
-    If only the dry-run budget is missed, numbers are adjusted first. Exit code 0 if it is stored, 1 if it is
-    rejected.
-    `peripety scenarios` shows what is stored.
+    If the scenario is only too easy or too hard, its numbers are adjusted first. Exit code 0 if it is stored,
+    1 if it is rejected. `peripety scenarios list` shows what is stored.
     """
     asyncio.run(_compile(read_specification(file), version_of, server, as_json=as_json))
 
@@ -295,8 +301,7 @@ def amend(
     """Change a stored scenario by a description.
 
     A model makes the change, or rules if no model is configured; the result is a new version. Exit code 0 if
-    the
-    scenario was changed, 1 if it was not.
+    the scenario was changed, 1 if it was not.
     """
     request = pb.AmendScenarioRequest(
         scenario_id=scenario_id,

@@ -240,7 +240,7 @@ def validate(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE",
+            metavar="FILE...",
             help="JSON, JSON Lines or Parquet (columns spec, id) file, or folder; use - for standard input.",
         ),
     ],
@@ -253,30 +253,31 @@ def validate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Store verdicts in this file and skip specifications that have one.",
+            help="Store verdicts in this file, and skip specifications that have one.",
         ),
     ] = None,
-    persona: Annotated[Persona, typer.Option(help="Persona that plays the dry-run.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Automatic player of the dry-run.")] = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
         int | None,
         typer.Option(
             min=64,
             max=100_000,
-            help="Maximum runs of a persona. [default: as many as the verdict needs]",
+            help="Maximum games of an automatic player. [default: as many as the verdict needs]",
         ),
     ] = None,
     horizon: Annotated[
         int | None,
-        typer.Option(min=1, max=1_000, help="Maximum turns of a run. [default: the scenario's horizon]"),
+        typer.Option(
+            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
 ) -> None:
     """Check specifications.
 
     Exit code 0 if all are valid, 1 if one is not, 2 if one cannot be read. Verdicts are printed in any order,
-    each with
-    its file and line. Identical specifications are checked once.
+    each with its file and line. Identical specifications are checked once.
     """
     # The persona applies to the dry-run; a certificate covers all personas.
     played, measured = DryRunOptions(), CertificateOptions()

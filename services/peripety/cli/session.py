@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from uuid import uuid4
 
 import typer
-from rich.table import Table
 
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.cli.options import MAX_SEED, Pov, Server, SessionId
-from peripety.cli.output import one_line, result_console, table_console, write_json
+from peripety.cli.output import one_line, result_console, start_table, table_console, write_json
 from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import format_status, format_value
 from peripety.cli.session_files import sessions_at, stored
@@ -141,9 +140,7 @@ def _format_status(status: engine_pb2.RunStatus) -> str:
 
 
 def _print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column == "turn" else "left", no_wrap=True)
+    table = start_table(columns, {"turn"})
     for row in rows:
         table.add_row(*row)
     table_console().print(table)
@@ -152,7 +149,9 @@ def _print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
 @commands.command("list")
 def list_(
     count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
-    scenario: Annotated[str, typer.Option(metavar="ID", help="Only sessions of this scenario.")] = "",
+    scenario: Annotated[
+        str, typer.Option(metavar="ID", help="Show only sessions of this scenario. [default: all sessions]")
+    ] = "",
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
@@ -240,7 +239,7 @@ def fork(
 @commands.command()
 def rewind(
     session_id: SessionId,
-    turn: Annotated[int, typer.Argument(min=0, help="Turn to rewind to; 0 is the start.")],
+    turn: Annotated[int, typer.Argument(metavar="TURN", min=0, help="Turn to rewind to; 0 is the start.")],
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:

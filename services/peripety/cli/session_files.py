@@ -158,7 +158,7 @@ def _format_seat_acted(acted: pb.WatchSessionResponse.SeatActed) -> str:
 
 
 def _format_rate(rate: common_pb2.Rate) -> str:
-    return f"{rate.value:.1%} (95 % interval {rate.low:.1%} to {rate.high:.1%})"
+    return f"{rate.value:.1%} (95% interval {rate.low:.1%} to {rate.high:.1%})"
 
 
 _SHOWN_HASH = 12
@@ -221,9 +221,8 @@ def replay_bundle(
     """Replay a session from its bundle and verify it.
 
     Needs only the file, which `peripety sessions export` writes. Exit code 0 if every turn matches, 1 if a
-    turn
-    differs, 2 if the file cannot be read. A bundle contains the whole state, including what no player may
-    see.
+    turn differs, 2 if the file cannot be read. A bundle contains the whole state, including what no player
+    may see.
     """
     try:
         with open_input(file) as stream:
@@ -250,7 +249,7 @@ def odds(
         int,
         typer.Option(min=0, max=1_000, help="Turns of a future; 0 for the rest of the horizon."),
     ] = 0,
-    persona: Annotated[Persona, typer.Option(help="Persona that plays the futures.")] = Persona.RANDOM,
+    persona: Annotated[Persona, typer.Option(help="Automatic player of the futures.")] = Persona.RANDOM,
     do: Annotated[
         list[str] | None,
         typer.Option(metavar="ACTION", help="First action, without parameters; may be repeated."),
@@ -261,8 +260,7 @@ def odds(
     """Forecast the outcomes of a session.
 
     Simulates thousands of futures from the current turn and prints the probability of each loss and win. The
-    futures
-    use the whole state, including what no player may see.
+    futures use the whole state, including what no player may see.
     """
     number = engine_pb2.Persona.Value(f"PERSONA_{persona.value.upper()}")
     request = pb.ForecastOutcomesRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
@@ -319,8 +317,7 @@ def export(
     """Export a session as a bundle.
 
     `peripety replay` verifies the bundle, and any server imports it. It contains the whole state, including
-    what no
-    player may see: hidden state, every point of view, memories.
+    what no player may see: hidden state, every point of view, memories.
     """
     require_writable(out)
     asyncio.run(_export(pb.ExportSessionRequest(session_id=session_id, last_turn=last_turn), out, server))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from peripety.cli.options import Seed
+from peripety.cli.options import MAX_SEED
 from peripety.cli.output import (
     EXIT_FAILED,
     error_console,
@@ -183,7 +183,9 @@ def _fail(reason: str) -> int:
 
 @commands.command()
 def simulate(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The same as --script.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Script; the same as --script FILE.")
+    ] = None,
     script: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Script of the simulated model: TOML or JSON."),
@@ -201,7 +203,7 @@ def simulate(
         bool,
         typer.Option("--check", help="Print unreachable rules and other flaws of the script, then exit."),
     ] = False,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port."),
@@ -211,7 +213,7 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Store turn sequences, caches, rate limits and bills in this file.",
+            help="Store turn sequences, caches, rate limits and bills in this file. [default: in memory]",
         ),
     ] = None,
     capture: Annotated[
@@ -226,14 +228,19 @@ def simulate(
         str | None,
         typer.Option(metavar="URL", help="Forward requests to this provider and record its answers."),
     ] = None,
-    seed: Seed = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=MAX_SEED, help="Seed of the random numbers. [default: the seed of the script]"
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print answers or flaws as lines of JSON.")] = False,
 ) -> None:
     """Serve a scripted LLM, or print its answers.
 
     Prints `listening on http://127.0.0.1:PORT` and serves the API paths of every provider to the official
-    SDKs until
-    SIGTERM or Ctrl-C; SIGHUP reloads the script. See docs/reference/llmsim-script.md for the script format.
+    SDKs until SIGTERM or Ctrl-C; SIGHUP reloads the script. See docs/reference/llmsim-script.md for the
+    script format.
     """
     source = script or file
     if proxy is not None:

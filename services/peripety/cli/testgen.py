@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
-from rich.table import Table
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.cli.options import Server
@@ -22,6 +21,7 @@ from peripety.cli.output import (
     error_console,
     one_line,
     result_console,
+    start_table,
     table_console,
     write_json,
 )
@@ -41,6 +41,8 @@ from peripety.cli.testgen_run import commands as run_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rich.table import Table
 
 
 commands = typer.Typer(
@@ -108,9 +110,7 @@ async def _delete(run_id: str, server: str | None) -> None:
 
 
 def _runs_table(summaries: Iterable[pb.TestRunSummary]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("run", "begun", "tests", "state", "task"):
-        table.add_column(column, justify="right" if column == "tests" else "left", no_wrap=True)
+    table = start_table(("run", "begun", "tests", "state", "task"), {"tests"})
     for one in summaries:
         begun = one.create_time.ToDatetime().isoformat(" ", "seconds")
         field, value = (_STOPPED, one.stopped_by) if one.stopped_by else (_PHASE, one.phase)
@@ -124,7 +124,7 @@ def run(
     run_id: RunId,
     argv: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- ARGV...]", help="With --command: the command."),
+        typer.Argument(metavar="[-- COMMAND...]", help="With --command: the command."),
     ] = None,
     scenario: Scenario = None,
     policy: Policy = None,
@@ -162,7 +162,9 @@ def run(
 
 @stored.command("list")
 def list_(
-    task_id: Annotated[str, typer.Option(metavar="NAME", help="Show only runs of this task.")] = "",
+    task_id: Annotated[
+        str, typer.Option(metavar="NAME", help="Show only runs of this task. [default: all tasks]")
+    ] = "",
     count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
     server: Server = None,
     as_json: AsJson = False,

@@ -448,7 +448,7 @@ def generate(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DESCRIPTION] [-- ARGV...]",
+            metavar="[DESCRIPTION] [-- COMMAND...]",
             help="Description of what to test (use - for standard input); with --command, also the command.",
         ),
     ] = None,
@@ -473,11 +473,13 @@ def generate(
     environment: Environment = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: 50000]"),
+        typer.Option(min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: 50,000]"),
     ] = None,
     max_time: Annotated[
         float | None,
-        typer.Option(min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Maximum time. [default: 180]"),
+        typer.Option(
+            min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Maximum time in seconds. [default: 180]"
+        ),
     ] = None,
     max_rounds: Annotated[
         int | None,

@@ -50,7 +50,7 @@ def describe_number_change(
     before: float,
     after: float,
 ) -> str:
-    """Describe a change, such as `event 'a': weight 0.2 → 0.25 (+25 %)`.
+    """Describe a change, such as `event 'a': weight 0.2 → 0.25 (+25%)`.
 
     Args:
         spec: the specification, before or after the change.
@@ -59,7 +59,7 @@ def describe_number_change(
         after: the number after.
     """
     change = 100 * (after / before - 1)
-    return f"{_describe_owner(spec, segments)} {before:.15g} → {after:.15g} ({round(change, 1):+g} %)"
+    return f"{_describe_owner(spec, segments)} {before:.15g} → {after:.15g} ({round(change, 1):+g}%)"
 
 
 def _describe_owner(spec: dict[str, Any], segments: Sequence[str | int]) -> str:

@@ -290,7 +290,7 @@ async def find_retained_risk(
     lost = _certified_rate(certificate) if certificate else await _simulated_rate(document, workers)
     message = f"the description requests no risk ('{phrase[:_MAX_QUOTE]}'), but the scenario has some"
     if lost is not None:
-        interval = f"95 % interval {lost.low:.1%} to {lost.high:.1%}"
+        interval = f"95% interval {lost.low:.1%} to {lost.high:.1%}"
         message += f": the random persona loses {lost.value:.1%} of {lost.total} runs ({interval})"
     return (Finding("RISK_RETAINED", "/negativity_budget/min_fail_rate", message, Severity.WARNING),)
 
