@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.validation import field_error
 from peripety.engine import ABSENT
 from peripety.gateway.pb.requests import budget_from_proto
+from peripety.rpc.messages import copy_fields, param_to_proto, params_from_proto
 from peripety.scenario.pb.requests import PERSONA_NAMES
 from peripety.session.branch_types import CompareRequest, ForkRequest, RewindRequest
 from peripety.session.seats.turn_order import SubmitActionsRequest
@@ -47,28 +45,7 @@ def action_from_proto(index: int, call: engine.ActionCall) -> PlayerAction:
     Raises:
         InvalidArgumentError: a parameter is empty.
     """
-    return PlayerAction(
-        call.action_id,
-        {
-            name: _param_from_proto(f".actions[{index}].params[{name[:64]}]", value)
-            for name, value in sorted(call.params.items())
-        },
-    )
-
-
-def _param_from_proto(field: str, value: engine.ParamValue) -> Any:
-    kind = value.WhichOneof("kind")
-    if kind is None:
-        raise field_error(field, "is empty; set number, text or flag")
-    return getattr(value, kind)
-
-
-def _param_to_proto(value: Any) -> engine.ParamValue:
-    if isinstance(value, bool):
-        return engine.ParamValue(flag=value)
-    if isinstance(value, str):
-        return engine.ParamValue(text=value)
-    return engine.ParamValue(number=value)
+    return PlayerAction(call.action_id, params_from_proto(f".actions[{index}]", call.params))
 
 
 def action_to_proto(call: PlayerAction) -> engine.ActionCall:
@@ -78,7 +55,7 @@ def action_to_proto(call: PlayerAction) -> engine.ActionCall:
 
 def params_to_proto(params: Mapping[str, Any]) -> dict[str, engine.ParamValue]:
     """Convert the parameters of an action to messages."""
-    return {name: _param_to_proto(value) for name, value in params.items()}
+    return {name: param_to_proto(value) for name, value in params.items()}
 
 
 def legal_actions_to_proto(spec: Mapping[str, Any], ids: Iterable[str]) -> list[engine.LegalAction]:
@@ -103,7 +80,7 @@ def _param_schema_to_proto(name: str, schema: Mapping[str, Any]) -> engine.Param
         type=engine.ParamType.Value(f"PARAM_TYPE_{schema['type'].upper()}"),
         minimum=schema.get("minimum"),
         maximum=schema.get("maximum"),
-        choices=map(_param_to_proto, schema.get("enum", ())),
+        choices=map(param_to_proto, schema.get("enum", ())),
         max_length=schema.get("maxLength"),
     )
 
@@ -155,13 +132,6 @@ def roll_to_proto(roll: RollResult) -> engine.Roll:
     )
 
 
-def timestamp_to_proto(microseconds: int) -> Timestamp:
-    """Convert microseconds since 1970 to a timestamp message."""
-    time = Timestamp()
-    time.FromMicroseconds(microseconds)
-    return time
-
-
 _ORDER_FROM_PROTO = {
     pb.SEAT_ORDER_UNSPECIFIED: TurnOrder.ROTATING,
     pb.SEAT_ORDER_ROTATING: TurnOrder.ROTATING,
@@ -187,15 +157,8 @@ def seat_config_from_proto(table: pb.SeatConfig) -> SeatConfig:
 
 def seat_config_to_proto(table: SeatConfig) -> pb.SeatConfig:
     """Convert a seat configuration to a message."""
-    timeout = None
-    if table.seconds is not None:
-        timeout = Duration()
-        timeout.FromMicroseconds(round(table.seconds * 1_000_000))
-    return pb.SeatConfig(
-        seats=[pb.Seat(seat_id=seat.seat_id, entity_id=seat.entity_id) for seat in table.seats],
-        order=pb.SeatOrder.Value(f"SEAT_ORDER_{table.order.name}"),
-        seat_timeout=timeout,
-    )
+    timeout = None if table.seconds is None else round(table.seconds, 6)
+    return copy_fields(pb.SeatConfig, table, seat_timeout=timeout)
 
 
 def submission_from_proto(request: pb.SubmitActionsRequest) -> SubmitActionsRequest:
