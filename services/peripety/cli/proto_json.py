@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
@@ -97,7 +97,7 @@ def from_json(message_type: type[M], value: Any, source: str) -> list[M]:
     if not isinstance(value, list):
         problems.append(FieldViolation(source, "must be a list"))
     items = [
-        _parse_members(message_type.DESCRIPTOR, item, f"{source}[{index}]", problems)
+        _parse_members(cast("Descriptor", message_type.DESCRIPTOR), item, f"{source}[{index}]", problems)
         for index, item in enumerate(value if isinstance(value, list) else ())
     ]
     if problems:

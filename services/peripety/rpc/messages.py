@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import Enum
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -41,7 +41,7 @@ def copy_fields(message_type: type[M], value: object, /, **given: Any) -> M:
         AttributeError: the value has no attribute for a field.
         ValueError: the message has no field of a given name.
     """
-    return message_type(**_members(message_type.DESCRIPTOR, value, given))
+    return message_type(**_members(cast("Descriptor", message_type.DESCRIPTOR), value, given))
 
 
 def time_to_proto(time: int | datetime) -> Timestamp:
@@ -120,8 +120,10 @@ def _converters(message_type: Descriptor) -> dict[str, Callable[[Any], Any] | No
 
 def _field_converter(field: FieldDescriptor) -> Callable[[Any], Any] | None:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        convert = _value_converter(field.message_type.fields_by_name["value"])
-        return convert and (lambda members: {name: convert(member) for name, member in members.items()})
+        to_value = _value_converter(field.message_type.fields_by_name["value"])
+        if to_value is None:
+            return None
+        return lambda members: {name: to_value(member) for name, member in members.items()}
     convert = _value_converter(field)
     if convert is None or not field.is_repeated:
         return convert

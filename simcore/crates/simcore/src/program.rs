@@ -73,7 +73,7 @@ pub(crate) struct Action {
     pub(crate) params: Params,
     /// The rule. Of an action with variants, that of the first one.
     pub(crate) rule: ActionRule,
-    /// The rules for values of the parameters that stand in paths and messages.
+    /// The rules for values of the parameters in paths and messages.
     pub(crate) variants: Vec<(Values, ActionRule)>,
 }
 

@@ -1,4 +1,4 @@
-//! Variants of an action: one for each value of the parameters that stand in its paths and messages.
+//! Variants of an action: one for each value of the parameters in its paths and messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const MAX_VARIANTS: usize = 64;
 /// An action for some values of its parameters.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    /// The value of each parameter that stands in a path or message.
+    /// The value of each parameter in a path or message.
     pub(crate) values: Values,
     /// The action with these values in the place of the parameters.
     pub(crate) action: Value,

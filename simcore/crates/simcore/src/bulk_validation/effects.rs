@@ -59,7 +59,7 @@ pub(super) fn is_target(operation: Operation, path: &str, world: &World<'_>) -> 
     }
 }
 
-/// Return True if a value can be stored as far as bounds are concerned.
+/// Return True if bounds permit the storage of a value.
 fn is_within(
     operation: Operation,
     path: &str,
