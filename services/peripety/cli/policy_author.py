@@ -1,6 +1,4 @@
-"""Policy author and its inputs.
-
-`peripety policy compile`: a written policy to rules and a test suite.
+"""`peripety policy compile`: a written policy becomes rules and a test suite.
 
 Inputs of the policy commands: folders, documents, suites, and ids of stored policies.
 """
