@@ -194,6 +194,7 @@ def max_turn_message_size(seen: TurnView) -> int:
 _TURN_EVENTS: dict[str, Any] = {
     field.name: getattr(pb.TurnEvent, field.message_type.name)
     for field in pb.TurnEvent.DESCRIPTOR.oneofs_by_name["event"].fields
+    if field.message_type is not None
 }
 """Message types of the events, by kind."""
 
