@@ -160,7 +160,8 @@ def decode_event(kind: str, text: str) -> AgentRunEvent:
         return PhaseCompleted(decode_result(written))
     if kind == _REPAIRING_KIND:
         return Repairing(decode_findings(written["findings"]), Usage(**written["usage"]), written["calls"])
-    return _EVENT_ADAPTERS[kind].validate_python(written)
+    event: AgentRunEvent = _EVENT_ADAPTERS[kind].validate_python(written)
+    return event
 
 
 def _encode_result(result: PhaseResult) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def copy_fields(message_type: type[M], value: object, /, **given: Any) -> M:
 
     None leaves a field unset. An enum member or a word becomes the enum value of this name. A time in
     microseconds, a duration in seconds and an amount in 10^-12 dollars become their messages, and so do an
-    error and the value of a parameter. Any other nested value becomes a message in the same way.
+    error, a cause and the value of a parameter. Any other nested value becomes a message in the same way.
 
     Args:
         message_type: the type of the message.
@@ -75,6 +75,12 @@ def param_to_proto(value: str | float) -> engine.ParamValue:
     return engine.ParamValue(number=value)
 
 
+def cause_to_proto(cause: str) -> engine.Cause:
+    """Convert a cause in the form `kind:id`."""
+    kind, _, name = cause.partition(":")
+    return engine.Cause(kind=engine.CauseKind.Value(f"CAUSE_KIND_{kind.upper()}"), id=name)
+
+
 def params_from_proto(field: str, params: Mapping[str, engine.ParamValue]) -> dict[str, Any]:
     """Convert the parameters of an action, sorted by name.
 
@@ -99,6 +105,7 @@ _CONVERTERS: dict[str, Callable[[Any], Message]] = {
     Duration.DESCRIPTOR.full_name: duration_to_proto,
     common.Money.DESCRIPTOR.full_name: money_to_proto,
     common.ItemError.DESCRIPTOR.full_name: item_error_to_proto,
+    engine.Cause.DESCRIPTOR.full_name: cause_to_proto,
     engine.ParamValue.DESCRIPTOR.full_name: param_to_proto,
 }
 

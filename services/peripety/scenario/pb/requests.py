@@ -17,7 +17,7 @@ from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.core.config import ProviderName
-from peripety.core.validation import require_field
+from peripety.core.validation import check_item_id, require_field
 from peripety.engine import PERSONAS, Persona
 from peripety.errors import InvalidArgumentError, Severity
 from peripety.gateway.pb.requests import budget_from_proto
@@ -256,9 +256,6 @@ def provider_from_proto(name: str) -> ProviderName | None:
     return known.get(name)
 
 
-_MAX_ITEM_ID_BYTES = 256
-
-
 def documents_from_proto(items: Iterable[pb.SpecItem]) -> list[Document[str]]:
     """Convert the items of a message; an invalid item does not affect the others."""
     return [(item.item_id, _content_from_proto(item)) for item in items]
@@ -266,12 +263,7 @@ def documents_from_proto(items: Iterable[pb.SpecItem]) -> list[Document[str]]:
 
 def _content_from_proto(item: pb.SpecItem) -> bytes | DocumentVerdict:
     try:
-        size = len(item.item_id.encode())
-        require_field(
-            0 < size <= _MAX_ITEM_ID_BYTES,
-            ".item_id",
-            f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes",
-        )
+        check_item_id(item.item_id)
     except InvalidArgumentError as error:
         return DocumentVerdict(error=error)
     return item.spec

@@ -36,7 +36,7 @@ from peripety.session.watch.topic import WatchRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from peripety.engine import Change, LogLine, RollResult, RuleError, Status
+    from peripety.engine import Change, RollResult
 
 
 def action_from_proto(index: int, call: engine.ActionCall) -> PlayerAction:
@@ -46,16 +46,6 @@ def action_from_proto(index: int, call: engine.ActionCall) -> PlayerAction:
         InvalidArgumentError: a parameter is empty.
     """
     return PlayerAction(call.action_id, params_from_proto(f".actions[{index}]", call.params))
-
-
-def action_to_proto(call: PlayerAction) -> engine.ActionCall:
-    """Convert an action call to a message."""
-    return engine.ActionCall(action_id=call.action_id, params=params_to_proto(call.params))
-
-
-def params_to_proto(params: Mapping[str, Any]) -> dict[str, engine.ParamValue]:
-    """Convert the parameters of an action to messages."""
-    return {name: param_to_proto(value) for name, value in params.items()}
 
 
 def legal_actions_to_proto(spec: Mapping[str, Any], ids: Iterable[str]) -> list[engine.LegalAction]:
@@ -87,49 +77,17 @@ def _param_schema_to_proto(name: str, schema: Mapping[str, Any]) -> engine.Param
 
 def change_to_proto(change: Change) -> engine.Change:
     """Convert a change to a message; its values are canonical JSON."""
-    return engine.Change(
-        path=change.path,
-        op=engine.EffectOp.Value(f"EFFECT_OP_{change.op.upper()}"),
+    return copy_fields(
+        engine.Change,
+        change,
         before=None if change.before is ABSENT else engine_api.canonicalize(change.before),
         after=None if change.after is ABSENT else engine_api.canonicalize(change.after),
-        cause=_cause_to_proto(change.cause),
-    )
-
-
-def _cause_to_proto(cause: str) -> engine.Cause:
-    kind, _, name = cause.partition(":")
-    return engine.Cause(kind=engine.CauseKind.Value(f"CAUSE_KIND_{kind.upper()}"), id=name)
-
-
-def log_line_to_proto(line: LogLine) -> engine.LogLine:
-    """Convert a log line to a message."""
-    return engine.LogLine(turn=line.turn, message=line.message, cause=_cause_to_proto(line.cause))
-
-
-def rule_error_to_proto(error: RuleError) -> engine.RuleError:
-    """Convert the error of a rule that failed or rejected an action to a message."""
-    return engine.RuleError(code=error.code, rule=error.rule, message=error.message)
-
-
-def status_to_proto(status: Status) -> engine.RunStatus:
-    """Convert the status of a run to a message."""
-    return engine.RunStatus(
-        kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{status.kind.upper()}"),
-        condition=status.condition or "",
-        message=status.message or "",
     )
 
 
 def roll_to_proto(roll: RollResult) -> engine.Roll:
     """Convert a die roll to a message."""
-    return engine.Roll(
-        kind=roll.kind,
-        target=roll.target or "",
-        difficulty=roll.difficulty,
-        value=roll.roll,
-        success=roll.success,
-        index=roll.draw.index,
-    )
+    return copy_fields(engine.Roll, roll, value=roll.roll, index=roll.draw.index)
 
 
 _ORDER_FROM_PROTO = {

@@ -11,35 +11,29 @@ Encoding of watch events as message bytes.
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine as engine_api
+from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.validation import check_request_id, field_error
 from peripety.engine import ABSENT
 from peripety.gateway.pb.requests import budget_to_proto
 from peripety.gateway.pb.responses import spent_to_proto
-from peripety.rpc.messages import copy_fields, time_to_proto
+from peripety.rpc.messages import copy_fields
 from peripety.session import events as happened
 from peripety.session.bundles.exporter import ReplayCompleted
 from peripety.session.pb.requests import (
-    action_to_proto,
     change_to_proto,
     legal_actions_to_proto,
-    log_line_to_proto,
-    params_to_proto,
     roll_to_proto,
-    rule_error_to_proto,
     seat_config_to_proto,
-    status_to_proto,
 )
 from peripety.session.types import NarratorOptions
 from peripety.session.watch.topic import SeatActed, SessionRewound, WatchClosed, WatchHeartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator
 
     from peripety.session.branch_types import BranchComparison
     from peripety.session.bundles.verifier import ReplayedTurn
@@ -168,24 +162,24 @@ def turn_to_proto(seen: TurnView) -> pb.Turn:
     for seen_event in seen.events:
         match seen_event.event:
             case happened.Accepted() as event:
-                turn.actions.extend(map(action_to_proto, event.actions))
+                turn.actions.extend(copy_fields(engine.ActionCall, call) for call in event.actions)
                 turn.input = event.input
             case happened.ActionResolved() as event:
-                turn.log.extend(map(log_line_to_proto, event.log))
+                turn.log.extend(copy_fields(engine.LogLine, line) for line in event.log)
             case happened.Rolled() as event:
                 turn.rolls.append(roll_to_proto(event.roll))
             case happened.WorldResolved() as event:
                 turn.event_id = event.event_id or ""
-                turn.log.extend(map(log_line_to_proto, event.log))
+                turn.log.extend(copy_fields(engine.LogLine, line) for line in event.log)
             case happened.NarrativeRetracted():
                 del turn.dialogue[:]
             case happened.DialogueSpoken() as event:
                 turn.dialogue.add(entity_id=event.entity_id, utterance=event.utterance)
-            case happened.Committed() as event:
-                members = _event_fields(event, seen_event.spec)
+            case happened.Committed():
+                committed = turn_event_to_proto(seen_event).committed
                 for name in ("legal_actions", "next_seat_id"):
-                    members.pop(name)
-                turn.MergeFrom(pb.Turn(**members))
+                    committed.ClearField(name)
+                turn.MergeFrom(pb.Turn(**{field.name: value for field, value in committed.ListFields()}))
     return turn
 
 
@@ -197,48 +191,35 @@ def max_turn_message_size(seen: TurnView) -> int:
     )
 
 
+_TURN_EVENTS: dict[str, Any] = {
+    field.name: getattr(pb.TurnEvent, field.message_type.name)
+    for field in pb.TurnEvent.DESCRIPTOR.oneofs_by_name["event"].fields
+    if field.message_type is not None
+}
+"""Message types of the events, by kind."""
+
+
 def turn_event_to_proto(seen: TurnEventView) -> pb.TurnEvent:
     """Convert the view of an event to a message."""
-    event = pb.TurnEvent(session_id=seen.session_id, turn=seen.turn, sequence=seen.sequence)
-    if seen.event is not None:
-        message: dict[str, Any] = {happened.event_kind(seen.event): _event_fields(seen.event, seen.spec)}
-        event.MergeFrom(pb.TurnEvent(**message))
-    return event
-
-
-def _event_fields(event: happened.Event, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an event's message, converted from the event's fields of the same names."""
-    converters = _CONVERTERS | {"legal_actions": partial(legal_actions_to_proto, spec)}
-    return {
-        _RENAMED.get(field.name, field.name): converters.get(field.name, _identity)(
-            getattr(event, field.name),
-        )
-        for field in fields(event)
-    }
-
-
-def _identity(value: Any) -> Any:
-    return value
-
-
-_RENAMED = {"conduct": "narrator_stats"}
-"""Fields of the contract whose name differs from that of the stored event."""
-
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "actions": lambda calls: [action_to_proto(call) for call in calls],
-    "changes": lambda changes: [change_to_proto(change) for change in changes],
-    "commit_time": time_to_proto,
-    "conduct": lambda conduct: pb.NarratorStats(**asdict(conduct)),
-    "errors": lambda errors: [rule_error_to_proto(error) for error in errors],
-    "log": lambda lines: [log_line_to_proto(line) for line in lines],
-    "params": params_to_proto,
-    "reasons": lambda errors: [rule_error_to_proto(error) for error in errors],
-    "roll": roll_to_proto,
-    "resolution": lambda resolution: pb.Resolution.Value(f"RESOLUTION_{resolution.name}"),
-    "status": status_to_proto,
-    "usage": spent_to_proto,
-}
-"""Converters of event fields to message fields; other fields are the same in both."""
+    message = pb.TurnEvent(session_id=seen.session_id, turn=seen.turn, sequence=seen.sequence)
+    given: dict[str, Any] = {}
+    match seen.event:
+        case None:
+            return message
+        case happened.ActionResolved() | happened.WorldResolved() as event:
+            given = {"changes": map(change_to_proto, event.changes)}
+        case happened.Rolled() as event:
+            given = {"roll": roll_to_proto(event.roll)}
+        case happened.Committed() as event:
+            given = {
+                "changes": map(change_to_proto, event.changes),
+                "legal_actions": legal_actions_to_proto(seen.spec, event.legal_actions),
+                "narrator_stats": event.conduct,
+                "usage": spent_to_proto(event.usage),
+            }
+    kind = happened.event_kind(seen.event)
+    getattr(message, kind).CopyFrom(copy_fields(_TURN_EVENTS[kind], seen.event, **given))
+    return message
 
 
 def encode_watch_event(event: WatchEvent) -> bytes:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine as engine_api
 from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.core.validation import field_error, require_field
+from peripety.core.validation import field_error, require_field, require_unique
 from peripety.errors import PeripetyError
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.policy.pb import responses
@@ -208,11 +208,7 @@ def cases_from_proto(tests: Sequence[pb.GeneratedTest], field: str = ".tests") -
     """
     require_field(len(tests) <= MAX_TESTS, field, f"has more than {MAX_TESTS} tests; send fewer")
     read = tuple(_case_from_proto(test, f"{field}[{at}]") for at, test in enumerate(tests))
-    first: dict[str, int] = {}
-    for at, test in enumerate(read):
-        before = first.setdefault(test.test_id, at)
-        reason = f"equals that of {field}[{before}]; choose a unique one"
-        require_field(before == at, f"{field}[{at}].test_id", reason)
+    require_unique([test.test_id for test in read], field, "test_id")
     return read
 
 
