@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
-from typer.main import get_command
 
-from peripety.cli.app import app
+from peripety.cli.app import COMMANDS, load_command
 from peripety.core.config import Config
 from peripety.errors import load_catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -170,12 +169,12 @@ DERIVED_DEFAULTS = {
 
 def command_page() -> str:
     """Return the page of the command line."""
-    root: Any = get_command(app)
-    return CLI + NOTE.format("the `peripety` command") + "\n" + "".join(_commands("peripety", root))
+    commands = {name: load_command(name) for name in COMMANDS}
+    return CLI + NOTE.format("the `peripety` command") + "\n" + "".join(_commands("peripety", commands))
 
 
-def _commands(name: str, group: Any) -> Iterator[str]:
-    for child_name, child in group.commands.items():
+def _commands(name: str, commands: Mapping[str, Any]) -> Iterator[str]:
+    for child_name, child in commands.items():
         full = f"{name} {child_name}"
         level = "##" if name == "peripety" else "###"
         yield f"\n{level} `{full}`\n\n{_paragraphs(child.help or '')}\n"
@@ -183,7 +182,7 @@ def _commands(name: str, group: Any) -> Iterator[str]:
         if rows:
             yield "\n| argument | default | meaning |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
         if hasattr(child, "commands"):
-            yield from _commands(full, child)
+            yield from _commands(full, child.commands)
 
 
 def _paragraphs(text: str) -> str:
@@ -200,18 +199,11 @@ def _row(parameter: Any) -> str:
     )
     written = ", ".join(f"`{name}`" for name in names)
     if is_option and not parameter.is_flag:
-        written += f" `{_value_name(parameter)}`".replace("|", "\\|")
+        written += f" `{parameter.display_type_rich(None)}`".replace("|", "\\|")
     help_text, default = " ".join((parameter.help or "").split()), _default(parameter)
     if described := re.search(r" ?\[default: (.*?)\]", help_text):
         help_text, default = help_text.replace(described[0], ""), described[1]
     return f"| {written} | {default} | {help_text} |".replace("|  |", "| |")
-
-
-def _value_name(parameter: Any) -> str:
-    annotation = parameter.type_descriptor.annotation
-    if inspect.isclass(annotation) and issubclass(annotation, Enum):
-        return "|".join(str(choice.value) for choice in annotation)
-    return str(parameter.metavar or {int: "N", float: "X", Path: "PATH"}.get(annotation, "TEXT"))
 
 
 def _default(parameter: Any) -> str:

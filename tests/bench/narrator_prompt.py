@@ -5,8 +5,8 @@ the cache markers that the gateway plans, half a minute apart. The figures are t
 which counts, caches and bills like Anthropic. They are exact; no time is measured. The small room, of a
 model with a window of 4,096 tokens, is the comparison: it has a summary in place of a history.
 
-Recall is the check of meaning: a detail that the player mentions in turn 2 is asked for in a later turn, and
-a narrator answers from its prompt alone.
+Recall is the check of meaning: a question in a later turn is about a detail that the player mentions in turn
+2, and a narrator answers from its prompt alone.
 """
 
 from __future__ import annotations

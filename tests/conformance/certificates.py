@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from peripety import engine
 from peripety.core.concurrency import WorkerPool
 from peripety.scenario.certificate.certifier import build_certificate
-from peripety.scenario.certificate.plots import draw_plots, load_style
+from peripety.scenario.certificate.plots import draw_plots
 from peripety.scenario.certificate.types import CertificateOptions, encode
-from peripety.scenario.rendering.markup import render_xml, with_style
+from peripety.scenario.rendering.markup import load_style, render_xml, with_style
 from support.repo.repository import ROOT, with_output
 
 if TYPE_CHECKING:

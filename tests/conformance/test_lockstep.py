@@ -73,9 +73,9 @@ def check_agreement(program: Program, **asked: Any) -> None:
 @pytest.mark.parametrize("shape", [*STEADY, *OTHER])
 def test_random_scenarios_come_to_the_same_in_lockstep(shape: str) -> None:
     random = Random(f"lockstep {shape}")
-    for _ in range(12):
+    for number in range(12):
         seed = random.randrange(2**32)
-        spec = random_spec(seed, shape=shape)
+        spec = random_spec(seed, shape=shape, later=number % 3 == 0)
         program = native(json.dumps(spec).encode())
         asked = {"seed": str(seed), "first_run": seed, "watch": watched(spec["state"])}
         for persona in ("random", "idle"):
@@ -85,13 +85,41 @@ def test_random_scenarios_come_to_the_same_in_lockstep(shape: str) -> None:
         check_agreement(program, persona="planner", runs=3, horizon=10, **asked)
 
 
-def test_most_steady_scenarios_are_played_in_lockstep() -> None:
+@pytest.mark.parametrize("later", [False, True])
+def test_most_steady_scenarios_are_played_in_lockstep(*, later: bool) -> None:
     played = [
-        native(json.dumps(random_spec(seed, shape=shape)).encode()).is_vectorised()
+        native(json.dumps(random_spec(seed, shape=shape, later=later)).encode()).is_vectorised()
         for shape in STEADY
         for seed in range(20)
     ]
     assert sum(played) > len(played) * 3 // 4
+
+
+def test_bounds_deals_and_variants_are_played_in_lockstep() -> None:
+    path = "state.said[params.who]"
+    spec = document(
+        spec_version="1.1",
+        state={"a": 10, "said": {"p": 0, "q": 2}, "word": "x"},
+        bounds={"state.said.p": {"max": 1.5}},
+        deal=[
+            {"id": "a", "path": "state.a", "values": [3, 9]},
+            {"id": "w", "path": "state.word", "values": ["y", "z"]},
+        ],
+        actions=[
+            action(
+                "ask",
+                [{"op": "inc", "path": path, "value": 1}],
+                params={"who": {"type": "string", "enum": ["p", "q"]}},
+                preconditions={"<": [{"var": path}, {"var": "state.a"}]},
+            ),
+        ],
+    )
+    program = native(spec)
+    assert program.is_vectorised()
+    for persona in ("random", "cautious", "planner"):
+        check_agreement(
+            program, persona=persona, runs=20, horizon=9, watch=[["state.a", 1], ["state.said.p", 1]]
+        )
 
 
 BUSY = document(

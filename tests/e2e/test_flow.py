@@ -101,7 +101,7 @@ async def test_reflection_and_health_name_the_services(server: ServerProcess) ->
         assert set(ProtoReflectionDescriptorDatabase(channel).get_services()) > SERVICES
         health: Any = health_pb2_grpc.HealthStub(channel)
         for service in ("", *SERVICES):
-            answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
+            answer = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=30)
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 

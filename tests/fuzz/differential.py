@@ -47,6 +47,7 @@ MOST_TURNS = 60
 MOST_DRY_TURNS = 1000  # of one dry-run: the interpreter plays all of them, and those that are looked ahead
 # About how many turns it takes to weigh one action.
 LOOKED_AHEAD = {"idle": 0, "random": 0, "greedy": 0.3, "saboteur": 0.3, "cautious": 1, "planner": 16}
+LATER = 0.4  # of the scenarios are of version 1.1
 DETAILED = 0.5  # of the dry-runs
 MID_TURN = 0.5  # of the states whose futures are compared
 SHRINKING_SECONDS = 120
@@ -95,7 +96,7 @@ class Work:
 def compare_scenario(seed: int, number: int) -> Work:
     """Play and dry-run one random scenario."""
     random = Random(f"{seed}:{number}")
-    spec = random_spec(random.getrandbits(64))
+    spec = random_spec(random.getrandbits(64), later=random.random() < LATER)
     if not is_valid(spec):
         return Work(scenarios=1, invalid=1)
     case: Json = {}

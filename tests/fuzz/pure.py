@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TURNS = 6
+LATER = 0.4  # of the scenarios are of version 1.1
 SMALL_SHAPES = [name for name in SHAPES if name not in {"wide", "many"}]
 
 
@@ -91,7 +92,7 @@ def logic(data: bytes) -> None:
 def play(data: bytes) -> None:
     """Any scenario, played, with the futures of its turns, and dry-run."""
     random = Choices(data)
-    spec = random_spec(random, shape=random.choice(SMALL_SHAPES))
+    spec = random_spec(random, shape=random.choice(SMALL_SHAPES), later=random.random() < LATER)
     if not is_valid(spec):
         return
     compiled, seed = Programs(spec), random.getrandbits(32)

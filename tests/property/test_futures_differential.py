@@ -48,6 +48,7 @@ def come_to_a_present(play: Play, spec: dict[str, Any], seed: int, turns: int, *
     mid_turn=st.booleans(),
     acted=st.booleans(),
     first=st.integers(0, 1000),
+    later=st.booleans(),
 )
 def test_both_cores_see_the_same_futures(
     persona: str,
@@ -57,9 +58,11 @@ def test_both_cores_see_the_same_futures(
     mid_turn: bool,
     acted: bool,
     first: int,
+    *,
+    later: bool,
 ) -> None:
     backend_named("native")
-    spec = random_spec(seed, shape=shape)
+    spec = random_spec(seed, shape=shape, later=later)
     if not is_valid(spec):
         return
     play = Play(Programs(spec), seed)

@@ -38,6 +38,7 @@ def horizon_of(persona: str, shape: str) -> int:
     shape=st.sampled_from([*SHAPES]),
     first=st.integers(0, 1000),
     scale=scales,
+    later=st.booleans(),
 )
 def test_both_cores_play_a_persona_alike(
     persona: str,
@@ -45,9 +46,11 @@ def test_both_cores_play_a_persona_alike(
     shape: str,
     first: int,
     scale: float,
+    *,
+    later: bool,
 ) -> None:
     backend_named("native")
-    spec = random_spec(seed, shape=shape)
+    spec = random_spec(seed, shape=shape, later=later)
     if not is_valid(spec):
         return
     options: dict[str, Any] = {

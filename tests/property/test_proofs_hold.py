@@ -38,9 +38,9 @@ def holds(spec: dict[str, Any]) -> None:
 
 
 @thorough
-@given(shape=st.sampled_from([*SHAPES]), seed=st.integers(0, 2**32))
-def test_random_scenarios(shape: str, seed: int) -> None:
-    holds(random_spec(seed, shape=shape))
+@given(shape=st.sampled_from([*SHAPES]), seed=st.integers(0, 2**32), later=st.booleans())
+def test_random_scenarios(shape: str, seed: int, *, later: bool) -> None:
+    holds(random_spec(seed, shape=shape, later=later))
 
 
 @thorough

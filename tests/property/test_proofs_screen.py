@@ -68,9 +68,14 @@ def moved(spec: dict[str, Any], random: Random) -> dict[str, Any]:
 
 
 @thorough
-@given(shape=st.sampled_from([*SHAPES]), seed=st.integers(0, 2**32), horizon=st.sampled_from([1, 4, 12, 30]))
-def test_random_scenarios(shape: str, seed: int, horizon: int) -> None:
-    agrees(json.dumps(random_spec(seed, shape=shape)).encode(), horizon)
+@given(
+    shape=st.sampled_from([*SHAPES]),
+    seed=st.integers(0, 2**32),
+    horizon=st.sampled_from([1, 4, 12, 30]),
+    later=st.booleans(),
+)
+def test_random_scenarios(shape: str, seed: int, horizon: int, *, later: bool) -> None:
+    agrees(json.dumps(random_spec(seed, shape=shape, later=later)).encode(), horizon)
 
 
 @thorough

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from peripety import engine
-from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import SCENARIO_SPEC, SCENARIO_SPEC_1_1, schema_document
 from support.engine.backends import backend_named
 from support.engine.broken_specs import breaks, constraints, spoiled, spoiled_bytes
 from support.engine.seeded_specs import SHAPES, random_spec
@@ -65,10 +65,90 @@ def test_each_constraint_of_the_schema_is_held() -> None:
         assert not is_vouched, (label, spec)
 
 
+def later_spec() -> dict[str, Any]:
+    """A valid scenario with everything of version 1.1, without parameters in paths."""
+    texts = ("description", "voice", "manner", "wants", "knows", "secret")
+    return {
+        **full_spec(),
+        "spec_version": "1.1",
+        "entities": [{"id": "x", **dict.fromkeys(texts, "One.")}],
+        "bounds": {"state.a": {"min": 0, "max": 99}, "state.b": {"min": 0}, "state.tree.x": {"max": 1}},
+        "deal": [
+            {"id": "one", "path": "state.note", "values": ["x", {"y": [1]}]},
+            {"id": "two", "path": "state.a", "values": [1, 2, 300]},
+        ],
+        "premise": {"text": "It begins.", "tone": "dry", "person": "third", "tense": "past"},
+        "opening": "Now.",
+        "epilogues": {"first": "Over.", "won": "Done."},
+        "labels": {
+            "state.a": {"name": "A", "unit": "u", "bands": [{"upto": 3, "word": "low"}, {"word": "high"}]}
+        },
+    }
+
+
+def test_the_keys_of_the_later_version_are_vouched_for() -> None:
+    assert spotless(as_bytes(later_spec()))
+    assert vouched([as_bytes(later_spec()), as_bytes({**later_spec(), "premise": "Begin."})]) == [True, True]
+
+
+def test_each_constraint_of_the_later_schema_is_held() -> None:
+    broken = list(breaks(schema_document(SCENARIO_SPEC_1_1), later_spec()))
+    assert len(broken) > 100
+    documents = [as_bytes(spec) for _, spec in broken]
+    for (label, spec), is_vouched in zip(broken, vouched(documents), strict=True):
+        assert not is_vouched or spotless(as_bytes(spec)), (label, spec)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"spec_version": "1.0"},
+        {"bounds": {"state.a": {}}},
+        {"bounds": {"state.a": {"min": 11}}},
+        {"bounds": {"state.a": {"min": 1, "max": 0}}},
+        {"bounds": {"state.list[0]": {"min": 0}}},
+        {"bounds": {"state.note": {"min": 0}}},
+        {"bounds": {"state.zz": {"min": 0}}},
+        {"bounds": {"state.tree.y": {"min": 0}}},
+        {"deal": [{"id": "x", "path": "state.zz", "values": [1, 2]}]},
+        {"deal": [{"id": "x", "path": "state", "values": [1, 2]}]},
+        {"deal": [{"id": "x", "path": "state.a", "values": [1, "x"]}]},
+        {"deal": [{"id": "x", "path": "state.tree", "values": [{}, {}]}]},
+        {"deal": [{"id": "x", "path": "state.note", "values": ["x", "{{y}}"]}]},
+        {"deal": [{"id": "x", "path": "state.note", "values": [1, 2]}] * 2},
+        {
+            "bounds": {},
+            "deal": [
+                {"id": "x", "path": "state.tree", "values": [{}, {}]},
+                {"id": "y", "path": "state.tree.x", "values": [1, 2]},
+            ],
+        },
+        {"deal": [{"id": "x", "path": "state.note", "values": ["x", [0] * 100]}], "state": "big"},
+        {"epilogues": {"zz": "Over."}},
+        {"labels": {"state.zz": {"name": "A"}}},
+    ],
+)
+def test_what_is_wrong_with_a_later_key_is_not_vouched_for(part: dict[str, Any]) -> None:
+    if part.get("state") == "big":
+        part = {**part, "state": {**later_spec()["state"], "big": [0] * 9_950}}
+    spec = {**later_spec(), **part}
+    assert not spotless(as_bytes(spec))
+    assert vouched([as_bytes(spec)]) == [False]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_most_later_scenarios_of_every_shape_are_vouched_for(shape: str) -> None:
+    documents = [random_spec(seed, shape=shape, later=True) for seed in range(EXAMPLES)]
+    whole = [document for document in documents if "[params." not in json.dumps(document)]
+    assert len(whole) > len(documents) // 3
+    assert all(vouched([as_bytes(document) for document in whole]))
+    assert not any(vouched([as_bytes(document) for document in documents if document not in whole]))
+
+
 @pytest.mark.parametrize("seed", range(EXAMPLES // 5))
 def test_nothing_that_is_wrong_is_vouched_for(seed: int) -> None:
     random = Random(seed)
-    spec = random_spec(random)
+    spec = random_spec(random, later=seed % 3 == 0)
     documents = [as_bytes(spoiled(random, spec)) for _ in range(_BATCH)]
     for document, is_vouched in zip(documents, vouched(documents), strict=True):
         assert not is_vouched or spotless(document), document

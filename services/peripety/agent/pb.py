@@ -27,9 +27,9 @@ from peripety.gateway.pb.requests import (
     tool_from_proto,
     tool_to_proto,
 )
-from peripety.gateway.pb.resources import history_from_proto, history_to_proto, time_to_proto
+from peripety.gateway.pb.resources import history_from_proto
 from peripety.gateway.pb.responses import answer_event_to_proto, completion_to_proto, spent_to_proto
-from peripety.rpc.status import item_error_to_proto
+from peripety.rpc.messages import copy_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 
 _STATES = {pb.RunState.Value(f"RUN_STATE_{state.name}"): state for state in AgentRunState}
-_PROTO_STATES = {state: value for value, state in _STATES.items()}
 
 
 def manifest_from_proto(manifest: pb.Manifest) -> Manifest:
@@ -142,22 +141,18 @@ def event_to_proto(run_id: str, recorded: RecordedEvent[AgentRunEvent]) -> pb.Ru
 
 def run_to_proto(run: AgentRun) -> pb.Run:
     """Convert a run with the results of its phases to protobuf."""
-    return pb.Run(
-        run_id=run.run_id,
+    return copy_fields(
+        pb.Run,
+        run,
         manifest=_manifest_to_proto(run.manifest),
-        inputs=run.inputs,
-        state=_PROTO_STATES[run.state],
-        phase_id="" if run.phase is None else run.phase.phase_id,
+        phase_id=None if run.phase is None else run.phase.phase_id,
         results=map(_result_to_proto, run.results),
         pending_calls=map(call_to_proto, run.progress.pending),
-        error=None if run.error is None else item_error_to_proto(run.error),
         usage=spent_to_proto(run.progress.spent),
         budget=None if run.budget is None else budget_to_proto(run.budget),
-        conversation_id=run.conversation_id,
-        parent_run_id=run.parent_id or "",
-        last_sequence=run.last_sequence,
-        create_time=time_to_proto(run.created),
-        update_time=time_to_proto(run.updated),
+        parent_run_id=run.parent_id,
+        create_time=run.created,
+        update_time=run.updated,
     )
 
 
@@ -167,48 +162,36 @@ def runs_to_proto(page: Page[AgentRunSummary]) -> pb.ListRunsResponse:
 
 
 def _summary_to_proto(run: AgentRunSummary) -> pb.RunSummary:
-    return pb.RunSummary(
-        run_id=run.run_id,
-        name=run.name,
-        state=_PROTO_STATES[run.state],
-        completed_phases=run.completed_phases,
-        total_phases=run.total_phases,
-        create_time=time_to_proto(run.created),
-        update_time=time_to_proto(run.updated),
-    )
+    return copy_fields(pb.RunSummary, run, create_time=run.created, update_time=run.updated)
 
 
 def _result_to_proto(result: PhaseResult) -> pb.PhaseResult:
-    return pb.PhaseResult(
-        phase_id=result.phase_id,
-        input=result.input,
+    return copy_fields(
+        pb.PhaseResult,
+        result,
         completion=completion_to_proto(result.completion),
         usage=spent_to_proto(result.spent),
-        start_time=time_to_proto(result.started),
-        end_time=time_to_proto(result.ended),
+        start_time=result.started,
+        end_time=result.ended,
     )
 
 
 def _manifest_to_proto(manifest: Manifest) -> pb.Manifest:
-    return pb.Manifest(
-        name=manifest.name,
-        system=manifest.system,
+    return copy_fields(
+        pb.Manifest,
+        manifest,
         phases=map(_phase_to_proto, manifest.phases),
         tools=map(tool_to_proto, manifest.tools),
         options=_options_to_proto(manifest.options),
-        history=history_to_proto(manifest.history),
     )
 
 
 def _phase_to_proto(phase: Phase) -> pb.Phase:
-    return pb.Phase(
-        phase_id=phase.phase_id,
-        system=phase.system,
-        input_template=phase.input_template,
+    return copy_fields(
+        pb.Phase,
+        phase,
         options=_options_to_proto(phase.options),
-        tool_names=phase.tool_names,
         schema=None if phase.schema is None else schema_to_proto(phase.schema),
-        max_tool_rounds=phase.max_tool_rounds,
     )
 
 

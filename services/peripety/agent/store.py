@@ -47,7 +47,6 @@ from peripety.gateway.conversations.conversation import (
     encode_history_policy,
     encode_usage_total,
 )
-from peripety.gateway.types.message import ToolCall, ToolResult
 from peripety.gateway.types.request import Budget, GenerationOptions, ResponseSchema
 from peripety.gateway.types.response import ReasoningDelta, Repairing, TextDelta, ToolCallDelta, Usage
 
@@ -66,7 +65,19 @@ RUN_ENDED_KIND = "ended"
 PHASE_COMPLETED_KIND = "phase_completed"
 """Kind of the events that hold phase results."""
 
+_REPAIRING_KIND = "repairing"
+_KINDS: dict[type, str] = {
+    PhaseStarted: "phase_started",
+    TextDelta: "text",
+    ReasoningDelta: "reasoning",
+    ToolCallDelta: "tool_call",
+    ToolsRequested: "tools_requested",
+}
+"""Kinds of the events that are stored field by field."""
+
+_EVENT_ADAPTERS: dict[str, TypeAdapter[Any]] = {kind: TypeAdapter(event) for event, kind in _KINDS.items()}
 _OPTIONS_ADAPTER = TypeAdapter(GenerationOptions)
+_PROGRESS_ADAPTER = TypeAdapter(PhaseProgress)
 
 
 def encode_manifest(manifest: Manifest) -> str:
@@ -114,16 +125,7 @@ def encode_progress(progress: PhaseProgress) -> str:
 def decode_progress(data: str) -> PhaseProgress:
     """Decode the progress of a run; inverse of `encode_progress`."""
     written = json.loads(data)
-    return PhaseProgress(
-        **{
-            **written,
-            "answered": tuple(
-                tuple(ToolResult(**result) for result in results) for results in written["answered"]
-            ),
-            "pending": tuple(ToolCall(**call) for call in written["pending"]),
-            "spent": decode_usage_total(written["spent"]),
-        },
-    )
+    return _PROGRESS_ADAPTER.validate_python({**written, "spent": json.loads(written["spent"])})
 
 
 def encode_results(results: tuple[PhaseResult, ...]) -> str:
@@ -140,46 +142,26 @@ def decode_result(document: Mapping[str, Any]) -> PhaseResult:
 def encode_event(event: AgentRunEvent) -> tuple[str, str]:
     """Return the kind and the encoded body of an event."""
     match event:
-        case PhaseStarted():
-            kind, body = "phase_started", asdict(event)
-        case TextDelta():
-            kind, body = "text", asdict(event)
-        case ReasoningDelta():
-            kind, body = "reasoning", asdict(event)
-        case ToolCallDelta():
-            kind, body = "tool_call", asdict(event)
         case Repairing():
-            kind, body = "repairing", {**asdict(event), "findings": encode_findings(event.findings)}
+            kind, body = _REPAIRING_KIND, {**asdict(event), "findings": encode_findings(event.findings)}
         case PhaseCompleted():
             kind, body = PHASE_COMPLETED_KIND, _encode_result(event.result)
-        case ToolsRequested():
-            kind, body = "tools_requested", asdict(event)
         case AgentRunEnded():
             kind, body = RUN_ENDED_KIND, {}
+        case _:
+            kind, body = _KINDS[type(event)], asdict(event)
     return kind, to_json_text(body)
 
 
 def decode_event(kind: str, text: str) -> AgentRunEvent:
     """Decode an event; inverse of `encode_event` for any kind but `ENDED`."""
-    return _EVENT_DECODERS[kind](json.loads(text))
-
-
-def _decode_repairing(written: Mapping[str, Any]) -> Repairing:
-    return Repairing(decode_findings(written["findings"]), Usage(**written["usage"]), written["calls"])
-
-
-_EVENT_DECODERS: dict[str, Callable[[dict[str, Any]], AgentRunEvent]] = {
-    "phase_started": lambda written: PhaseStarted(**written),
-    "text": lambda written: TextDelta(**written),
-    "reasoning": lambda written: ReasoningDelta(**written),
-    "tool_call": lambda written: ToolCallDelta(**written),
-    "repairing": _decode_repairing,
-    PHASE_COMPLETED_KIND: lambda written: PhaseCompleted(decode_result(written)),
-    "tools_requested": lambda written: ToolsRequested(
-        written["phase_id"],
-        tuple(ToolCall(**call) for call in written["calls"]),
-    ),
-}
+    written = json.loads(text)
+    if kind == PHASE_COMPLETED_KIND:
+        return PhaseCompleted(decode_result(written))
+    if kind == _REPAIRING_KIND:
+        return Repairing(decode_findings(written["findings"]), Usage(**written["usage"]), written["calls"])
+    event: AgentRunEvent = _EVENT_ADAPTERS[kind].validate_python(written)
+    return event
 
 
 def _encode_result(result: PhaseResult) -> dict[str, Any]:

@@ -1,9 +1,4 @@
-"""Agent command group, runs.
-
-Commands and options of `peripety agent`.
-
-Implementation of `peripety agent`: run agents, show runs, rerun phases.
-"""
+"""`peripety agent`: run agents, show runs, rerun phases."""
 
 from __future__ import annotations
 
@@ -20,8 +15,9 @@ import typer
 from peripety.api.agent.v1 import agent_pb2 as pb
 from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceStub
 from peripety.api.gateway.v1 import gateway_pb2 as gateway
+from peripety.cli.agent_file import AgentFile, read_agent
 from peripety.cli.embedded_services import services_at
-from peripety.cli.options import Server  # noqa: TC001 - typer reads the annotations
+from peripety.cli.options import Server
 from peripety.cli.output import (
     error_console,
     format_model_usage,
@@ -39,97 +35,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping
 
     from peripety.api.agent.v1.agent_pb2_grpc import AgentServiceAsyncStub
-    from peripety.cli.agent_file import AgentFile
 
 
-agent = typer.Typer(
+commands = typer.Typer(
     name="agent",
-    help="Run agents: phases that share one conversation with a model.",
+    help="Run agents: phases that share a conversation.",
     no_args_is_help=True,
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
-
-
-@agent.command()
-def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Agent file, in TOML.")],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-i",
-            "--input",
-            metavar="NAME=VALUE",
-            help="Value for {{NAME}}; NAME=@FILE reads the value from a file.",
-        ),
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="Continue this run instead of starting a new one."),
-    ] = None,
-    rerun_phase: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PHASE",
-            help="With --resume: run this phase again, as FILE defines it now, in a new run.",
-        ),
-    ] = None,
-    following: Annotated[
-        bool,
-        typer.Option("--following", help="With --rerun-phase: also run the phases after it."),
-    ] = False,
-    system: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="With --rerun-phase: replace the instructions."),
-    ] = None,
-    input_template: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="With --rerun-phase: replace the input template."),
-    ] = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run an agent. Tools that have a command run on this machine.
-
-    Shows the output and the usage of each phase.
-    """
-    from peripety.cli.agent_file import read_agent  # noqa: PLC0415
-
-    if rerun_phase is None and (following or system is not None or input_template is not None):
-        raise typer.BadParameter("--following, --system and --input-template need --rerun-phase PHASE")
-    if rerun_phase is not None and resume is None:
-        raise typer.BadParameter("--rerun-phase needs --resume RUN, the run that contains the phase")
-    described = read_agent(file)
-    anew = None
-    if rerun_phase is not None:
-        phase = described.phase(rerun_phase)
-        phase.system = phase.system if system is None else system
-        phase.input_template = phase.input_template if input_template is None else input_template
-        anew = PhaseRerun(phase, following)
-    given = dict(map(_input, inputs or ()))
-    raise typer.Exit(
-        run_agent(described, given, server=server, resumed_run_id=resume, rerun=anew, as_json=as_json),
-    )
-
-
-@agent.command("list")
-def list_(
-    count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> None:
-    """List runs, newest first."""
-    list_runs(server, count, as_json=as_json)
-
-
-@agent.command()
-def show(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; see `peripety agent list`.")],
-    server: Server = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the results of the phases of a run."""
-    show_run(run_id, server, as_json=as_json)
 
 
 def _input(given: str) -> tuple[str, str]:
@@ -155,38 +69,6 @@ class PhaseRerun:
 
     phase: pb.Phase
     with_following: bool
-
-
-def run_agent(
-    agent: AgentFile,
-    inputs: Mapping[str, str],
-    *,
-    server: str | None,
-    resumed_run_id: str | None,
-    rerun: PhaseRerun | None,
-    as_json: bool,
-) -> int:
-    """Start or resume an agent run, show its events, and return the exit code.
-
-    Args:
-        agent: the agent; its commands are the tools of this machine.
-        inputs: values for the templates, by name.
-        server: `host:port` of a server; None runs the agent in this process.
-        resumed_run_id: the id of the run to continue; None starts a new run.
-        rerun: the phase of that run to rerun.
-        as_json: True to print events as lines of JSON.
-    """
-    return asyncio.run(_stream_run(_RunView(agent, as_json), inputs, server, resumed_run_id, rerun))
-
-
-def list_runs(server: str | None, count: int, *, as_json: bool) -> None:
-    """Print runs, newest first."""
-    asyncio.run(_fetch_runs(server, count, as_json=as_json))
-
-
-def show_run(run_id: str, server: str | None, *, as_json: bool) -> None:
-    """Print the phase results of a run."""
-    asyncio.run(_fetch_run(run_id, server, as_json=as_json))
 
 
 @asynccontextmanager
@@ -364,3 +246,81 @@ async def _fetch_run(run_id: str, server: str | None, *, as_json: bool) -> None:
 
 def _format_state(run: pb.Run | pb.RunSummary) -> str:
     return enum_word(run.DESCRIPTOR.fields_by_name["state"], run.state).replace("_", " ")
+
+
+@commands.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Agent file, in TOML.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="NAME=VALUE",
+            help="Value for {{NAME}}; NAME=@FILE reads the value from a file.",
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Continue this run instead of starting a new one."),
+    ] = None,
+    rerun_phase: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PHASE",
+            help="With --resume: run this phase again, as FILE defines it now, in a new run.",
+        ),
+    ] = None,
+    following: Annotated[
+        bool,
+        typer.Option("--following", help="With --rerun-phase: also run the phases after it."),
+    ] = False,
+    system: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="With --rerun-phase: replace the instructions."),
+    ] = None,
+    input_template: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="With --rerun-phase: replace the input template."),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run an agent. Tools that have a command run on this machine.
+
+    Shows the output and the usage of each phase.
+    """
+    if rerun_phase is None and (following or system is not None or input_template is not None):
+        raise typer.BadParameter("--following, --system and --input-template need --rerun-phase PHASE")
+    if rerun_phase is not None and resume is None:
+        raise typer.BadParameter("--rerun-phase needs --resume RUN, the run that contains the phase")
+    described = read_agent(file)
+    anew = None
+    if rerun_phase is not None:
+        phase = described.phase(rerun_phase)
+        phase.system = phase.system if system is None else system
+        phase.input_template = phase.input_template if input_template is None else input_template
+        anew = PhaseRerun(phase, following)
+    given = dict(map(_input, inputs or ()))
+    screen = _RunView(described, as_json)
+    raise typer.Exit(asyncio.run(_stream_run(screen, given, server, resume, anew)))
+
+
+@commands.command("list")
+def list_(
+    count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, newest first."""
+    asyncio.run(_fetch_runs(server, count, as_json=as_json))
+
+
+@commands.command()
+def show(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; see `peripety agent list`.")],
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the results of the phases of a run."""
+    asyncio.run(_fetch_run(run_id, server, as_json=as_json))

@@ -13,9 +13,10 @@ import asyncio
 import json
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
+import typer
 from google.protobuf.json_format import MessageToDict
 from rich.table import Table
 
@@ -27,6 +28,7 @@ from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
 from peripety.author.spec_author import author_from_text
 from peripety.cli.embedded_services import embedded_services
 from peripety.cli.input_documents import read_specification
+from peripety.cli.options import MAX_SEED
 from peripety.cli.output import (
     EXIT_FAILED,
     format_dollars,
@@ -58,6 +60,9 @@ if TYPE_CHECKING:
     from peripety.api.common.v1 import common_pb2
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
     from peripety.cli.players import GamePlayer
+
+
+commands = typer.Typer()
 
 
 _MAX_REJECTED_CHOICES = 3
@@ -352,17 +357,6 @@ class BenchmarkPlan:
                 yield json.dumps(author_from_text("", self.seed + number)).encode()
 
 
-def run_benchmark(plan: BenchmarkPlan, *, as_json: bool) -> int:
-    """Play the games, print the measurements, and return the exit code."""
-    grade = asyncio.run(_run_games(plan))
-    figures = {"sessions": plan.sessions, "turns": plan.turns, "seed": plan.seed, **grade.to_figures()}
-    if as_json:
-        write_json(figures)
-    else:
-        table_console().print(_figures_table(figures))
-    return 0 if grade.is_safe else EXIT_FAILED
-
-
 async def _run_games(plan: BenchmarkPlan) -> NarratorMetrics:
     grade = NarratorMetrics()
     services = ("gateway", "scenarios", "sessions")
@@ -425,3 +419,51 @@ def _figures_table(figures: Mapping[str, Any]) -> Table:
     for reason, count in figures["degraded"].items():
         table.add_row(f"fallback narration: {reason}", f"{count:,}", "")
     return table
+
+
+@commands.command("bench-narrator")
+def bench_narrator(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Specifications to play. [default: specifications generated offline]",
+        ),
+    ] = None,
+    sessions: Annotated[int, typer.Option(min=1, max=100_000, help="Number of games.")] = 10,
+    turns: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum turns of a game.")] = 20,
+    at_once: Annotated[
+        int,
+        typer.Option(min=1, max=128, help="Number of games played at the same time."),
+    ] = 4,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of the games.")] = 1,
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Narrator model: provider/model. [default: the configured model]"),
+    ] = "",
+    pov: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENTITY",
+            help="Entity whose point of view is used. [default: the only playable entity, else public]",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the measurements as one line of JSON."),
+    ] = False,
+) -> None:
+    """Measure how well a model narrates.
+
+    Plays random games, with actions and free text, and deletes them afterwards. Compares the narration with
+    the engine: rules, secrets, cost and time. Exit code 1 if a turn was lost or a secret was revealed. See
+    docs/how-to/compare-narrators.md for the measurements.
+    """
+    plan = BenchmarkPlan(tuple(files or ()), sessions, turns, at_once, seed, model, pov)
+    grade = asyncio.run(_run_games(plan))
+    figures = {"sessions": sessions, "turns": turns, "seed": seed, **grade.to_figures()}
+    if as_json:
+        write_json(figures)
+    else:
+        table_console().print(_figures_table(figures))
+    raise typer.Exit(0 if grade.is_safe else EXIT_FAILED)

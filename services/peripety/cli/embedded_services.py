@@ -13,7 +13,8 @@ import asyncio
 import os
 import signal
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
@@ -25,12 +26,14 @@ from peripety.errors import InternalError
 from peripety.rpc.channel import open_channel
 from peripety.scenario.types import Progress
 from peripety.server import app
-from peripety.server.app import serve
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     import grpc.aio
+
+
+commands = typer.Typer()
 
 
 @asynccontextmanager
@@ -47,8 +50,8 @@ async def embedded_services(*names: str, **settings: Any) -> AsyncIterator[grpc.
     config = Config.from_environment(**quiet, **settings)
     logging_setup.configure(config)
     async with (
-        serve(config, services=set(names), address="127.0.0.1:0") as app,
-        open_channel(app.address, max_message_bytes=config.max_message_bytes) as channel,
+        app.serve(config, services=set(names), address="127.0.0.1:0") as running,
+        open_channel(running.address, max_message_bytes=config.max_message_bytes) as channel,
     ):
         yield channel
 
@@ -64,13 +67,6 @@ async def services_at(server: str | None, *names: str, **settings: Any) -> Async
     """
     async with embedded_services(*names, **settings) if server is None else open_channel(server) as channel:
         yield channel
-
-
-def serve_until_stopped(service: str | None, listen: str | None) -> None:
-    """Serve one service, or all, until SIGTERM or Ctrl-C; then finish the calls in progress."""
-    config = Config.from_environment(**({"listen": listen} if listen else {}))
-    logging_setup.configure(config)
-    asyncio.run(_serve(config, {service} if service else set(app.SERVICES)))
 
 
 async def _serve(config: Config, services: set[str]) -> None:
@@ -116,3 +112,41 @@ async def _last_event(events: AsyncIterator[object], doing: str, kinds: tuple[ty
                 elif isinstance(event, kinds):
                     return event
     raise InternalError("the operation ended without a result")
+
+
+class ServiceName(Enum):
+    """Services that `serve` can run in one process."""
+
+    ALL = "all"
+    GATEWAY = "gateway"
+    SCENARIOS = "scenarios"
+    SESSIONS = "sessions"
+    POLICIES = "policies"
+    TESTGEN = "testgen"
+
+
+@commands.command()
+def serve(
+    service: Annotated[
+        ServiceName,
+        typer.Argument(
+            metavar="[SERVICE]", help=f"Service to run: {', '.join(name.value for name in ServiceName)}."
+        ),
+    ] = ServiceName.ALL,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address to listen on; port 0 selects a free port. "
+            "[default: PERIPETY_LISTEN, else 127.0.0.1:50051]",
+        ),
+    ] = None,
+) -> None:
+    """Run all services in one process, or one of them.
+
+    SIGTERM or Ctrl-C stops it after the calls in progress.
+    """
+    config = Config.from_environment(**({"listen": listen} if listen else {}))
+    logging_setup.configure(config)
+    services = set(app.SERVICES) if service is ServiceName.ALL else {service.value}
+    asyncio.run(_serve(config, services))

@@ -13,12 +13,11 @@ import asyncio
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
 from pydantic import TypeAdapter
-from rich.table import Table
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1 import gateway_pb2_grpc
@@ -33,6 +32,7 @@ from peripety.cli.output import (
     person_console,
     printable,
     result_console,
+    start_table,
     table_console,
     write_json,
 )
@@ -49,9 +49,13 @@ if TYPE_CHECKING:
     from datetime import date
 
     import grpc.aio
+    from rich.table import Table
 
     from peripety.gateway.models.model_data import CacheRules
     from peripety.gateway.models.prices import Price
+
+
+commands = typer.Typer()
 
 
 _HELP = """\
@@ -82,11 +86,6 @@ class ChatSettings:
     max_output_tokens: int | None = None
     reasoning: bool = False
     as_json: bool = False
-
-
-def run_chat(options: ChatSettings) -> int:
-    """Chat until the input ends or the user quits; return the exit code."""
-    return asyncio.run(_chat(options))
 
 
 async def _chat(options: ChatSettings) -> int:
@@ -248,27 +247,9 @@ _PICO_DOLLARS = 10**6  # pico-dollars per token in one dollar per million tokens
 _NUMERIC_MODEL_COLUMNS = ("context", "output", "input $", "output $", "cached $", "written $")
 
 
-def print_models(provider: str | None, *, as_json: bool) -> None:
-    """Print the named models of one provider, or of all."""
-    catalogue = ModelCatalog.load(Config.from_environment().models)
-    known = catalogue.models(provider)
-    if not known:
-        providers = ", ".join(dict.fromkeys(model.provider for model in catalogue.models()))
-        raise typer.BadParameter(f"--provider: unknown provider {provider}; use one of {providers}")
-    if as_json:
-        for model in known:
-            write_json(
-                _MODEL_COLUMNS.dump_python(model, mode="json") | {"capabilities": _format_features(model)},
-            )
-        return
-    table_console().print(_models_table(known, datetime.now(UTC).date()))
-
-
 def _models_table(known: Iterable[ModelData], today: date) -> Table:
     """Return a table of capabilities and prices; dollars per million tokens."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("model", *_NUMERIC_MODEL_COLUMNS, "cache", "can"):
-        table.add_column(name, justify="right" if name in _NUMERIC_MODEL_COLUMNS else "left", no_wrap=True)
+    table = start_table(("model", *_NUMERIC_MODEL_COLUMNS, "cache", "can"), _NUMERIC_MODEL_COLUMNS)
     for model in known:
         (_, first), *others = _current_and_announced_prices(model, today) or [("", None)]
         table.add_row(
@@ -341,19 +322,6 @@ _DIMENSIONS = {
 _PAGE_SIZE = 1_000
 
 
-def print_usage(by: str, *, as_json: bool) -> None:
-    """Print sums of usage, one per combination of the dimensions in `by`; one total if it is empty."""
-    names = [name.strip() for name in by.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in _DIMENSIONS]:
-        raise typer.BadParameter(f"--by: unknown dimension {unknown[0]}; use {', '.join(_DIMENSIONS)}")
-    rows = asyncio.run(_fetch_rows(names))
-    if as_json:
-        for row in rows:
-            write_json(to_json(row))
-        return
-    table_console().print(_usage_table(names, rows))
-
-
 async def _fetch_rows(names: Sequence[str]) -> list[pb.UsageRow]:
     request = pb.GetUsageRequest(group_by=[_DIMENSIONS[name] for name in names], page_size=_PAGE_SIZE)
     rows: list[pb.UsageRow] = []
@@ -368,9 +336,7 @@ async def _fetch_rows(names: Sequence[str]) -> list[pb.UsageRow]:
 
 
 def _usage_table(names: Sequence[str], rows: Iterable[pb.UsageRow]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in (*dict.fromkeys(names), *_NUMERIC_USAGE_COLUMNS):
-        table.add_column(name, justify="right" if name in _NUMERIC_USAGE_COLUMNS else "left", no_wrap=True)
+    table = start_table((*dict.fromkeys(names), *_NUMERIC_USAGE_COLUMNS), _NUMERIC_USAGE_COLUMNS)
     for row in rows:
         table.add_row(*(_dimension_value(row, name) for name in dict.fromkeys(names)), *_usage_figures(row))
     return table
@@ -396,3 +362,89 @@ def _usage_figures(row: pb.UsageRow) -> list[str]:
         for amount in (used.cost, used.cache_savings)
     )
     return [*(f"{count:,}" for count in counts), *money, f"{row.response_cache_hits:,}"]
+
+
+@commands.command()
+def chat(
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Model: provider/model, or a name from `peripety models`. [default: the configured model]",
+        ),
+    ] = "",
+    system: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="Instructions of a new conversation. [default: no instructions]"),
+    ] = "",
+    conversation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Continue this conversation. [default: a new conversation]"),
+    ] = None,
+    max_output: Annotated[
+        int | None, typer.Option(min=1, help="Maximum tokens of an answer. [default: the limit of the model]")
+    ] = None,
+    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Chat with a model and see the usage of each turn.
+
+    Without a terminal, each line of standard input is a message.
+    """
+    options = ChatSettings(model, system, conversation, max_output, reasoning, as_json)
+    raise typer.Exit(asyncio.run(_chat(options)))
+
+
+@commands.command()
+def models(
+    provider: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Show only the models of this provider. [default: all providers]"),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print each model as a line of JSON; prices in pico-dollars (10⁻¹² dollars) per token.",
+        ),
+    ] = False,
+) -> None:
+    """List known models: limits, prices, cache rules.
+
+    Prices are in dollars per million tokens.
+    """
+    catalogue = ModelCatalog.load(Config.from_environment().models)
+    known = catalogue.models(provider)
+    if not known:
+        providers = ", ".join(dict.fromkeys(model.provider for model in catalogue.models()))
+        raise typer.BadParameter(f"--provider: unknown provider {provider}; use one of {providers}")
+    if as_json:
+        for model in known:
+            write_json(
+                _MODEL_COLUMNS.dump_python(model, mode="json") | {"capabilities": _format_features(model)},
+            )
+        return
+    table_console().print(_models_table(known, datetime.now(UTC).date()))
+
+
+@commands.command()
+def usage(
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Group by provider, model, conversation, day: any, with commas. [default: one total]",
+        ),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
+) -> None:
+    """Show model usage: calls, tokens, cost, cache savings."""
+    names = [name.strip() for name in by.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in _DIMENSIONS]:
+        raise typer.BadParameter(f"--by: unknown dimension {unknown[0]}; use {', '.join(_DIMENSIONS)}")
+    rows = asyncio.run(_fetch_rows(names))
+    if as_json:
+        for row in rows:
+            write_json(to_json(row))
+        return
+    table_console().print(_usage_table(names, rows))

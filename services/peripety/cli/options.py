@@ -46,7 +46,9 @@ Description = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of the random numbers. [default: the scenario's]"),
+    typer.Option(
+        "--seed", min=0, max=MAX_SEED, help="Seed of the random numbers. [default: the seed of the scenario]"
+    ),
 ]
 NewSeed = Annotated[
     int | None,
@@ -89,7 +91,7 @@ MaxCost = Annotated[
         min=1e-6,
         max=MAX_DOLLARS,
         metavar="DOLLARS",
-        help="Maximum cost. [default: no limit]",
+        help="Maximum cost in dollars. [default: no limit]",
     ),
 ]
 MaxTime = Annotated[
@@ -99,6 +101,31 @@ MaxTime = Annotated[
         min=1e-3,
         max=MAX_SECONDS,
         metavar="SECONDS",
-        help="Maximum time. [default: no limit]",
+        help="Maximum time in seconds. [default: no limit]",
     ),
 ]
+
+
+SessionId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Id of the session; see `peripety sessions list`."),
+]
+
+
+Pov = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="ENTITY",
+        help="Entity whose point of view is used. [default: the public view]",
+    ),
+]
+
+
+class Level(Enum):
+    """Validation levels of a specification."""
+
+    SCHEMA = "schema"
+    STATIC = "static"
+    DRY_RUN = "dry-run"
+    CERTIFICATE = "certificate"

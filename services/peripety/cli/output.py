@@ -21,12 +21,13 @@ from typing import IO, TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 from rich.progress import Progress
+from rich.table import Table
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.errors import FieldViolation, InvalidArgumentError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from peripety.api.gateway.v1 import gateway_pb2 as pb
@@ -46,6 +47,14 @@ def result_console() -> Console:
 def table_console() -> Console:
     """Return the console of standard output for tables, which may be wider than the terminal."""
     return Console(width=_TABLE_WIDTH, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def start_table(columns: Iterable[str], numbers: Collection[str]) -> Table:
+    """Return a table without rows; columns of numbers are aligned to the right."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", no_wrap=True)
+    return table
 
 
 @cache
@@ -238,6 +247,8 @@ def finding_fields(finding: Finding) -> dict[str, str]:
 
 
 _PICO = 10**12
+_MARGIN_SECONDS = 60.0
+_LONGEST_CALL_SECONDS = 86_400.0
 
 
 def make_budget(
@@ -255,6 +266,12 @@ def make_budget(
     if seconds:
         written.max_time.FromTimedelta(timedelta(seconds=seconds))
     return written
+
+
+def deadline_of(budget: common.Budget) -> float:
+    """Return the deadline of a call in seconds: behind the budget's own time limit, or a day without one."""
+    limit = budget.max_time.ToTimedelta().total_seconds() if budget.HasField("max_time") else 0.0
+    return limit + _MARGIN_SECONDS if limit else _LONGEST_CALL_SECONDS
 
 
 def format_usage(completion: pb.Completion) -> str:

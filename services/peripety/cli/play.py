@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
@@ -14,6 +14,7 @@ from peripety.api.common.v1 import engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli.embedded_services import embedded_services
+from peripety.cli.options import Description, Seed
 from peripety.cli.output import read_text_argument, result_console
 from peripety.cli.players import PUBLIC_VIEW, HumanPlayer, RoundRobinPlayer, prompt_line, select_point_of_view
 from peripety.cli.render.console import ConsoleView, JsonGameView
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from peripety.cli.players import GamePlayer, PointOfView, TurnInput
     from peripety.cli.render.console import GameView
+
+
+commands = typer.Typer()
 
 
 DEFAULT_TURNS = 5
@@ -103,16 +107,31 @@ class _PlayedGame:
         return session_pb2_grpc.SessionServiceStub(self.channel)
 
 
-def play_game(
-    *,
-    description: str | None,
-    turns: int | None,
-    auto: bool,
-    seed: int | None,
-    pov: str | None,
-    as_json: bool,
+@commands.command()
+def play(
+    description: Description = None,
+    turns: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop after this number of turns. [default: 5 with --auto, else no limit]"),
+    ] = None,
+    auto: Annotated[
+        bool,
+        typer.Option("--auto", help="Let the computer choose the actions, by a fixed rule."),
+    ] = False,
+    seed: Seed = None,
+    pov: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENTITY",
+            help="Entity whose point of view you play. [default: the only playable entity, else public]",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
 ) -> None:
-    """Play in this process, interactively unless `auto` is set."""
+    """Turn a description into a scenario and play it.
+
+    Everything runs in this process: you need no server.
+    """
     if not auto and not (sys.stdin.isatty() and description != "-"):
         raise typer.BadParameter(
             "standard input is not a terminal: add --auto, and --turns N to limit the game",
@@ -121,13 +140,13 @@ def play_game(
         description = "" if auto else prompt_line("Describe the scenario > ") or ""
     limit = turns if turns is not None or not auto else DEFAULT_TURNS
     player: GamePlayer = RoundRobinPlayer() if auto else HumanPlayer()
-    description = read_text_argument(description, "--description")
+    text = read_text_argument(description, "--description")
     view = JsonGameView() if as_json else ConsoleView(result_console())
 
     async def start() -> None:
         async with embedded_services("gateway", "scenarios", "sessions") as channel:
             game = _PlayedGame(channel, player, view)
-            session = await game.prepare(description, seed, pov)
+            session = await game.prepare(text, seed, pov)
             await game.run(session, limit)
 
     asyncio.run(start())

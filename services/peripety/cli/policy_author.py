@@ -1,6 +1,4 @@
-"""Policy author and its inputs.
-
-`peripety policy compile`: a written policy to rules and a test suite.
+"""`peripety policy compile`: a written policy becomes rules and a test suite.
 
 Inputs of the policy commands: folders, documents, suites, and ids of stored policies.
 """
@@ -12,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
 import typer
@@ -21,8 +19,11 @@ from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.cli.embedded_services import services_at
 from peripety.cli.input_documents import STDIN, open_input
+from peripety.cli.options import MaxCost, MaxTime, MaxTokens, Model, Server
 from peripety.cli.output import (
     MAX_INPUT_BYTES,
+    deadline_of,
+    make_budget,
     person_console,
     printable,
     result_console,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+
+
+commands = typer.Typer()
 
 
 POLICY_FILE, SCENARIOS_FILE = "policy.json", "scenarios.json"
@@ -196,25 +200,91 @@ def require_folder(out: Path | None) -> None:
         raise typer.BadParameter(f"cannot write to {out}: choose a folder")
 
 
-def compile_policy(
+async def _compile(
     request: pb.CompilePolicyRequest,
     server: str | None,
-    *,
-    out: Path | None,
-    as_json: bool,
+    out: Console,
+) -> pb.CompilePolicyResponse.Compiled:
+    with live_policy_view(out) as story:
+        async with services_at(server, "gateway", "policies") as channel:
+            stub, timeout = PolicyServiceStub(channel), deadline_of(request.budget)
+            async for event in stub.CompilePolicy(request, timeout=timeout):
+                story.show(event)
+                if event.HasField("compiled"):
+                    return event.compiled
+                if event.HasField("failed"):
+                    found = list(map(finding_from_proto, event.failed.findings))
+                    raise SpecError("rules and scenarios could not be reconciled", found)
+    raise InternalError("the policy service ended its stream without a result")
+
+
+@commands.command("compile")
+def compile_(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="Folder with constitution.md, tools.json, optionally handwritten.json and foundation.json.",
+        ),
+    ] = None,
+    constitution: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Written policy; use - for standard input."),
+    ] = None,
+    tools: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Tools that the policy covers: a JSON list."),
+    ] = None,
+    handwritten: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Handwritten scenarios that must pass: a JSON list."),
+    ] = None,
+    foundation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Invariants and lists that precede the rules: {invariants, lists} in JSON.",
+        ),
+    ] = None,
+    version_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Store the result as the latest version of this policy. [default: a new policy]",
+        ),
+    ] = None,
+    model: Model = "",
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write policy.json and scenarios.json to this folder. [default: no folder]",
+        ),
+    ] = None,
+    server: Server = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the stored policy as one line of JSON."),
+    ] = False,
 ) -> None:
-    """Compile a policy; print the progress and where the result is stored.
+    """Compile a written policy into rules and a test suite.
 
-    Args:
-        request: the input; its id is set here.
-        server: `host:port` of a server; None compiles in this process, into the configured database.
-        out: a folder for the document and its suite; None for no folder.
-        as_json: True to print the result as one line of JSON instead.
-
-    Raises:
-        SpecError: rules and scenarios could not be reconciled.
+    Stores both. Exit code 0 if rules and suite agree, 1 if they could not be reconciled: the findings give
+    the reasons.
     """
+    require_folder(out)
+    request = policy_sources(folder, constitution, tools, handwritten, foundation).to_request()
     request.request_id = str(uuid4())
+    request.policy_id = version_of or ""
+    request.model = model
+    request.budget.CopyFrom(
+        make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
+    )
     compiled = asyncio.run(_compile(request, server, person_console() if as_json else result_console()))
     policy = compiled.policy
     if out is not None:
@@ -225,20 +295,3 @@ def compile_policy(
         write_json(to_json(compiled))
     else:
         result_console().print(f"stored as {policy.policy_id}, version {policy.policy_hash}", style="bold")
-
-
-async def _compile(
-    request: pb.CompilePolicyRequest,
-    server: str | None,
-    out: Console,
-) -> pb.CompilePolicyResponse.Compiled:
-    with live_policy_view(out) as story:
-        async with services_at(server, "gateway", "policies") as channel:
-            async for event in PolicyServiceStub(channel).CompilePolicy(request):
-                story.show(event)
-                if event.HasField("compiled"):
-                    return event.compiled
-                if event.HasField("failed"):
-                    found = list(map(finding_from_proto, event.failed.findings))
-                    raise SpecError("rules and scenarios could not be reconciled", found)
-    raise InternalError("the policy service ended its stream without a result")

@@ -1,30 +1,34 @@
-"""Verify, lint, diff, decide, mutate, cover.
+"""`peripety policy verify`, `analyze`, `diff`, `decide`, `mutate` and `generate-scenarios`.
 
-`peripety policy verify`, `analyze`, `diff` and `decide`: deterministic checks without a model.
-
-`peripety policy mutate` and `generate-scenarios`: mutation score and coverage of a policy suite.
+These checks are deterministic and need no model.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.cli.embedded_services import services_at
+from peripety.cli.options import Server
 from peripety.cli.output import (
     EXIT_FAILED,
     finding_lines,
     one_line,
     person_console,
     progress_bar,
+    read_text_argument,
+    require_writable,
     result_console,
     save_file,
     write_json,
 )
-from peripety.cli.policy_author import format_suite
+from peripety.cli.policy_author import format_suite, policy_input
 from peripety.cli.proto_json import enum_word, to_json
 from peripety.cli.render.policy import (
     format_count,
@@ -38,14 +42,26 @@ from peripety.errors import InternalError, Severity, SpecError
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Iterable
 
     from peripety.api.common.v1 import common_pb2 as common
     from peripety.api.common.v1 import quality_pb2 as quality
     from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
-    from peripety.cli.policy_author import PolicyInput
     from peripety.errors import Finding
+
+
+commands = typer.Typer()
+
+_POLICY_HELP = "Compiled folder, document (use - for standard input), or id of a stored policy."
+Policy = Annotated[str, typer.Argument(metavar="POLICY", help=_POLICY_HELP)]
+Scenarios = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with scenarios, as JSON. [default: those in the folder, or stored with the policy]",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 
 
 _ISSUE = pb.RuleIssue.DESCRIPTOR.fields_by_name["kind"]
@@ -69,109 +85,6 @@ def warnings_or_raise(findings: Iterable[common.Finding]) -> list[Finding]:
     if any(one.severity is Severity.ERROR for one in found):
         raise SpecError("the policy has errors", found)
     return found
-
-
-def verify_policy(source: PolicyInput, server: str | None, *, mutation: bool, as_json: bool) -> int:
-    """Run scenarios against rules, print the failures, and return the exit code.
-
-    Args:
-        source: the rules and the scenarios.
-        server: `host:port` of a server; None verifies in this process.
-        mutation: True to measure the mutation score as well.
-        as_json: True to print the report as one line of JSON.
-
-    Raises:
-        SpecError: the policy has errors.
-    """
-    request = pb.VerifyPolicyRequest(
-        policy=source.policy,
-        scenarios=source.required_scenarios(),
-        mutation=mutation,
-    )
-    report, scenarios = asyncio.run(_verify(request, server))
-    if as_json:
-        write_json(to_json(report))
-    else:
-        style = "red" if report.failed else "green"
-        result_console().print(f"{report.passed:,} passed, {report.failed:,} failed", style=style)
-        _print_lines(format_failures(report.results, scenarios))
-        _print_lines(_format_masked(report.results, scenarios))
-        _print_lines(format_coverage(report.coverage))
-        if report.HasField("mutation"):
-            _print_lines(format_mutation_score(report.mutation))
-    return EXIT_FAILED if report.failed else 0
-
-
-def analyze_policy(source: PolicyInput, server: str | None, *, as_json: bool) -> int:
-    """Print the issues of rules, and return the exit code.
-
-    Raises:
-        SpecError: the policy has errors.
-    """
-    told = asyncio.run(_analyze(pb.AnalyzePolicyRequest(policy=source.policy), server))
-    if as_json:
-        write_json(to_json(told))
-        warnings_or_raise(told.findings)
-        return EXIT_FAILED if told.issues else 0
-    _print_lines(finding_lines(warnings_or_raise(told.findings)))
-    for issue in told.issues:
-        kind = enum_word(_ISSUE, issue.kind)
-        result_console().print(
-            f"{one_line(issue.rule_id)}: {kind}: {one_line(issue.message)}",
-            style="yellow",
-        )
-        if issue.HasField("witness"):
-            result_console().print(f"  example: {format_request(issue.witness)}")
-    result_console().print(format_count(len(told.issues), "issue"))
-    return EXIT_FAILED if told.issues else 0
-
-
-def diff_policies(
-    before: PolicyInput,
-    after: PolicyInput,
-    limit: int,
-    server: str | None,
-    *,
-    as_json: bool,
-) -> int:
-    """Print the requests that two policies decide differently, and return the exit code.
-
-    Raises:
-        SpecError: a policy has errors.
-    """
-    request = pb.DiffPoliciesRequest(before=before.policy, after=after.policy, max_examples=limit)
-    told = asyncio.run(_compare(request, server))
-    if as_json:
-        write_json(to_json(told))
-        warnings_or_raise(told.findings)
-    else:
-        findings = warnings_or_raise(told.findings)
-        for patch in told.rule_changes:
-            result_console().print(f"rule {one_line(patch.rule_id)}: {enum_word(_PATCH, patch.kind)}")
-        for change in told.changes:
-            style = "red" if change.after.decision == pb.DECISION_ALLOW else None
-            words = f"{format_decision(change.before)} → {format_decision(change.after)}"
-            result_console().print(f"{words}: {format_request(change.witness)}", style=style)
-        _print_lines(finding_lines(findings))
-        result_console().print(_format_comparison(told), style="bold")
-    return 0 if told.equivalent else EXIT_FAILED
-
-
-def decide_call(source: PolicyInput, call: pb.PolicyRequest, server: str | None, *, as_json: bool) -> int:
-    """Print the decision of a policy on a tool call, and return the exit code.
-
-    Raises:
-        SpecError: the policy has errors.
-    """
-    result = asyncio.run(_decide(pb.DecideRequest(policy=source.policy, request=call), server))
-    if as_json:
-        write_json(to_json(result))
-    else:
-        allowed = result.decision == pb.DECISION_ALLOW
-        result_console().print(format_decision(result), style="green" if allowed else "red")
-        _print_lines(f"  {one_line(reason)}" for reason in result.reasons)
-        _print_lines(finding_lines([*map(finding_from_proto, result.errors)]))
-    return 0 if result.decision == pb.DECISION_ALLOW else EXIT_FAILED
 
 
 async def _verify(
@@ -232,68 +145,6 @@ def _print_lines(lines: Iterable[str]) -> None:
 _EXPECTED = pb.PolicyScenario.DESCRIPTOR.fields_by_name["expected"]
 
 
-def mutate_policy(
-    source: PolicyInput,
-    operators: Sequence[str],
-    server: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Mutate rules, and print how many mutants the scenarios detect.
-
-    Args:
-        source: the rules and the scenarios.
-        operators: the mutation operators; empty for all.
-        server: `host:port` of a server; None runs them in this process.
-        as_json: True to print every mutant, and the score, as a line of JSON each.
-
-    Raises:
-        SpecError: the policy has errors.
-    """
-    request = pb.RunMutationTestsRequest(
-        policy=source.policy,
-        scenarios=source.required_scenarios(),
-        operators=operators,
-    )
-    score = asyncio.run(_mutate(request, server, as_json=as_json))
-    if as_json:
-        write_json({"score": to_json(score)})
-        return
-    for line in format_mutation_score(score):
-        result_console().print(line.removeprefix("  "))
-
-
-def generate_coverage(
-    source: PolicyInput,
-    limit: int,
-    server: str | None,
-    *,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    """Generate scenarios for uncovered rules, and print the coverage of the whole suite.
-
-    Args:
-        source: the rules and the existing scenarios.
-        limit: maximum number of new scenarios; 0 for as many as needed.
-        server: `host:port` of a server; None runs in this process.
-        out: a file for all scenarios, the existing ones first; None for no file.
-        as_json: True to print the new scenarios as lines of JSON.
-
-    Raises:
-        SpecError: the policy has errors.
-    """
-    given = list(source.required_scenarios())
-    request = pb.GenerateCoverageScenariosRequest(policy=source.policy, scenarios=given, max_scenarios=limit)
-    made, covered = asyncio.run(_generate(request, server, as_json=as_json))
-    if out is not None:
-        save_file(format_suite([to_json(one) for one in [*given, *made]]), out)
-    console = person_console() if as_json else result_console()
-    console.print(f"{format_count(len(made), 'scenario')} generated; review what they expect")
-    for line in (*format_coverage(covered.coverage), *format_mutation_score(covered.mutation)):
-        console.print(line)
-
-
 async def _mutate(
     request: pb.RunMutationTestsRequest,
     server: str | None,
@@ -336,3 +187,204 @@ async def _generate(
                     expected = enum_word(_EXPECTED, event.scenario.expected)
                     result_console().print(f"{expected}: {format_request(event.scenario.request)}")
     raise InternalError("the policy service ended its stream without a result")
+
+
+@commands.command()
+def verify(
+    policy: Policy,
+    scenarios: Scenarios = None,
+    mutation: Annotated[bool, typer.Option("--mutation", help="Also measure the mutation score.")] = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run scenarios against rules. No model is called.
+
+    Exit code 0 if all scenarios pass, 1 if one fails.
+    """
+    source = policy_input(policy, scenarios)
+    request = pb.VerifyPolicyRequest(
+        policy=source.policy,
+        scenarios=source.required_scenarios(),
+        mutation=mutation,
+    )
+    report, played = asyncio.run(_verify(request, server))
+    if as_json:
+        write_json(to_json(report))
+    else:
+        style = "red" if report.failed else "green"
+        result_console().print(f"{report.passed:,} passed, {report.failed:,} failed", style=style)
+        _print_lines(format_failures(report.results, played))
+        _print_lines(_format_masked(report.results, played))
+        _print_lines(format_coverage(report.coverage))
+        if report.HasField("mutation"):
+            _print_lines(format_mutation_score(report.mutation))
+    raise typer.Exit(EXIT_FAILED if report.failed else 0)
+
+
+@commands.command()
+def analyze(policy: Policy, server: Server = None, as_json: AsJson = False) -> None:
+    """Find dead, shadowed and redundant rules.
+
+    Exit code 0 without issues, 1 otherwise.
+    """
+    source = policy_input(policy)
+    told = asyncio.run(_analyze(pb.AnalyzePolicyRequest(policy=source.policy), server))
+    if as_json:
+        write_json(to_json(told))
+        warnings_or_raise(told.findings)
+        raise typer.Exit(EXIT_FAILED if told.issues else 0)
+    _print_lines(finding_lines(warnings_or_raise(told.findings)))
+    for issue in told.issues:
+        kind = enum_word(_ISSUE, issue.kind)
+        result_console().print(
+            f"{one_line(issue.rule_id)}: {kind}: {one_line(issue.message)}",
+            style="yellow",
+        )
+        if issue.HasField("witness"):
+            result_console().print(f"  example: {format_request(issue.witness)}")
+    result_console().print(format_count(len(told.issues), "issue"))
+    raise typer.Exit(EXIT_FAILED if told.issues else 0)
+
+
+@commands.command()
+def diff(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=f"First policy. {_POLICY_HELP}")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help=f"Second policy. {_POLICY_HELP}")],
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of examples.")] = 50,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the calls that two policies decide differently.
+
+    Newly allowed calls come first. Exit code 0 if the policies are proved equivalent, 1 if they differ or the
+    proof is inconclusive.
+    """
+    request = pb.DiffPoliciesRequest(
+        before=policy_input(before).policy, after=policy_input(after).policy, max_examples=limit
+    )
+    told = asyncio.run(_compare(request, server))
+    if as_json:
+        write_json(to_json(told))
+        warnings_or_raise(told.findings)
+    else:
+        findings = warnings_or_raise(told.findings)
+        for patch in told.rule_changes:
+            result_console().print(f"rule {one_line(patch.rule_id)}: {enum_word(_PATCH, patch.kind)}")
+        for change in told.changes:
+            style = "red" if change.after.decision == pb.DECISION_ALLOW else None
+            words = f"{format_decision(change.before)} → {format_decision(change.after)}"
+            result_console().print(f"{words}: {format_request(change.witness)}", style=style)
+        _print_lines(finding_lines(findings))
+        result_console().print(_format_comparison(told), style="bold")
+    raise typer.Exit(0 if told.equivalent else EXIT_FAILED)
+
+
+@commands.command()
+def mutate(
+    policy: Policy,
+    scenarios: Scenarios = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Mutation operator; may be repeated. [default: all operators]"),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the mutation score of a suite.
+
+    Changes the rules in small ways and reports how many of the changes the scenarios detect.
+    """
+    source = policy_input(policy, scenarios)
+    request = pb.RunMutationTestsRequest(
+        policy=source.policy,
+        scenarios=source.required_scenarios(),
+        operators=operator or (),
+    )
+    score = asyncio.run(_mutate(request, server, as_json=as_json))
+    if as_json:
+        write_json({"score": to_json(score)})
+        return
+    for line in format_mutation_score(score):
+        result_console().print(line.removeprefix("  "))
+
+
+@commands.command()
+def generate_scenarios(
+    policy: Policy,
+    scenarios: Scenarios = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum number of scenarios to generate. [default: as many as needed]"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write all scenarios to this file, the new ones last.",
+        ),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Generate scenarios for uncovered parts of the rules.
+
+    The scenarios expect what the rules decide now: review them.
+    """
+    require_writable(out)
+    source = policy_input(policy, scenarios)
+    given = list(source.required_scenarios())
+    request = pb.GenerateCoverageScenariosRequest(
+        policy=source.policy, scenarios=given, max_scenarios=limit or 0
+    )
+    made, covered = asyncio.run(_generate(request, server, as_json=as_json))
+    if out is not None:
+        save_file(format_suite([to_json(one) for one in [*given, *made]]), out)
+    console = person_console() if as_json else result_console()
+    console.print(f"{format_count(len(made), 'scenario')} generated; review what they expect")
+    for line in (*format_coverage(covered.coverage), *format_mutation_score(covered.mutation)):
+        console.print(line)
+
+
+@commands.command()
+def decide(
+    policy: Policy,
+    server_name: Annotated[str, typer.Argument(metavar="SERVER", help="Server that offers the tool.")],
+    tool_name: Annotated[str, typer.Argument(metavar="TOOL", help="Tool to call.")],
+    arguments: Annotated[
+        str,
+        typer.Argument(
+            metavar="[ARGUMENTS]",
+            help="Arguments of the call, in JSON; use - for standard input.",
+        ),
+    ] = "{}",
+    role: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="Role of the caller; may be repeated. [default: no role]"),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide one tool call, with the reasons.
+
+    Exit code 0 if the call is allowed, 1 otherwise.
+    """
+    if policy == arguments == "-":
+        raise typer.BadParameter("only one of POLICY and ARGUMENTS can come from standard input")
+    call = pb.PolicyRequest(
+        server_name=server_name,
+        tool_name=tool_name,
+        arguments=read_text_argument(arguments, "ARGUMENTS").encode(),
+        roles=role or (),
+    )
+    source = policy_input(policy)
+    result = asyncio.run(_decide(pb.DecideRequest(policy=source.policy, request=call), server))
+    if as_json:
+        write_json(to_json(result))
+    else:
+        allowed = result.decision == pb.DECISION_ALLOW
+        result_console().print(format_decision(result), style="green" if allowed else "red")
+        _print_lines(f"  {one_line(reason)}" for reason in result.reasons)
+        _print_lines(finding_lines([*map(finding_from_proto, result.errors)]))
+    raise typer.Exit(0 if result.decision == pb.DECISION_ALLOW else EXIT_FAILED)

@@ -1,14 +1,9 @@
-"""Messages to and from plain JSON.
-
-Protobuf messages to plain JSON values: embedded JSON is inlined, enums become words.
-
-Plain JSON values to protobuf messages; the inverse of `peripety.cli.app.to_json`.
-"""
+"""Protobuf messages to and from plain JSON: embedded JSON is inlined, enums are words."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
@@ -18,6 +13,7 @@ from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.errors import FieldViolation, InvalidArgumentError
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor
     from google.protobuf.message import Message
 
 
@@ -98,13 +94,12 @@ def from_json(message_type: type[M], value: Any, source: str) -> list[M]:
         InvalidArgumentError: the list is not valid; the violations name every place.
     """
     problems: list[FieldViolation] = []
-    messages = []
     if not isinstance(value, list):
         problems.append(FieldViolation(source, "must be a list"))
-    for index, item in enumerate(value if isinstance(value, list) else ()):
-        message = message_type()
-        _fill_message(message, item, f"{source}[{index}]", problems)
-        messages.append(message)
+    items = [
+        _parse_members(cast("Descriptor", message_type.DESCRIPTOR), item, f"{source}[{index}]", problems)
+        for index, item in enumerate(value if isinstance(value, list) else ())
+    ]
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise InvalidArgumentError(
@@ -112,60 +107,45 @@ def from_json(message_type: type[M], value: Any, source: str) -> list[M]:
             code="FILE_INVALID",
             violations=problems,
         )
-    return messages
+    return [message_type(**members) for members in items]
 
 
-def _fill_message(message: Message, value: Any, place: str, problems: list[FieldViolation]) -> None:
+def _parse_members(
+    message_type: Descriptor,
+    value: Any,
+    place: str,
+    problems: list[FieldViolation],
+) -> dict[str, Any]:
+    """Return the arguments of a message's constructor."""
     if not isinstance(value, dict):
         problems.append(FieldViolation(place, "must be an object"))
-        return
-    fields = message.DESCRIPTOR.fields_by_name
+        return {}
+    fields = message_type.fields_by_name
+    members: dict[str, Any] = {}
     for name, given in value.items():
-        field = fields.get(name)
         inner = f"{place}.{name}"
-        if not isinstance(field, FieldDescriptor):
+        if name not in fields:
             problems.append(FieldViolation(inner, f"is not a known key; use one of {', '.join(fields)}"))
-        elif not field.is_repeated:
-            _set_field(message, field, given, inner, problems)
+        elif not fields[name].is_repeated:
+            members[name] = _parse_value(fields[name], given, inner, problems)
         elif not isinstance(given, list):
             problems.append(FieldViolation(inner, "must be a list"))
         else:
-            for index, item in enumerate(given):
-                _add_items(message, field, item, f"{inner}[{index}]", problems)
+            members[name] = [
+                _parse_value(fields[name], item, f"{inner}[{index}]", problems)
+                for index, item in enumerate(given)
+            ]
+    return members
 
 
-def _set_field(
-    message: Message,
-    field: FieldDescriptor,
-    value: Any,
-    place: str,
-    problems: list[FieldViolation],
-) -> None:
+def _parse_value(field: FieldDescriptor, value: Any, place: str, problems: list[FieldViolation]) -> Any:
     if field.message_type is not None:
-        getattr(message, field.name).SetInParent()
-        _fill_message(getattr(message, field.name), value, place, problems)
-        return
+        return _parse_members(field.message_type, value, place, problems)
     try:
-        setattr(message, field.name, _parse_scalar(field, value))
+        return _parse_scalar(field, value)
     except ValueError as error:
         problems.append(FieldViolation(place, str(error)))
-
-
-def _add_items(
-    message: Message,
-    field: FieldDescriptor,
-    value: Any,
-    place: str,
-    problems: list[FieldViolation],
-) -> None:
-    items = getattr(message, field.name)
-    if field.message_type is not None:
-        _fill_message(items.add(), value, place, problems)
-        return
-    try:
-        items.append(_parse_scalar(field, value))
-    except ValueError as error:
-        problems.append(FieldViolation(place, str(error)))
+        return None
 
 
 def _parse_scalar(field: FieldDescriptor, value: Any) -> Any:
@@ -177,6 +157,8 @@ def _parse_scalar(field: FieldDescriptor, value: Any) -> Any:
             raise ValueError(f"must be one of {', '.join(words)}")
         return words[value]
     kind, told = _SCALARS[field.type]
+    if isinstance(value, str):
+        value.encode()  # raises ValueError for a surrogate
     if isinstance(value, kind):
         return value
     raise ValueError(f"must be {told}")

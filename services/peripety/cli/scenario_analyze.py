@@ -18,16 +18,16 @@ import time
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.cli.embedded_services import run_with_progress, services_at
 from peripety.cli.input_documents import read_specification
+from peripety.cli.options import Persona, Seed, Server
 from peripety.cli.output import (
     EXIT_FAILED,
     finding_fields,
@@ -38,6 +38,7 @@ from peripety.cli.output import (
     require_writable,
     result_console,
     save_file,
+    start_table,
     table_console,
     write_bytes,
     write_json,
@@ -76,11 +77,16 @@ from peripety.scenario.validation import validate_certificate_options, validate_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from peripety.engine import DryRunReport, Persona, Program
+    from rich.table import Table
+
+    from peripety.engine import DryRunReport, Program
     from peripety.scenario.certificate.types import PersonaReport, Rate
     from peripety.scenario.rule_graph.graph import GraphNode
     from peripety.scenario.rule_graph.shapes import Columns
     from peripety.scenario.types import NumberEdit
+
+
+commands = typer.Typer()
 
 
 _RESULT_TYPES: tuple[type[BalanceReached | BalanceFailed], ...] = (BalanceReached, BalanceFailed)
@@ -98,38 +104,6 @@ def parse_target(text: str) -> BalanceTarget:
     if not ends or not ends[0] <= ends[1] <= 1:
         raise typer.BadParameter("--target must be two percentages, the lower one first, such as 30-40")
     return BalanceTarget(*ends)
-
-
-def balance_options(persona: Persona, seed: int | None, max_runs: int | None) -> DryRunOptions:
-    """Return the options of the simulation.
-
-    Raises:
-        InvalidArgumentError: an option is out of range.
-    """
-    asked = DryRunOptions(persona, seed, max_runs or CONFIRMING_RUNS)
-    validate_options(asked)
-    return asked
-
-
-def balance_specification(
-    source: str,
-    target: BalanceTarget,
-    options: DryRunOptions,
-    *,
-    as_json: bool,
-    out: Path | None,
-) -> int:
-    """Balance the specification in `source`, print and save the result, and return the exit code."""
-    require_writable(out)
-    order = BalanceOrder(read_specification(source), target, options)
-    with closing(WorkerPool()) as workers:
-        events = Balancer(workers).balance(order)
-        result = run_with_progress(events, "balancing", *_RESULT_TYPES)
-    if isinstance(result, BalanceReached) and out is not None:
-        save_file(result.document + b"\n", out)
-    tell = _print_balance_json if as_json else _print_balance
-    tell(result, target)
-    return 0 if isinstance(result, BalanceReached) else EXIT_FAILED
 
 
 def _print_balance(result: BalanceReached | BalanceFailed, wanted: BalanceTarget) -> None:
@@ -150,9 +124,7 @@ def _print_balance(result: BalanceReached | BalanceFailed, wanted: BalanceTarget
 
 
 def _edits_table(edits: Sequence[NumberEdit]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("number", "before", "after", "what changed"):
-        table.add_column(column, justify="right" if column in {"before", "after"} else "left", no_wrap=True)
+    table = start_table(("number", "before", "after", "what changed"), {"before", "after"})
     for edit in edits:
         table.add_row(
             printable(edit.path),
@@ -197,54 +169,7 @@ _CERTIFY_TIMEOUT = math.inf
 """Time limit for a persona, in seconds: none, because the user sees the progress and can interrupt."""
 
 
-def certificate_options(
-    personas: Sequence[str],
-    seed: int | None,
-    max_runs: int | None,
-    horizon: int | None,
-) -> CertificateOptions:
-    """Return the certificate options. All personas play if none is given.
-
-    Raises:
-        InvalidArgumentError: an option is out of range.
-    """
-    playing = tuple(persona for persona in PERSONAS if persona in personas) or PERSONAS
-    asked = CertificateOptions(playing, seed, max_runs or MAX_RUNS, horizon)
-    validate_certificate_options(asked)
-    return asked
-
-
-def certify_specification(
-    source: str,
-    options: CertificateOptions,
-    *,
-    as_json: bool,
-    out: Path | None,
-    html: Path | None,
-) -> int:
-    """Certify the specification in `source`, print and save the result, and return the exit code."""
-    for place in (out, html):
-        require_writable(place)
-    program = engine.compile(read_specification(source))
-    with closing(WorkerPool()) as workers:
-        certificate = run_with_progress(
-            certifying(program, options, workers, _CERTIFY_TIMEOUT),
-            "certifying",
-            Certificate,
-        )
-    document = encode(certificate)
-    if out is not None:
-        save_file(document + b"\n", out)
-    if html is not None:
-        save_file(render_page(certificate, program.spec), html)
-    if as_json:
-        write_bytes(document)
-    else:
-        _print_certificate(certificate, program.spec["name"], certificate_hash(document))
-    return 0 if certificate.verdict is CertificateVerdict.CERTIFIED else EXIT_FAILED
-
-
-def verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
+def _verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
     """Recompute a certificate, print the differences, and return the exit code."""
     with closing(WorkerPool()) as workers:
         events = certifier.verify_certificate(
@@ -285,9 +210,8 @@ def _print_certificate(certificate: Certificate, name: str, identity: str) -> No
 
 
 def _personas_table(personas: tuple[PersonaReport, ...]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("persona", "runs", "lost", "95 % interval", "won", "survived", "turns per run"):
-        table.add_column(column, justify="left" if column == "persona" else "right", no_wrap=True)
+    columns = ("persona", "runs", "lost", "95% interval", "won", "survived", "turns per run")
+    table = start_table(columns, columns[1:])
     for fared in personas:
         table.add_row(
             fared.persona,
@@ -308,32 +232,15 @@ def _format_interval(rate: Rate) -> str:
 _CHUNK_SECONDS = 0.1
 
 
-def dry_run_specification(
-    source: str,
-    *,
-    runs: int,
-    persona: Persona,
-    seed: int | None,
-    as_json: bool,
-) -> None:
-    """Simulate the specification in `source` and print the report."""
-    program = engine.compile(read_specification(source))
-    report = _simulate_in_chunks(program, runs=runs, persona=persona, seed=seed)
-    if as_json:
-        write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})
-    else:
-        _print_dry_run(report, required_loss_rate=program.spec["negativity_budget"]["min_fail_rate"])
-
-
 def _simulate_in_chunks(program: Program, *, runs: int, persona: Persona, seed: int | None) -> DryRunReport:
     """Run the simulation in chunks, because the native core handles Ctrl-C only between two calls."""
     with progress_bar("simulating", total=runs) as advance:
-        report = program.dry_run(runs=1, persona=persona, seed=seed)
+        report = program.dry_run(runs=1, persona=persona.value, seed=seed)
         piece = 1
         while report.runs < runs:
             started = time.perf_counter()
             played = min(piece, runs - report.runs)
-            more = program.dry_run(runs=played, first_run=report.runs, persona=persona, seed=seed)
+            more = program.dry_run(runs=played, first_run=report.runs, persona=persona.value, seed=seed)
             report = report.merge(more)
             advance(played)
             if time.perf_counter() - started < _CHUNK_SECONDS:
@@ -362,43 +269,6 @@ def _print_dry_run(report: DryRunReport, *, required_loss_rate: float) -> None:
 _SCENARIO_ID = re.compile(r"scn_[0-9a-f]{24}")
 _SIMULATION_TIMEOUT = math.inf
 """Time limit for the simulation, in seconds: none, because the user sees the progress and can interrupt."""
-
-
-def print_graph(
-    source: str,
-    server: str | None,
-    dry_run_options: DryRunOptions | None,
-    *,
-    drawing: Path | None,
-    as_mermaid: bool,
-    as_json: bool,
-) -> None:
-    """Build the dependency graph of a scenario; print and save it.
-
-    Args:
-        source: a file, `-` for standard input, or the id of a stored scenario.
-        server: `host:port` of a server with stored scenarios; None reads the configured database.
-        dry_run_options: options of the simulated games; None for no games.
-        drawing: a file for the drawing, in SVG; None for no file.
-        as_mermaid: True to print only a Mermaid flowchart.
-        as_json: True to print only one line of JSON.
-    """
-    require_writable(drawing)
-    program = engine.compile(_load_specification(source, server))
-    with closing(WorkerPool()) as workers:
-        found = run_with_progress(
-            inspecting(program, dry_run_options, workers, _SIMULATION_TIMEOUT),
-            "simulating",
-            Inspection,
-        )
-    if drawing is not None:
-        save_file(render_svg(found), drawing)
-    if as_mermaid:
-        write_bytes(render_mermaid(found).rstrip().encode())
-    elif as_json:
-        write_json({"spec_hash": program.spec_hash, **_graph_fields(found)})
-    else:
-        _print_graph_text(found)
 
 
 def _load_specification(source: str, server: str | None) -> bytes:
@@ -472,3 +342,190 @@ def _graph_entries(sides: Columns) -> Iterator[tuple[GraphNode, int]]:
 
 def _indented_label(node: GraphNode, depth: int) -> str:
     return "  " * (depth + 1) + one_line(node.label)
+
+
+@commands.command("dry-run")
+def dry_run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
+    runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of games to simulate.")] = 200,
+    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
+    seed: Seed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
+) -> None:
+    """Simulate a specification; show loss rate and reasons."""
+    program = engine.compile(read_specification(file))
+    report = _simulate_in_chunks(program, runs=runs, persona=persona, seed=seed)
+    if as_json:
+        write_json({**asdict(report), "fail_rate": report.fail_rate, "spec_hash": program.spec_hash})
+    else:
+        _print_dry_run(report, required_loss_rate=program.spec["negativity_budget"]["min_fail_rate"])
+
+
+@commands.command()
+def balance(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
+    target: Annotated[
+        str,
+        typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40."),
+    ],
+    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
+    seed: Seed = None,
+    max_runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of games that confirm the result. [default: 10,000]"),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one line of JSON that includes the specification."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write the specification to a file. [default: no file]"
+        ),
+    ] = None,
+) -> None:
+    """Tune numbers of a specification to a loss rate.
+
+    Changes as few numbers as possible and no rules. Exit code 0 if it is balanced, 1 if the target is out of
+    reach.
+    """
+    wanted = parse_target(target)
+    options = DryRunOptions(persona.value, seed, max_runs or CONFIRMING_RUNS)
+    validate_options(options)
+    require_writable(out)
+    order = BalanceOrder(read_specification(file), wanted, options)
+    with closing(WorkerPool()) as workers:
+        events = Balancer(workers).balance(order)
+        result = run_with_progress(events, "balancing", *_RESULT_TYPES)
+    if isinstance(result, BalanceReached) and out is not None:
+        save_file(result.document + b"\n", out)
+    tell = _print_balance_json if as_json else _print_balance
+    tell(result, wanted)
+    raise typer.Exit(0 if isinstance(result, BalanceReached) else EXIT_FAILED)
+
+
+@commands.command()
+def certify(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
+    persona: Annotated[
+        list[Persona] | None,
+        typer.Option(
+            help="Automatic player to measure besides random; may be repeated. [default: all players]"
+        ),
+    ] = None,
+    seed: Seed = None,
+    max_runs: Annotated[
+        int | None,
+        typer.Option(
+            min=64,
+            max=9_604,
+            help="Maximum games of a player. [default: enough for a margin of 1 percentage point]",
+        ),
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the certificate.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="CERT", help="Write the certificate to a file."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="REPORT", help="Write a report with plots to a file."),
+    ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(metavar="CERT", help="Recompute this certificate and compare."),
+    ] = None,
+) -> None:
+    """Measure how fair a specification is.
+
+    Exit code 0 if it is certified, 1 if it is rejected. With --check: 0 if the certificate matches FILE, 1 if
+    something differs or the check is inconclusive.
+    """
+    if check is not None:
+        if any(option is not None for option in (persona, seed, max_runs, horizon, out, html)):
+            raise typer.BadParameter(
+                "--check can only be combined with FILE and --json; the certificate holds its other options",
+            )
+        raise typer.Exit(_verify_certificate(check, file, as_json=as_json))
+    named = [chosen.value for chosen in persona or ()]
+    playing = tuple(one for one in PERSONAS if one in named) or PERSONAS
+    options = CertificateOptions(playing, seed, max_runs or MAX_RUNS, horizon)
+    validate_certificate_options(options)
+    for place in (out, html):
+        require_writable(place)
+    program = engine.compile(read_specification(file))
+    with closing(WorkerPool()) as workers:
+        certificate = run_with_progress(
+            certifying(program, options, workers, _CERTIFY_TIMEOUT),
+            "certifying",
+            Certificate,
+        )
+    document = encode(certificate)
+    if out is not None:
+        save_file(document + b"\n", out)
+    if html is not None:
+        save_file(render_page(certificate, program.spec), html)
+    if as_json:
+        write_bytes(document)
+    else:
+        _print_certificate(certificate, program.spec["name"], certificate_hash(document))
+    raise typer.Exit(0 if certificate.verdict is CertificateVerdict.CERTIFIED else EXIT_FAILED)
+
+
+@commands.command()
+def graph(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|ID",
+            help="Specification or id of a stored scenario; use - for standard input.",
+        ),
+    ],
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="DRAWING", help="Write the graph to a file, as SVG."),
+    ] = None,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print only a Mermaid flowchart.")] = False,
+    runs: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=100_000,
+            help="Number of games that measure how often each part is active; 0 for none.",
+        ),
+    ] = 1_024,
+    persona: Annotated[Persona, typer.Option(help="Automatic player of the games.")] = Persona.RANDOM,
+    seed: Seed = None,
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the graph as one line of JSON.")] = False,
+) -> None:
+    """Show the dependency graph of a scenario.
+
+    Includes how often each rule is active and where games end.
+    """
+    if mermaid and as_json:
+        raise typer.BadParameter("--mermaid cannot be combined with --json; leave one out")
+    played = DryRunOptions(persona.value, seed, runs) if runs else None
+    require_writable(svg)
+    program = engine.compile(_load_specification(source, server))
+    with closing(WorkerPool()) as workers:
+        found = run_with_progress(
+            inspecting(program, played, workers, _SIMULATION_TIMEOUT),
+            "simulating",
+            Inspection,
+        )
+    if svg is not None:
+        save_file(render_svg(found), svg)
+    if mermaid:
+        write_bytes(render_mermaid(found).rstrip().encode())
+    elif as_json:
+        write_json({"spec_hash": program.spec_hash, **_graph_fields(found)})
+    else:
+        _print_graph_text(found)

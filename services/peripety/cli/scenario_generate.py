@@ -17,15 +17,29 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
+
+import typer
 
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.cli.embedded_services import embedded_services, services_at
 from peripety.cli.input_documents import read_specification
+from peripety.cli.options import (
+    Attempts,
+    Description,
+    Level,
+    MaxCost,
+    MaxTime,
+    MaxTokens,
+    Model,
+    NewSeed,
+    Server,
+)
 from peripety.cli.output import (
+    deadline_of,
     make_budget,
     open_output,
     person_console,
@@ -45,12 +59,12 @@ from peripety.rpc.status import finding_from_proto
 from peripety.scenario.spec_generator.generator import generate_spec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import grpc.aio
 
-    from peripety.api.common.v1 import common_pb2 as common
     from peripety.cli.render.console import ConsoleView, GameView
+
+
+commands = typer.Typer()
 
 
 async def write_specification(
@@ -65,7 +79,7 @@ async def write_specification(
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
-    async for event in stub.GenerateScenario(request):
+    async for event in stub.GenerateScenario(request, timeout=deadline_of(request.budget)):
         view.generation(event)
         if event.HasField("completed"):
             return event.completed
@@ -112,7 +126,7 @@ async def amend_scenario(
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
-    async for event in stub.AmendScenario(request):
+    async for event in stub.AmendScenario(request, timeout=deadline_of(request.budget)):
         view.amendment(event)
         if event.HasField("amended"):
             return event.amended
@@ -125,57 +139,6 @@ def _rejection_error(message: str, findings: scenario_pb2.Findings) -> SpecError
     return SpecError(message, list(map(finding_from_proto, findings.findings)))
 
 
-def amend_request(
-    scenario_id: str,
-    text: str,
-    level: str,
-    model: str,
-    attempts: int,
-    budget: common.Budget,
-) -> pb.AmendScenarioRequest:
-    """Return the request for a change, without its id.
-
-    Args:
-        scenario_id: the scenario.
-        text: the change; - for standard input.
-        level: the checks that the result must pass: DRY_RUN, CERTIFICATE, or UNSPECIFIED for those that the
-            current version passed.
-        model: the model, as `provider/model`; empty for the configured one.
-        attempts: maximum number of model answers.
-        budget: the budget of these answers.
-    """
-    return pb.AmendScenarioRequest(
-        scenario_id=scenario_id,
-        instruction=read_text_argument(text, "TEXT"),
-        level=pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{level}"),
-        model=model,
-        max_attempts=attempts,
-        budget=budget,
-    )
-
-
-def amend_stored(request: pb.AmendScenarioRequest, server: str | None, *, as_json: bool) -> None:
-    """Change a scenario; print the progress and the differences.
-
-    Args:
-        request: the change.
-        server: `host:port` of a server; None runs the change in this process, on the configured database.
-        as_json: True to print the new version and its differences as one line of JSON instead.
-
-    Raises:
-        SpecError: the change is not possible.
-    """
-    amended = asyncio.run(_amend(request, server, as_json=as_json))
-    if as_json:
-        write_json(to_json(amended))
-    else:
-        scenario = amended.scenario
-        result_console().print(
-            f"stored as {scenario.scenario_id}, version {scenario.spec_hash}",
-            style="bold",
-        )
-
-
 async def _amend(
     request: pb.AmendScenarioRequest,
     server: str | None,
@@ -185,21 +148,6 @@ async def _amend(
     with live_view(person_console() if as_json else result_console()) as story:
         async with services_at(server, "gateway", "scenarios") as channel:
             return await amend_scenario(channel, request, story)
-
-
-def compile_specification(source: str, *, version_of: str | None, server: str | None, as_json: bool) -> None:
-    """Compile the specification in `source`; print its repairs and where it is stored.
-
-    Args:
-        source: a file, or - for standard input.
-        version_of: the stored scenario to add a version to.
-        server: `host:port` of a server; None compiles in this process, into the configured database.
-        as_json: True to print the stored scenario as one line of JSON instead.
-
-    Raises:
-        SpecError: the specification is rejected.
-    """
-    asyncio.run(_compile(read_specification(source), version_of, server, as_json=as_json))
 
 
 async def _compile(spec: bytes, version_of: str | None, server: str | None, *, as_json: bool) -> None:
@@ -215,64 +163,82 @@ async def _compile(spec: bytes, version_of: str | None, server: str | None, *, a
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationSettings:
-    """Options of a generation; 0 means no limit, or the limit of the server.
-
-    Attributes:
-        level: the checks to pass: SCHEMA, STATIC, DRY_RUN or CERTIFICATE.
-        seed: the scenario's seed; None to derive it from the description.
-        model: the model, as `provider/model`; empty for the configured one.
-        attempts: maximum number of model answers.
-        tokens: maximum tokens.
-        dollars: maximum cost.
-        seconds: maximum time.
-        refresh: True to ignore a cached specification.
-    """
-
-    level: str
-    seed: int | None = None
-    model: str = ""
-    attempts: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
-    seconds: float = 0.0
-    refresh: bool = False
-
-    def to_request(self, description: str) -> scenario_pb2.GenerateScenarioRequest:
-        """Return the request, without its id."""
-        return scenario_pb2.GenerateScenarioRequest(
-            description=description,
-            seed=self.seed,
-            model=self.model,
-            max_attempts=self.attempts,
-            budget=make_budget(tokens=self.tokens, dollars=self.dollars, seconds=self.seconds),
-            level=scenario_pb2.ValidationLevel.Value(f"VALIDATION_LEVEL_{self.level}"),
-            refresh=self.refresh,
-        )
+async def _generate(request: scenario_pb2.GenerateScenarioRequest, view: GameView) -> bytes:
+    async with embedded_services("gateway", "scenarios") as channel:
+        return (await write_specification(channel, request, view)).spec
 
 
-def generate_specification(
-    description: str | None,
-    settings: GenerationSettings,
-    *,
-    as_json: bool,
-    out: Path | None,
+def _generate_random(count: int, *, seed: int, out: Path | None) -> None:
+    """Write specifications as JSON Lines to a file or to standard output, each as soon as it is generated."""
+    with open_output(out) as lines, progress_bar("generating", count) as advance:
+        for index in range(count):
+            lines.write(generate_spec(seed, index) + b"\n")
+            advance(1)
+
+
+@commands.command()
+def generate(
+    description: Description = None,
+    seed: NewSeed = None,
+    level: Annotated[
+        Level,
+        typer.Option(help="Checks that the specification must pass."),
+    ] = Level.CERTIFICATE,
+    model: Model = "",
+    attempts: Attempts = 4,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Ignore a cached specification for the same description."),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print only the specification, on a terminal too."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the specification to a file. [default: standard output]",
+        ),
+    ] = None,
+    random: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Generate N valid random specifications instead, one per line.",
+        ),
+    ] = None,
 ) -> None:
-    """Write a specification to a file or to standard output; print progress to standard error.
+    """Write a specification from a description.
 
-    On a terminal, the specification itself is only printed with `as_json`.
-
-    Args:
-        description: the description; None to prompt for it at a terminal.
-        settings: the options.
-        as_json: True to print the specification on a terminal and beside a file, too.
-        out: the file.
+    Writes to standard output or to a file; on a terminal, prints a summary instead. Exit code 0 if the
+    specification passed its checks, 1 if no draft did: the findings give the reasons.
     """
+    if random is not None:
+        if description is not None or model:
+            raise typer.BadParameter(
+                "--random cannot be combined with --description or --model; leave them out",
+            )
+        _generate_random(random, seed=seed or 0, out=out)
+        return
     require_writable(out)
     if description is None:
         description = (prompt_line("Describe the scenario > ") if sys.stdin.isatty() else None) or ""
-    request = settings.to_request(read_text_argument(description, "--description"))
+    request = scenario_pb2.GenerateScenarioRequest(
+        description=read_text_argument(description, "--description"),
+        seed=seed,
+        model=model,
+        max_attempts=attempts,
+        budget=make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
+        level=scenario_pb2.ValidationLevel.Value(f"VALIDATION_LEVEL_{level.name}"),
+        refresh=refresh,
+    )
     is_piped = as_json or (out is None and not sys.stdout.isatty())
     with live_view(person_console() if is_piped else result_console()) as story:
         spec = asyncio.run(_generate(request, story))
@@ -282,14 +248,76 @@ def generate_specification(
         write_bytes(spec)
 
 
-async def _generate(request: scenario_pb2.GenerateScenarioRequest, view: GameView) -> bytes:
-    async with embedded_services("gateway", "scenarios") as channel:
-        return (await write_specification(channel, request, view)).spec
+@commands.command("compile")
+def compile_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
+    version_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Store the result as the latest version of this scenario. [default: a new scenario]",
+        ),
+    ] = None,
+    server: Server = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the stored scenario as one line of JSON."),
+    ] = False,
+) -> None:
+    """Validate, dry-run and store a specification.
+
+    If the scenario is only too easy or too hard, its numbers are adjusted first. Exit code 0 if it is stored,
+    1 if it is rejected. `peripety scenarios list` shows what is stored.
+    """
+    asyncio.run(_compile(read_specification(file), version_of, server, as_json=as_json))
 
 
-def generate_random(count: int, *, seed: int, out: Path | None) -> None:
-    """Write specifications as JSON Lines to a file or to standard output, each as soon as it is generated."""
-    with open_output(out) as lines, progress_bar("generating", count) as advance:
-        for index in range(count):
-            lines.write(generate_spec(seed, index) + b"\n")
-            advance(1)
+@commands.command()
+def amend(
+    scenario_id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`."),
+    ],
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="Requested change, in any language; use - for standard input."),
+    ],
+    level: Annotated[
+        Level | None,
+        typer.Option(
+            help="Checks that the result must pass. [default: those that the current version passed]",
+        ),
+    ] = None,
+    model: Model = "",
+    attempts: Attempts = 4,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    server: Server = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the new version and its differences as one line of JSON."),
+    ] = False,
+) -> None:
+    """Change a stored scenario by a description.
+
+    A model makes the change, or rules if no model is configured; the result is a new version. Exit code 0 if
+    the scenario was changed, 1 if it was not.
+    """
+    request = pb.AmendScenarioRequest(
+        scenario_id=scenario_id,
+        instruction=read_text_argument(text, "TEXT"),
+        level=pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{level.name if level else 'UNSPECIFIED'}"),
+        model=model,
+        max_attempts=attempts,
+        budget=make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
+    )
+    amended = asyncio.run(_amend(request, server, as_json=as_json))
+    if as_json:
+        write_json(to_json(amended))
+    else:
+        scenario = amended.scenario
+        result_console().print(
+            f"stored as {scenario.scenario_id}, version {scenario.spec_hash}",
+            style="bold",
+        )

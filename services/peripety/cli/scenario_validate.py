@@ -14,11 +14,14 @@ from collections import Counter
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from peripety.cli.input_documents import iterate_specifications, total_bytes
+from peripety.cli.options import Level, Persona, Seed
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -40,11 +43,12 @@ from peripety.scenario.types import DryRunOptions, ValidationLevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from peripety.cli.input_documents import SpecLocation
-    from peripety.engine import Persona
     from peripety.scenario.batch import BatchOptions, DocumentVerdict
+
+
+commands = typer.Typer()
 
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -169,53 +173,6 @@ class _ProgressLines:
         error_console().print(f"{self._tally.checked:,} checked, {self._tally.rate:,.0f} per second{left}")
 
 
-def batch_options(
-    level: str,
-    persona: Persona,
-    seed: int | None,
-    max_runs: int | None,
-    horizon: int | None,
-) -> BatchOptions:
-    """Return the options of the checks.
-
-    The persona applies to the dry-run; a certificate covers all personas.
-    """
-    played, measured = DryRunOptions(), CertificateOptions()
-    return batch.BatchOptions(
-        ValidationLevel[level],
-        DryRunOptions(persona, seed, max_runs or played.max_runs, horizon),
-        CertificateOptions(PERSONAS, seed, min(max_runs or measured.max_runs, measured.max_runs), horizon),
-    )
-
-
-def validate_sources(
-    sources: Sequence[str],
-    options: BatchOptions,
-    *,
-    jobs: int | None,
-    resume: Path | None,
-    as_json: bool,
-) -> int:
-    """Check the specifications of all sources, print each verdict, and return the exit code.
-
-    Args:
-        sources: files, folders, `-` for standard input.
-        options: the checks.
-        jobs: number of threads; default two per core.
-        resume: file that stores verdicts between runs.
-        as_json: True to print lines of JSON.
-    """
-    tally = BatchTally()
-    try:
-        _check_all(sources, options, tally, jobs=jobs, resume=resume, as_json=as_json)
-    except KeyboardInterrupt:
-        error_console().print(_interrupted_message(resume))
-        return EXIT_INTERRUPTED
-    for line in tally.summary_lines():
-        error_console().print(line)
-    return tally.exit_code
-
-
 def _check_all(
     sources: Sequence[str],
     options: BatchOptions,
@@ -276,3 +233,65 @@ def _print_verdict_json(level: ValidationLevel, place: SpecLocation, verdict: Do
     if verdict.error is not None:
         line["error"] = {"code": verdict.error.code, "message": verdict.error.message}
     write_json(line)
+
+
+@commands.command()
+def validate(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="JSON, JSON Lines or Parquet (columns spec, id) file, or folder; use - for standard input.",
+        ),
+    ],
+    level: Annotated[Level, typer.Option(help="Checks to run.")] = Level.STATIC,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Number of threads. [default: 2 per core]"),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Store verdicts in this file, and skip specifications that have one.",
+        ),
+    ] = None,
+    persona: Annotated[Persona, typer.Option(help="Automatic player of the dry-run.")] = Persona.RANDOM,
+    seed: Seed = None,
+    max_runs: Annotated[
+        int | None,
+        typer.Option(
+            min=64,
+            max=100_000,
+            help="Maximum games of an automatic player. [default: as many as the verdict needs]",
+        ),
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
+) -> None:
+    """Check specifications.
+
+    Exit code 0 if all are valid, 1 if one is not, 2 if one cannot be read. Verdicts are printed in any order,
+    each with its file and line. Identical specifications are checked once.
+    """
+    # The persona applies to the dry-run; a certificate covers all personas.
+    played, measured = DryRunOptions(), CertificateOptions()
+    options = batch.BatchOptions(
+        ValidationLevel[level.name],
+        DryRunOptions(persona.value, seed, max_runs or played.max_runs, horizon),
+        CertificateOptions(PERSONAS, seed, min(max_runs or measured.max_runs, measured.max_runs), horizon),
+    )
+    tally = BatchTally()
+    try:
+        _check_all(files, options, tally, jobs=jobs, resume=resume, as_json=as_json)
+    except KeyboardInterrupt:
+        error_console().print(_interrupted_message(resume))
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    for line in tally.summary_lines():
+        error_console().print(line)
+    raise typer.Exit(tally.exit_code)

@@ -1,27 +1,20 @@
-"""Session command group; fork, rewind, compare.
-
-`peripety sessions list`, `show`, `fork`, `rewind`, `compare` and `delete`.
-
-Commands and options of `peripety sessions`.
-"""
+"""`peripety sessions`: the command group; list, show, fork, rewind, compare and delete."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, TypeVar
 from uuid import uuid4
 
 import typer
-from rich.table import Table
 
 from peripety.api.session.v1 import session_pb2 as pb
-from peripety.cli.options import MAX_SEED, Persona, Server
-from peripety.cli.output import one_line, result_console, table_console, write_json
+from peripety.cli.options import MAX_SEED, Pov, Server, SessionId
+from peripety.cli.output import one_line, result_console, start_table, table_console, write_json
 from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import format_status, format_value
-from peripety.cli.session_files import sessions_at
+from peripety.cli.session_files import sessions_at, stored
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -29,106 +22,14 @@ if TYPE_CHECKING:
     from peripety.api.common.v1 import engine_pb2
 
 
+commands = typer.Typer(
+    name="sessions",
+    help="List, show, fork, watch and verify sessions.",
+    no_args_is_help=True,
+)
+
+
 T = TypeVar("T")
-
-
-def print_sessions(count: int, scenario_id: str, server: str | None, *, as_json: bool) -> None:
-    """Print stored sessions, newest first."""
-    found = asyncio.run(_fetch_sessions(count, scenario_id, server))
-    if as_json:
-        for one in found:
-            write_json(to_json(one))
-    elif found:
-        rows = (
-            (
-                one.session_id,
-                one.create_time.ToDatetime().isoformat(" ", "seconds"),
-                str(one.turn),
-                _format_status(one.status),
-                one.scenario_id,
-                one.parent_session_id,
-            )
-            for one in found
-        )
-        _print_table(("session", "started", "turn", "status", "scenario", "forked from"), rows)
-
-
-def print_session(session_id: str, pov: str, server: str | None, *, as_json: bool) -> None:
-    """Print a session as an entity sees it, with a summary of its turns."""
-    session, turns = asyncio.run(_fetch_session(session_id, pov, server))
-    if as_json:
-        write_json(to_json(session))
-        return
-    out = result_console()
-    out.print(f"Session {session.session_id}, seed {session.seed}, turn {session.turn}", style="bold")
-    out.print(f"  {_format_status(session.status)}")
-    out.print(f"  scenario {one_line(session.scenario_id)}, version {session.spec_hash}")
-    if session.parent_session_id:
-        out.print(f"  forked from {session.parent_session_id} after turn {session.parent_turn}")
-    out.print(f"  chain {session.chain_hash}")
-    for name, value in json.loads(session.state).items():
-        out.print(f"  {one_line(name)}: {format_value(json.dumps(value, ensure_ascii=False).encode())}")
-    if turns:
-        _print_table(_COLUMNS, map(_turn_row, turns))
-
-
-def fork_session(
-    session_id: str,
-    turn: int | None,
-    seed: int | None,
-    server: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Fork a session, and print the id of the fork."""
-    request = pb.ForkSessionRequest(request_id=str(uuid4()), session_id=session_id, turn=turn, seed=seed)
-    session = asyncio.run(_fork(request, server))
-    if as_json:
-        write_json(to_json(session))
-    else:
-        result_console().print(
-            f"{session.session_id}: a fork of {session.parent_session_id} after turn {session.turn},"
-            f" seed {session.seed}",
-        )
-
-
-def rewind_session(session_id: str, turn: int, server: str | None, *, as_json: bool) -> None:
-    """Rewind a session to an earlier turn, and print its new position."""
-    session = asyncio.run(_rewind(session_id, turn, server))
-    if as_json:
-        write_json(to_json(session))
-    else:
-        result_console().print(
-            f"{session.session_id}: at turn {session.turn} again, {_format_status(session.status)}",
-        )
-
-
-def compare_sessions(session_id: str, other_id: str, pov: str, server: str | None, *, as_json: bool) -> None:
-    """Print the turn at which two sessions diverge, and their differences since then."""
-    compared = asyncio.run(_fetch_comparison(session_id, other_id, pov, server))
-    if as_json:
-        write_json(to_json(compared))
-        return
-    out = result_console()
-    out.print(f"in common: {compared.common_turn} turn{'' if compared.common_turn == 1 else 's'}")
-    for one in compared.differences:
-        here, there = (
-            format_value(getattr(one, side)) if one.HasField(side) else "(nothing)"
-            for side in ("here", "there")
-        )
-        out.print(f"  {one_line(one.path)}: {here} | {there}")
-    for pair in compared.turns:
-        out.print(f"turn {pair.turn}", style="bold")
-        if pair.HasField("here"):
-            out.print(f"  {session_id}  {_summarize_turn(pair.here)}")
-        if pair.HasField("there"):
-            out.print(f"  {other_id}  {_summarize_turn(pair.there)}")
-
-
-def delete_session(session_id: str, server: str | None) -> None:
-    """Delete a session."""
-    asyncio.run(_delete(session_id, server))
-    result_console().print(f"{one_line(session_id)} is deleted")
 
 
 async def _fetch_sessions(count: int, scenario_id: str, server: str | None) -> list[pb.SessionSummary]:
@@ -234,46 +135,42 @@ def _format_status(status: engine_pb2.RunStatus) -> str:
 
 
 def _print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column == "turn" else "left", no_wrap=True)
+    table = start_table(columns, {"turn"})
     for row in rows:
         table.add_row(*row)
     table_console().print(table)
 
 
-sessions = typer.Typer(
-    name="sessions",
-    help="List, show, fork, rewind, watch and verify stored sessions.",
-    no_args_is_help=True,
-)
-
-SessionId = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="Id of the session; see `peripety sessions list`."),
-]
-Pov = Annotated[
-    str,
-    typer.Option(
-        "--as",
-        metavar="ENTITY",
-        help="Entity whose point of view is used. [default: the public view]",
-    ),
-]
-
-
-@sessions.command("list")
+@commands.command("list")
 def list_(
     count: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of entries.")] = 20,
-    scenario: Annotated[str, typer.Option(metavar="ID", help="Only sessions of this scenario.")] = "",
+    scenario: Annotated[
+        str, typer.Option(metavar="ID", help="Show only sessions of this scenario. [default: all sessions]")
+    ] = "",
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
     """List sessions, newest first."""
-    print_sessions(count, scenario, server, as_json=as_json)
+    found = asyncio.run(_fetch_sessions(count, scenario, server))
+    if as_json:
+        for one in found:
+            write_json(to_json(one))
+    elif found:
+        rows = (
+            (
+                one.session_id,
+                one.create_time.ToDatetime().isoformat(" ", "seconds"),
+                str(one.turn),
+                _format_status(one.status),
+                one.scenario_id,
+                one.parent_session_id,
+            )
+            for one in found
+        )
+        _print_table(("session", "started", "turn", "status", "scenario", "forked from"), rows)
 
 
-@sessions.command()
+@commands.command()
 def show(
     session_id: SessionId,
     pov: Pov = "",
@@ -284,10 +181,24 @@ def show(
 
     Prints its status, its state and a summary of its turns.
     """
-    print_session(session_id, pov, server, as_json=as_json)
+    session, turns = asyncio.run(_fetch_session(session_id, pov, server))
+    if as_json:
+        write_json(to_json(session))
+        return
+    out = result_console()
+    out.print(f"Session {session.session_id}, seed {session.seed}, turn {session.turn}", style="bold")
+    out.print(f"  {_format_status(session.status)}")
+    out.print(f"  scenario {one_line(session.scenario_id)}, version {session.spec_hash}")
+    if session.parent_session_id:
+        out.print(f"  forked from {session.parent_session_id} after turn {session.parent_turn}")
+    out.print(f"  chain {session.chain_hash}")
+    for name, value in json.loads(session.state).items():
+        out.print(f"  {one_line(name)}: {format_value(json.dumps(value, ensure_ascii=False).encode())}")
+    if turns:
+        _print_table(_COLUMNS, map(_turn_row, turns))
 
 
-@sessions.command()
+@commands.command()
 def fork(
     session_id: SessionId,
     turn: Annotated[
@@ -309,13 +220,21 @@ def fork(
 
     Afterwards both sessions are independent.
     """
-    fork_session(session_id, turn, seed, server, as_json=as_json)
+    request = pb.ForkSessionRequest(request_id=str(uuid4()), session_id=session_id, turn=turn, seed=seed)
+    session = asyncio.run(_fork(request, server))
+    if as_json:
+        write_json(to_json(session))
+    else:
+        result_console().print(
+            f"{session.session_id}: a fork of {session.parent_session_id} after turn {session.turn},"
+            f" seed {session.seed}",
+        )
 
 
-@sessions.command()
+@commands.command()
 def rewind(
     session_id: SessionId,
-    turn: Annotated[int, typer.Argument(min=0, help="Turn to rewind to; 0 is the start.")],
+    turn: Annotated[int, typer.Argument(metavar="TURN", min=0, help="Turn to rewind to; 0 is the start.")],
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
 ) -> None:
@@ -323,10 +242,16 @@ def rewind(
 
     The turns cannot be restored: fork the session first to preserve them.
     """
-    rewind_session(session_id, turn, server, as_json=as_json)
+    session = asyncio.run(_rewind(session_id, turn, server))
+    if as_json:
+        write_json(to_json(session))
+    else:
+        result_console().print(
+            f"{session.session_id}: at turn {session.turn} again, {_format_status(session.status)}",
+        )
 
 
-@sessions.command()
+@commands.command()
 def compare(
     session_id: SessionId,
     other_id: Annotated[str, typer.Argument(metavar="OTHER", help="Id of the session to compare with.")],
@@ -341,120 +266,31 @@ def compare(
 
     Shows the last common turn, the differences of their states, and the turns of each since then.
     """
-    compare_sessions(session_id, other_id, pov, server, as_json=as_json)
+    compared = asyncio.run(_fetch_comparison(session_id, other_id, pov, server))
+    if as_json:
+        write_json(to_json(compared))
+        return
+    out = result_console()
+    out.print(f"in common: {compared.common_turn} turn{'' if compared.common_turn == 1 else 's'}")
+    for one in compared.differences:
+        here, there = (
+            format_value(getattr(one, side)) if one.HasField(side) else "(nothing)"
+            for side in ("here", "there")
+        )
+        out.print(f"  {one_line(one.path)}: {here} | {there}")
+    for pair in compared.turns:
+        out.print(f"turn {pair.turn}", style="bold")
+        if pair.HasField("here"):
+            out.print(f"  {session_id}  {_summarize_turn(pair.here)}")
+        if pair.HasField("there"):
+            out.print(f"  {other_id}  {_summarize_turn(pair.there)}")
 
 
-@sessions.command()
+@commands.command()
 def delete(session_id: SessionId, server: Server = None) -> None:
     """Delete a session. Its forks remain."""
-    delete_session(session_id, server)
+    asyncio.run(_delete(session_id, server))
+    result_console().print(f"{one_line(session_id)} is deleted")
 
 
-@sessions.command()
-def odds(
-    session_id: SessionId,
-    runs: Annotated[int, typer.Option(min=1, max=100_000, help="Number of futures to simulate.")] = 1_000,
-    horizon: Annotated[
-        int,
-        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for the rest of the horizon."),
-    ] = 0,
-    persona: Annotated[Persona, typer.Option(help="Persona that plays the futures.")] = Persona.RANDOM,
-    do: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ACTION", help="First action, without parameters; may be repeated."),
-    ] = None,
-    server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the odds as one line of JSON.")] = False,
-) -> None:
-    """Forecast the outcomes of a session.
-
-    Simulates thousands of futures from the current turn and prints the probability of each loss and win. The
-    futures
-    use the whole state, including what no player may see.
-    """
-    from peripety.cli import session_files as command  # noqa: PLC0415 - loads the services
-
-    request = command.odds_request(session_id, persona.value, runs, horizon)
-    command.print_odds(request, do or [], server, as_json=as_json)
-
-
-@sessions.command()
-def watch(
-    session_id: SessionId,
-    pov: Pov = "",
-    after: Annotated[int, typer.Option(min=0, help="Show only events after this sequence number.")] = 0,
-    delay: Annotated[int, typer.Option(min=0, help="Number of turns by which to delay the events.")] = 0,
-    server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
-) -> None:
-    """Follow a session as one entity sees it.
-
-    Starts at the first event and ends with the session.
-    """
-    from peripety.cli import session_files as command  # noqa: PLC0415 - loads the services
-
-    command.watch_session(command.watch_request(session_id, pov, after, delay), server, as_json=as_json)
-
-
-@sessions.command()
-def export(
-    session_id: SessionId,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write the bundle to this file. [default: standard output]",
-        ),
-    ] = None,
-    last_turn: Annotated[int, typer.Option(min=0, help="Last turn to export; 0 for all turns.")] = 0,
-    server: Server = None,
-) -> None:
-    """Export a session as a bundle.
-
-    `peripety replay` verifies the bundle, and any server imports it. It contains the whole state, including
-    what no
-    player may see: hidden state, every point of view, memories.
-    """
-    from peripety.cli import session_files as command  # noqa: PLC0415 - loads the services
-
-    command.export_session(session_id, out, last_turn, server)
-
-
-@sessions.command("import")
-def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Session bundle; use - for standard input.")],
-    server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
-) -> None:
-    """Verify a bundle and store its session.
-
-    The session gets a new id. A bundle that fails the verification is not stored.
-    """
-    from peripety.cli import session_files as command  # noqa: PLC0415 - loads the services
-
-    command.import_session(file, server, as_json=as_json)
-
-
-@sessions.command()
-def replay(
-    session_id: SessionId,
-    first_turn: Annotated[
-        int,
-        typer.Option(min=0, help="First turn to compare; 0 for the first turn of the session."),
-    ] = 0,
-    last_turn: Annotated[
-        int,
-        typer.Option(min=0, help="Last turn to compare; 0 for the last turn of the session."),
-    ] = 0,
-    server: Server = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each turn as a line of JSON.")] = False,
-) -> None:
-    """Replay a stored session and verify every turn.
-
-    Exit code 0 if every turn matches the record, 1 otherwise.
-    """
-    from peripety.cli import session_files as command  # noqa: PLC0415 - loads the services
-
-    raise typer.Exit(command.replay_stored(session_id, first_turn, last_turn, server, as_json=as_json))
+commands.add_typer(stored)

@@ -13,8 +13,11 @@ import asyncio
 from contextlib import asynccontextmanager
 from itertools import groupby
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
+
+import typer
 
 from peripety import engine
 from peripety.api.common.v1 import engine_pb2
@@ -22,6 +25,7 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
 from peripety.cli.embedded_services import services_at
 from peripety.cli.input_documents import input_size, open_input
+from peripety.cli.options import Persona, Pov, Server, SessionId
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -42,52 +46,17 @@ from peripety.session.bundles.format import header_to_json
 from peripety.session.bundles.verifier import BundleVerification
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Callable
 
     from peripety.api.common.v1 import common_pb2
     from peripety.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
     from peripety.session.bundles.verifier import VerificationResult
 
 
+commands = typer.Typer()
+
+
 _CHUNK_BYTES = 256 * 1024
-
-
-def export_session(session_id: str, out: Path | None, last_turn: int, server: str | None) -> None:
-    """Export a session as a bundle, to a file or to standard output."""
-    require_writable(out)
-    asyncio.run(_export(pb.ExportSessionRequest(session_id=session_id, last_turn=last_turn), out, server))
-
-
-def import_session(source: str, server: str | None, *, as_json: bool) -> None:
-    """Verify a bundle, store its session, and print the new id."""
-    with open_input(source) as file, progress_bar("sending", input_size(source)) as advance:
-        session = asyncio.run(_import(_import_requests(file, advance), server))
-    if as_json:
-        write_json(to_json(session))
-    else:
-        result_console().print(f"{session.session_id}: {one_line(session.scenario_id)}, turn {session.turn}")
-
-
-def replay_stored(
-    session_id: str,
-    first_turn: int,
-    last_turn: int,
-    server: str | None,
-    *,
-    as_json: bool,
-) -> int:
-    """Replay a stored session, print the turns that differ, and return the exit code."""
-    request = pb.ReplaySessionRequest(session_id=session_id, first_turn=first_turn, last_turn=last_turn)
-    completed = asyncio.run(_replay(request, server, _print_turn_json if as_json else _print_turn))
-    if not as_json:
-        right = not completed.mismatches
-        result_console().print(
-            f"{completed.turns:,} turns replayed on the {completed.core} core,"
-            f" {completed.mismatches:,} of them differ",
-            style="green" if right else "red",
-        )
-    return EXIT_FAILED if completed.mismatches else 0
 
 
 @asynccontextmanager
@@ -156,55 +125,6 @@ def _print_turn(response: pb.ReplaySessionResponse) -> None:
 _KIND = pb.OutcomeProbability.DESCRIPTOR.fields_by_name["kind"]
 
 
-def odds_request(session_id: str, persona: str, runs: int, horizon: int) -> pb.ForecastOutcomesRequest:
-    """Return the request for the odds."""
-    number = engine_pb2.Persona.Value(f"PERSONA_{persona.upper()}")
-    return pb.ForecastOutcomesRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
-
-
-def watch_request(session_id: str, pov: str, after: int, delay: int) -> pb.WatchSessionRequest:
-    """Return the request to watch a session."""
-    return pb.WatchSessionRequest(
-        session_id=session_id,
-        pov_entity_id=pov,
-        after_sequence=after,
-        delay_turns=delay,
-    )
-
-
-def print_odds(
-    request: pb.ForecastOutcomesRequest,
-    actions: Sequence[str],
-    server: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Simulate futures of a session, and print the probability of each outcome.
-
-    Args:
-        request: the futures.
-        actions: first actions of each future, by the names of actions without parameters.
-        server: `host:port` of a server; None runs them in this process.
-        as_json: True to print the response as JSON.
-    """
-    request.actions.extend(engine_pb2.ActionCall(action_id=action) for action in actions)
-    told = asyncio.run(_fetch_odds(request, server))
-    if as_json:
-        write_json(to_json(told))
-        return
-    result_console().print(f"{told.runs:,} futures from turn {told.turn}:")
-    for end in told.outcomes:
-        result_console().print(
-            f"  {enum_word(_KIND, end.kind)} {printable(end.condition)}: {_format_rate(end.rate)}",
-        )
-    result_console().print(f"  survived: {_format_rate(told.survived)}")
-
-
-def watch_session(request: pb.WatchSessionRequest, server: str | None, *, as_json: bool) -> None:
-    """Print the recorded events of a session, then new events until it ends."""
-    asyncio.run(_watch(request, server, as_json=as_json))
-
-
 async def _fetch_odds(request: pb.ForecastOutcomesRequest, server: str | None) -> pb.ForecastOutcomesResponse:
     told = pb.ForecastOutcomesResponse()
     async with sessions_at(server) as stub:
@@ -238,25 +158,10 @@ def _format_seat_acted(acted: pb.WatchSessionResponse.SeatActed) -> str:
 
 
 def _format_rate(rate: common_pb2.Rate) -> str:
-    return f"{rate.value:.1%} (95 % interval {rate.low:.1%} to {rate.high:.1%})"
+    return f"{rate.value:.1%} (95% interval {rate.low:.1%} to {rate.high:.1%})"
 
 
 _SHOWN_HASH = 12
-
-
-def replay_bundle(source: str, *, as_json: bool) -> int:
-    """Replay the session of a bundle, print the result, and return the exit code."""
-    try:
-        with open_input(source) as file:
-            verdict = _verify_bundle(file, input_size(source))
-    except KeyboardInterrupt:
-        error_console().print("interrupted")
-        return EXIT_INTERRUPTED
-    if as_json:
-        write_json(_verdict_fields(verdict))
-    else:
-        _print_verdict(verdict)
-    return 0 if verdict.is_valid else EXIT_FAILED
 
 
 def _verify_bundle(file: IO[bytes], size: int | None) -> VerificationResult:
@@ -306,3 +211,161 @@ def _verdict_fields(verdict: VerificationResult) -> dict[str, Any]:
         "header": None if verdict.header is None else header_to_json(verdict.header),
         "findings": [{"line": d.line, **finding_fields(d.finding)} for d in verdict.issues],
     }
+
+
+@commands.command("replay")
+def replay_bundle(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Session bundle; use - for standard input.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
+) -> None:
+    """Replay a session from its bundle and verify it.
+
+    Needs only the file, which `peripety sessions export` writes. Exit code 0 if every turn matches, 1 if a
+    turn differs, 2 if the file cannot be read. A bundle contains the whole state, including what no player
+    may see.
+    """
+    try:
+        with open_input(file) as stream:
+            verdict = _verify_bundle(stream, input_size(file))
+    except KeyboardInterrupt:
+        error_console().print("interrupted")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if as_json:
+        write_json(_verdict_fields(verdict))
+    else:
+        _print_verdict(verdict)
+    raise typer.Exit(0 if verdict.is_valid else EXIT_FAILED)
+
+
+stored = typer.Typer()
+"""Commands about one stored session, which `peripety sessions` includes."""
+
+
+@stored.command()
+def odds(
+    session_id: SessionId,
+    runs: Annotated[int, typer.Option(min=1, max=100_000, help="Number of futures to simulate.")] = 1_000,
+    horizon: Annotated[
+        int,
+        typer.Option(min=0, max=1_000, help="Turns of a future; 0 for the rest of the horizon."),
+    ] = 0,
+    persona: Annotated[Persona, typer.Option(help="Automatic player of the futures.")] = Persona.RANDOM,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ACTION", help="First action, without parameters; may be repeated."),
+    ] = None,
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the odds as one line of JSON.")] = False,
+) -> None:
+    """Forecast the outcomes of a session.
+
+    Simulates thousands of futures from the current turn and prints the probability of each loss and win. The
+    futures use the whole state, including what no player may see.
+    """
+    number = engine_pb2.Persona.Value(f"PERSONA_{persona.value.upper()}")
+    request = pb.ForecastOutcomesRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
+    request.actions.extend(engine_pb2.ActionCall(action_id=action) for action in do or ())
+    told = asyncio.run(_fetch_odds(request, server))
+    if as_json:
+        write_json(to_json(told))
+        return
+    result_console().print(f"{told.runs:,} futures from turn {told.turn}:")
+    for end in told.outcomes:
+        result_console().print(
+            f"  {enum_word(_KIND, end.kind)} {printable(end.condition)}: {_format_rate(end.rate)}",
+        )
+    result_console().print(f"  survived: {_format_rate(told.survived)}")
+
+
+@stored.command()
+def watch(
+    session_id: SessionId,
+    pov: Pov = "",
+    after: Annotated[int, typer.Option(min=0, help="Show only events after this sequence number.")] = 0,
+    delay: Annotated[int, typer.Option(min=0, help="Number of turns by which to delay the events.")] = 0,
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Follow a session as one entity sees it.
+
+    Starts at the first event and ends with the session.
+    """
+    request = pb.WatchSessionRequest(
+        session_id=session_id,
+        pov_entity_id=pov,
+        after_sequence=after,
+        delay_turns=delay,
+    )
+    asyncio.run(_watch(request, server, as_json=as_json))
+
+
+@stored.command()
+def export(
+    session_id: SessionId,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write the bundle to this file. [default: standard output]",
+        ),
+    ] = None,
+    last_turn: Annotated[int, typer.Option(min=0, help="Last turn to export; 0 for all turns.")] = 0,
+    server: Server = None,
+) -> None:
+    """Export a session as a bundle.
+
+    `peripety replay` verifies the bundle, and any server imports it. It contains the whole state, including
+    what no player may see: hidden state, every point of view, memories.
+    """
+    require_writable(out)
+    asyncio.run(_export(pb.ExportSessionRequest(session_id=session_id, last_turn=last_turn), out, server))
+
+
+@stored.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Session bundle; use - for standard input.")],
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the session as a line of JSON.")] = False,
+) -> None:
+    """Verify a bundle and store its session.
+
+    The session gets a new id. A bundle that fails the verification is not stored.
+    """
+    with open_input(file) as stream, progress_bar("sending", input_size(file)) as advance:
+        session = asyncio.run(_import(_import_requests(stream, advance), server))
+    if as_json:
+        write_json(to_json(session))
+    else:
+        result_console().print(f"{session.session_id}: {one_line(session.scenario_id)}, turn {session.turn}")
+
+
+@stored.command()
+def replay(
+    session_id: SessionId,
+    first_turn: Annotated[
+        int,
+        typer.Option(min=0, help="First turn to compare; 0 for the first turn of the session."),
+    ] = 0,
+    last_turn: Annotated[
+        int,
+        typer.Option(min=0, help="Last turn to compare; 0 for the last turn of the session."),
+    ] = 0,
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each turn as a line of JSON.")] = False,
+) -> None:
+    """Replay a stored session and verify every turn.
+
+    Exit code 0 if every turn matches the record, 1 otherwise.
+    """
+    request = pb.ReplaySessionRequest(session_id=session_id, first_turn=first_turn, last_turn=last_turn)
+    completed = asyncio.run(_replay(request, server, _print_turn_json if as_json else _print_turn))
+    if not as_json:
+        right = not completed.mismatches
+        result_console().print(
+            f"{completed.turns:,} turns replayed on the {completed.core} core,"
+            f" {completed.mismatches:,} of them differ",
+            style="green" if right else "red",
+        )
+    raise typer.Exit(EXIT_FAILED if completed.mismatches else 0)

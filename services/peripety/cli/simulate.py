@@ -7,8 +7,12 @@ import json
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from peripety.cli.options import MAX_SEED
 from peripety.cli.output import (
     EXIT_FAILED,
     error_console,
@@ -34,9 +38,11 @@ from peripety.llmsim.wire.base import compact_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from peripety.llmsim.in_process import SimAnswer
+
+
+commands = typer.Typer()
 
 
 _GRACE_SECONDS = 5.0
@@ -53,7 +59,7 @@ class SimulatorSettings:
     record: Path | None = None
 
 
-def answer_prompts(file: Path, prompts: Sequence[str], settings: SimulatorSettings, *, as_json: bool) -> int:
+def _answer_prompts(file: Path, prompts: Sequence[str], settings: SimulatorSettings, *, as_json: bool) -> int:
     """Answer prompts in one conversation, in order; return the exit code."""
     simulator = Simulator(load_script(file), **asdict(settings))
     try:
@@ -70,7 +76,7 @@ def answer_prompts(file: Path, prompts: Sequence[str], settings: SimulatorSettin
     return 0
 
 
-def print_flaws(file: Path, *, as_json: bool) -> int:
+def _print_flaws(file: Path, *, as_json: bool) -> int:
     """Print the flaws of a script, such as unreachable rules; return the exit code."""
     try:
         flaws = [flaw.to_json() for flaw in find_flaws(load_script(file))]
@@ -89,7 +95,7 @@ def print_flaws(file: Path, *, as_json: bool) -> int:
     return EXIT_FAILED if any(flaw["severity"] == "error" for flaw in flaws) else 0
 
 
-def serve_script(file: Path, settings: SimulatorSettings, *, host: str, port: int, watch: bool) -> None:
+def _serve_script(file: Path, settings: SimulatorSettings, *, host: str, port: int, watch: bool) -> None:
     """Serve a script until SIGTERM or Ctrl-C; then finish the responses in progress."""
     logging_setup.configure(Config.from_environment())
     simulator = Simulator(load_script(file), **asdict(settings))
@@ -128,7 +134,7 @@ async def _serve_until_stopped(serving: AbstractAsyncContextManager[str]) -> Non
         await stopping.wait()
 
 
-def record_provider(file: Path, provider: str, *, host: str, port: int) -> None:
+def _record_provider(file: Path, provider: str, *, host: str, port: int) -> None:
     """Forward requests to a provider and record its answers, until SIGTERM or Ctrl-C."""
     logging_setup.configure(Config.from_environment())
     asyncio.run(_serve_until_stopped(serve_proxy(provider, ScriptRecorder(file), host=host, port=port)))
@@ -173,3 +179,84 @@ def _report_unmatched(simulator: Simulator) -> int:
 def _fail(reason: str) -> int:
     error_console().print(f"error: {printable(reason)}", style="red")
     return EXIT_FAILED
+
+
+@commands.command()
+def simulate(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Script; the same as --script FILE.")
+    ] = None,
+    script: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Script of the simulated model: TOML or JSON."),
+    ] = None,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-p",
+            "--prompt",
+            metavar="PROMPT",
+            help="Print the answer to this prompt and exit; may be repeated.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Print unreachable rules and other flaws of the script, then exit."),
+    ] = False,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port."),
+    ] = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Reload the script when its file changes.")] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Store turn sequences, caches, rate limits and bills in this file. [default: in memory]",
+        ),
+    ] = None,
+    capture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append each call to this file, as a line of JSON."),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answers to this file as a script, without credentials."),
+    ] = None,
+    proxy: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Forward requests to this provider and record its answers."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=MAX_SEED, help="Seed of the random numbers. [default: the seed of the script]"
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print answers or flaws as lines of JSON.")] = False,
+) -> None:
+    """Serve a scripted LLM, or print its answers.
+
+    Prints `listening on http://127.0.0.1:PORT` and serves the API paths of every provider to the official
+    SDKs until SIGTERM or Ctrl-C; SIGHUP reloads the script. See docs/reference/llmsim-script.md for the
+    script format.
+    """
+    source = script or file
+    if proxy is not None:
+        if record is None or source is not None:
+            raise typer.BadParameter("--proxy needs --record FILE and cannot be combined with a script")
+        if not proxy.startswith(("http://", "https://")):
+            raise typer.BadParameter(
+                "--proxy must be the base URL of a provider, such as https://api.openai.com",
+            )
+        _record_provider(record, proxy, host=host, port=port)
+        return
+    if source is None or (script and file):
+        raise typer.BadParameter("name one script: --script FILE")
+    if check:
+        raise typer.Exit(_print_flaws(source, as_json=as_json))
+    kept = SimulatorSettings(seed, state, capture, record)
+    if prompts:
+        raise typer.Exit(_answer_prompts(source, prompts, kept, as_json=as_json))
+    _serve_script(source, kept, host=host, port=port, watch=watch)

@@ -1,8 +1,6 @@
-"""Generate, resume, export and their inputs.
+"""`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file.
 
 Inputs of the test generation commands, as messages.
-
-`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file.
 """
 
 from __future__ import annotations
@@ -14,8 +12,9 @@ import signal
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
 from uuid import uuid4
 
 import typer
@@ -24,6 +23,7 @@ from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceStub
 from peripety.cli.embedded_services import services_at
 from peripety.cli.input_documents import read_document, read_specification
+from peripety.cli.options import MAX_COUNT, MAX_SECONDS, MAX_TOKENS, Model, Server
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -47,6 +47,74 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 
     from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceAsyncStub
+
+
+commands = typer.Typer()
+
+
+class ContextOption(Enum):
+    """Kinds of tasks that tests are generated for."""
+
+    BENCHMARK = "benchmark"
+    PROMPT = "prompt"
+    SCENARIO = "scenario"
+    POLICY = "policy"
+    CUSTOM = "custom"
+
+
+class FormatOption(Enum):
+    """Formats of a test file."""
+
+    PYTEST = "pytest"
+    JSON = "json"
+    JUNIT = "junit"
+
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run; see `peripety testgen list`.")]
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="Write the tests to this file: .py, .json or .xml."),
+]
+
+As = Annotated[
+    FormatOption | None,
+    typer.Option("--format", help="Format of the file. [default: derived from its name]"),
+]
+
+Events = Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")]
+
+Scenario = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|ID",
+        help="Run the tests on this scenario: a specification, or the id of a stored scenario.",
+    ),
+]
+
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POLICY",
+        help="Run the tests on this policy: a compiled folder, a document, or the id of a stored policy.",
+    ),
+]
+
+Command = Annotated[
+    bool,
+    typer.Option(
+        "--command",
+        help="Run the tests on the command after --, without network; see docs/how-to/generate-tests.md.",
+    ),
+]
+
+Environment = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Directory to describe to the model; the command runs in copies of it.",
+    ),
+]
 
 
 _STORED_ID = re.compile(r"scn_[0-9a-f]{24}")
@@ -240,43 +308,6 @@ def output_settings(
     return OutputSettings(server, None, pb.TEST_FORMAT_UNSPECIFIED, as_json)
 
 
-def generate_tests(request: pb.GenerateTestsRequest, settings: OutputSettings) -> int:
-    """Start a run and show it until it ends; return the exit code.
-
-    Args:
-        request: the task; its id is set here.
-        settings: the output options.
-    """
-    request.request_id = str(uuid4())
-    return _show_run(request, settings, request.config.target_total_tests or _TARGET)
-
-
-def resume_run(run_id: str, settings: OutputSettings) -> int:
-    """Show a run from its beginning, resume it, and return the exit code."""
-    return _show_run(pb.ResumeTestsRequest(run_id=run_id), settings, _TARGET)
-
-
-def export_tests(
-    run_id: str,
-    server: str | None,
-    out: Path | None,
-    form: str | None,
-    *,
-    counting_only: bool,
-) -> None:
-    """Write the tests of a run to a file or to standard output.
-
-    Raises:
-        BadParameter: the format cannot be derived from the file name, or the file cannot be created.
-    """
-    request = pb.ExportTestsRequest(
-        run_id=run_id,
-        format=_select_format(out, form),
-        counting_only=counting_only,
-    )
-    asyncio.run(_export_to(request, server, out))
-
-
 def _show_run(
     first: pb.GenerateTestsRequest | pb.ResumeTestsRequest,
     wanted: OutputSettings,
@@ -408,3 +439,131 @@ def _select_format(out: Path | None, form: str | None) -> pb.TestFormat.ValueTyp
     if out.suffix not in _ENDINGS:
         raise typer.BadParameter(f"{out} does not end in {', '.join(_ENDINGS)}: add --format")
     return _ENDINGS[out.suffix]
+
+
+@commands.command()
+def generate(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DESCRIPTION] [-- COMMAND...]",
+            help="Description of what to test (use - for standard input); with --command, also the command.",
+        ),
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="File with the description; use - for standard input."),
+    ] = None,
+    context: Annotated[
+        ContextOption | None,
+        typer.Option(help="Kind of the task. [default: derived from the subject]"),
+    ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=TEXT]",
+            help="Custom category and its description; may be repeated. Replaces the default categories.",
+        ),
+    ] = None,
+    scenario: Scenario = None,
+    policy: Policy = None,
+    command: Command = False,
+    environment: Environment = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: 50,000]"),
+    ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(
+            min=1e-3, max=MAX_SECONDS, metavar="SECONDS", help="Maximum time in seconds. [default: 180]"
+        ),
+    ] = None,
+    max_rounds: Annotated[
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help="Maximum number of rounds. [default: 17]"),
+    ] = None,
+    target: Annotated[
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help="Number of tests at which the run stops. [default: 30]"),
+    ] = None,
+    no_baseline: Annotated[
+        bool,
+        typer.Option("--no-baseline", help="Leave out the tests that are derived without a model."),
+    ] = False,
+    parallel: Annotated[
+        bool,
+        typer.Option("--parallel", help="Process all categories at the same time."),
+    ] = False,
+    model: Model = "",
+    task_id: Annotated[str, typer.Option(metavar="NAME", help="Name of the task.")] = "",
+    out: Out = None,
+    format_: As = None,
+    server: Server = None,
+    as_json: Events = False,
+) -> None:
+    """Generate tests from a description.
+
+    Shows each test as soon as it exists. Ctrl-C stops the run without losing tests; `peripety testgen
+    resume` continues it.
+
+    \b
+    Examples:
+      peripety testgen generate "A parser of dates" -o tests.json
+      peripety testgen generate "It stays winnable" --scenario examples/scenario.json -o test_it.py
+      peripety testgen generate "Only the folder" --policy build/office --target 20
+      peripety testgen generate --file task.md --environment . --command -- python3 tool.py
+    """  # noqa: D301 - keeps the lines of the examples apart
+    named = [*(words or ())]
+    about = named.pop(0) if named and file is None else None
+    if named and not command:
+        raise typer.BadParameter(f"unexpected argument {named[0]}: quote the description, or add --command")
+    wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json)
+    task = read_description(about, file)
+    subject = make_subject(scenario, policy, named if command else None, environment)
+    limits = RunLimits(max_tokens, max_time, max_rounds, target, not no_baseline, parallel)
+    request = pb.GenerateTestsRequest(
+        request_id=str(uuid4()),
+        task_id=task_id,
+        task_description=task,
+        context=task_context(context.value if context else None, subject, own=bool(category)),
+        categories=parse_categories(category or ()),
+        config=limits.to_config(),
+        subject=subject,
+        model=model,
+        environment=None if environment is None else describe_environment(environment, task),
+    )
+    raise typer.Exit(_show_run(request, wanted, target or _TARGET))
+
+
+@commands.command()
+def resume(
+    run_id: RunId,
+    out: Out = None,
+    format_: As = None,
+    server: Server = None,
+    as_json: Events = False,
+) -> None:
+    """Show a run from its beginning and continue it."""
+    wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json)
+    raise typer.Exit(_show_run(pb.ResumeTestsRequest(run_id=run_id), wanted, _TARGET))
+
+
+@commands.command()
+def export(
+    run_id: RunId,
+    out: Out = None,
+    format_: As = None,
+    counting_only: Annotated[
+        bool,
+        typer.Option("--counting-only", help="Leave out tests that are unstable, unsound or redundant."),
+    ] = False,
+    server: Server = None,
+) -> None:
+    """Export the tests of a run: pytest, JSON or JUnit."""
+    request = pb.ExportTestsRequest(
+        run_id=run_id,
+        format=_select_format(out, format_.value if format_ else None),
+        counting_only=counting_only,
+    )
+    asyncio.run(_export_to(request, server, out))

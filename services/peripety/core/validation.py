@@ -62,6 +62,37 @@ def check_request_id(request_id: str) -> None:
     )
 
 
+_MAX_ITEM_ID_BYTES = 256
+
+
+def check_item_id(item_id: str) -> None:
+    """Raise InvalidArgumentError if the id of an item of a batch is empty or too long."""
+    size = len(item_id.encode())
+    require_field(
+        0 < size <= _MAX_ITEM_ID_BYTES,
+        ".item_id",
+        f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes",
+    )
+
+
+def require_unique(names: Sequence[str], field: str, name: str) -> None:
+    """Raise an error if two items have the same name; empty names are not compared.
+
+    Args:
+        names: the names of all items.
+        field: path of the list in the request.
+        name: the field of an item with the name.
+
+    Raises:
+        InvalidArgumentError: two names are equal.
+    """
+    first: dict[str, int] = {}
+    for index, value in enumerate(names):
+        before = first.setdefault(value, index) if value else index
+        reason = f"equals that of {field}[{before}]; choose a unique one"
+        require_field(before == index, f"{field}[{index}].{name}", reason)
+
+
 _DEFAULT_SIZE = 50
 _MAX_SIZE = 1_000
 # The number fits a 64-bit database column; the name is a UUID, if present.

@@ -17,11 +17,11 @@ from peripety.policy.analysis.lint import find_rule_issues
 from peripety.policy.coverage_generation.gap_scenarios import generate_for_gaps
 from peripety.policy.decisions import decide_batch, with_request_fields
 from peripety.policy.mutation.runner import mutation_score, run_mutants
-from peripety.policy.pb import requests as batches
 from peripety.policy.pb import requests as pb_requests
 from peripety.policy.pb import responses
 from peripety.policy.types import CoverageGenerated
 from peripety.policy.verification.verify import verify
+from peripety.rpc.status import finding_to_proto
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -85,7 +85,7 @@ class PolicyServicer(PolicyServiceServicer):
         try:
             policy, suite = await self._resolve_suite(request)
         except SpecError as error:
-            return pb.VerifyPolicyResponse(findings=responses.findings_to_proto(error.findings))
+            return pb.VerifyPolicyResponse(findings=map(finding_to_proto, error.findings))
         report = await self._workers.run(verify, policy, suite, mutation=request.mutation)
         return pb.VerifyPolicyResponse(verification=responses.verification_to_proto(report))
 
@@ -98,7 +98,7 @@ class PolicyServicer(PolicyServiceServicer):
         try:
             policy = await self._sources.policy(pb_requests.policy_source_from_proto(request.policy))
         except SpecError as error:
-            return pb.AnalyzePolicyResponse(findings=responses.findings_to_proto(error.findings))
+            return pb.AnalyzePolicyResponse(findings=map(finding_to_proto, error.findings))
         return responses.issues_to_proto(await self._workers.run(find_rule_issues, policy))
 
     async def DiffPolicies(  # noqa: N802 - the contract's name
@@ -122,7 +122,7 @@ class PolicyServicer(PolicyServiceServicer):
             except SpecError as error:
                 wrong += [replace(finding, path=f"/{name}{finding.path}") for finding in error.findings]
         if wrong:
-            return pb.DiffPoliciesResponse(findings=responses.findings_to_proto(wrong))
+            return pb.DiffPoliciesResponse(findings=map(finding_to_proto, wrong))
         before, after = policies
         return responses.difference_to_proto(
             await self._workers.run(find_differences, before, after, max_examples=most),
@@ -138,7 +138,7 @@ class PolicyServicer(PolicyServiceServicer):
         try:
             policy, suite = await self._resolve_suite(request)
         except SpecError as error:
-            scored = response.Scored(findings=responses.findings_to_proto(error.findings))
+            scored = response.Scored(findings=map(finding_to_proto, error.findings))
             yield response(sequence=1, scored=scored)
             return
         done: list[Mutant] = []
@@ -164,7 +164,7 @@ class PolicyServicer(PolicyServiceServicer):
         try:
             policy, suite = await self._resolve_suite(request)
         except SpecError as error:
-            covered = response.Covered(findings=responses.findings_to_proto(error.findings))
+            covered = response.Covered(findings=map(finding_to_proto, error.findings))
             yield response(sequence=1, covered=covered)
             return
         sequence = 0
@@ -201,10 +201,10 @@ class PolicyServicer(PolicyServiceServicer):
         async for request in requests:
             if policy is None:
                 policy = await self._sources.policy(pb_requests.policy_source_from_proto(request.policy))
-            items = batches.items_from_proto(request)
+            items = pb_requests.items_from_proto(request)
             outcomes = await decide_batch(policy, [call for _, call in items], request.ByteSize())
             names = (name for name, _ in items)
-            for response in batches.decisions_to_proto(zip(names, outcomes, strict=True)):
+            for response in pb_requests.decisions_to_proto(zip(names, outcomes, strict=True)):
                 response.sequence = sequence = sequence + 1
                 yield response
 

@@ -27,7 +27,6 @@ from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
     DeadlineError,
-    ErrorKind,
     FailedPreconditionError,
     FieldViolation,
     Finding,
@@ -46,8 +45,11 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from peripety.errors import ErrorKind
 
-_DETAILS_KEY = "grpc-status-details-bin"
+
+DOMAIN = "peripety"
+DETAILS_KEY = "grpc-status-details-bin"
 
 ERRORS: dict[grpc.StatusCode, type[PeripetyError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
@@ -64,6 +66,8 @@ ERRORS: dict[grpc.StatusCode, type[PeripetyError]] = {
 """Statuses that our servers send; any other comes from a proxy or from gRPC and becomes an
 `InternalError`.
 """
+
+STATUS: dict[ErrorKind, grpc.StatusCode] = {error.kind: status for status, error in ERRORS.items()}
 
 # A status without a reason was made by the local gRPC library, not by our servers.
 _LOCAL_MESSAGES = {
@@ -103,7 +107,7 @@ def _parse_details(
 def _parse_status(metadata: Iterable[tuple[str, str | bytes]]) -> status_pb2.Status:
     """Return the details of a status; truncation by a proxy must not hide the error itself."""
     for key, value in metadata or ():
-        if key == _DETAILS_KEY and isinstance(value, bytes):
+        if key == DETAILS_KEY and isinstance(value, bytes):
             try:
                 return status_pb2.Status.FromString(value)
             except DecodeError:
@@ -139,12 +143,8 @@ _KINDS = {status.value[0]: kind for status, kind in ERRORS.items()}
 
 def item_error_to_proto(error: PeripetyError) -> common.ItemError:
     """Convert an error to a message."""
-    status = next(
-        (status for status, kind in ERRORS.items() if isinstance(error, kind)),
-        grpc.StatusCode.INTERNAL,
-    )
     written = common.ItemError(
-        code=status.value[0],
+        code=STATUS[error.kind].value[0],
         reason=error.code,
         message=error.message,
         metadata=error.details,
@@ -181,24 +181,8 @@ def batch_items(items: Iterable[_Item]) -> Iterator[list[_Item]]:
         yield some
 
 
-DOMAIN = "peripety"
-DETAILS_KEY = "grpc-status-details-bin"
-
 MAX_DETAILS_BYTES = 3_072
 """Maximum size of the serialised status: 4 KiB after the base64 encoding of HTTP/2 headers."""
-
-STATUS: dict[ErrorKind, grpc.StatusCode] = {
-    ErrorKind.INVALID_ARGUMENT: grpc.StatusCode.INVALID_ARGUMENT,
-    ErrorKind.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
-    ErrorKind.ALREADY_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
-    ErrorKind.FAILED_PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
-    ErrorKind.CONFLICT: grpc.StatusCode.ABORTED,
-    ErrorKind.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    ErrorKind.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-    ErrorKind.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
-    ErrorKind.UNSUPPORTED: grpc.StatusCode.UNIMPLEMENTED,
-    ErrorKind.INTERNAL: grpc.StatusCode.INTERNAL,
-}
 
 _MESSAGE_BYTES = 768
 _REASON_CHARACTERS = 63

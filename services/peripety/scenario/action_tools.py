@@ -52,30 +52,49 @@ class PublicScenario:
 
     def filter_action(self, action: Mapping[str, Any]) -> PublicAction:
         """Return the public part of an action of the scenario."""
+        variants = engine.list_variants(action)
         conditions = _split_conjunction(action["preconditions"])
-        seen = [one for one in conditions if self._can_see_all(find_read_paths(one))]
+        each = zip(*(_split_conjunction(variant["preconditions"]) for variant in variants), strict=True)
+        seen = [one for one, meant in zip(conditions, each, strict=True) if self._can_see_reads(meant)]
         derives = {
-            name: logic if self._can_see_all(find_read_paths(logic)) else {"var": f"derives.{name}"}
+            name: logic
+            if self._can_see_reads(variant["derives"][name] for variant in variants)
+            else {"var": f"derives.{name}"}
             for name, logic in (action.get("derives") or {}).items()
         }
         return PublicAction(
             preconditions=_join_conjunction(seen),
             has_secret_preconditions=len(seen) < len(conditions),
-            effects=tuple(self.filter_effects(action["effects"])),
+            effects=tuple(
+                self.filter_effects(action["effects"], [variant["effects"] for variant in variants]),
+            ),
             derives=derives,
         )
 
-    def filter_effects(self, effects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """Yield the effects that write only public state."""
-        for one in effects:
+    def filter_effects(
+        self,
+        effects: Sequence[Mapping[str, Any]],
+        variants: Sequence[Sequence[Mapping[str, Any]]] = (),
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the effects that write only public state.
+
+        Args:
+            effects: the effects.
+            variants: the effects of each variant of the action, if it has some.
+        """
+        for one, *meant in zip(effects, *(variants or [effects]), strict=True):
             if one["op"] == "schedule":
-                later = list(self.filter_effects(one["effects"]))
+                later = list(self.filter_effects(one["effects"], [other["effects"] for other in meant]))
                 if later:
                     yield {**one, "effects": later}
-            elif "path" not in one or self._can_see_all(
-                _iter_written_paths(engine.parse_path(one["path"]), one.get("value")),
+            elif "path" not in one or all(
+                self._can_see_all(_iter_written_paths(engine.parse_path(other["path"]), other.get("value")))
+                for other in meant
             ):
                 yield one
+
+    def _can_see_reads(self, logics: Iterable[Any]) -> bool:
+        return all(self._can_see_all(find_read_paths(logic)) for logic in logics)
 
     def _can_see_all(self, paths: Iterable[Path]) -> bool:
         audiences = map(self._visibility.find_audience, paths)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from peripety import engine
 from peripety.core.validation import require_field
 from peripety.engine.schema_validation import validate_against_schema
-from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import scenario_schema
 from peripety.errors import FieldViolation, Finding, SpecError, UnsupportedError
 from peripety.scenario.certificate.types import MAX_RUNS, MIN_RUNS
 from peripety.scenario.dry_run.difficulty_gate import BLOCK
@@ -33,14 +33,15 @@ def validate_document(document: bytes, level: ValidationLevel) -> list[Finding]:
     if level > ValidationLevel.SCHEMA:
         return engine.validate(document)
     try:
-        return validate_against_schema(schema_document(SCENARIO_SPEC), engine.parse(document))
+        spec = engine.parse_scenario(document)
     except SpecError as error:
         return list(error.findings)
+    return validate_against_schema(scenario_schema(spec), spec)
 
 
 def load_valid(document: bytes) -> Program:
     """Compile a valid document without validating it again."""
-    return engine.compile_trusted(engine.canonicalize(engine.parse(document)))
+    return engine.compile_trusted(engine.canonicalize(engine.parse_scenario(document)))
 
 
 MAX_ANSWERS = 100

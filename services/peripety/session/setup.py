@@ -35,8 +35,15 @@ def _room_chooser(config: Config) -> Callable[[str | None], PromptRoom]:
 
     def choose(model: str | None) -> PromptRoom:
         provider, name = choose_provider(model or config.model_name, config.model_provider)
-        window = 0 if provider is None else catalog.find(provider.value, name).context_tokens
-        return PromptRoom.for_window(window, config.profile, config.narrator_room_bytes)
+        if provider is None:
+            return PromptRoom.for_window(0, config.profile, config.narrator_room_bytes)
+        data = catalog.find(provider.value, name)
+        return PromptRoom.for_window(
+            data.context_tokens,
+            config.profile,
+            config.narrator_room_bytes,
+            data.thought_tokens,
+        )
 
     return choose
 

@@ -186,13 +186,13 @@ async def test_after_the_first_token_nothing_is_asked_again(
 
 async def test_a_provider_that_hangs_costs_the_caller_its_time_and_no_second_request() -> None:
     async with facing(failing("hang")) as setting:
-        call_context.begin_call(request_id=None, timeout=0.3)
+        call_context.begin_call(request_id=None, timeout=1.5)
         assert await setting.ask() == "DEADLINE_EXCEEDED"
         assert setting.requests == 1
 
 
 async def test_a_provider_that_hangs_is_given_up_when_the_configuration_says_so() -> None:
-    async with facing(failing("hang"), provider_first_event_seconds=0.1) as setting:
+    async with facing(failing("hang"), provider_first_event_seconds=0.5) as setting:
         assert await setting.ask() == "PROVIDER_TIMEOUT"
         assert setting.requests == 1
 
@@ -225,5 +225,5 @@ async def test_over_grpc_a_limit_that_is_used_up_says_when_to_come_back(tmp_path
             with pytest.raises(ResourceExhaustedError) as caught:
                 await gateway.generate(QUESTION)
         assert caught.value.code == "LIMIT_REACHED"
-        assert caught.value.retry_after == pytest.approx(60, abs=5)
+        assert caught.value.retry_after == pytest.approx(60, abs=20)
         assert len(server.simulator.captured) == 1

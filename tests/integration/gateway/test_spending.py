@@ -111,7 +111,7 @@ def dollars(pico_units: int) -> common.Money:
 
 async def billed(model: Served) -> int:
     """Return the total cost of all calls; the last bill may arrive a moment after its answer."""
-    for _ in range(100):
+    for _ in range(3000):
         accounts = model.simulator.accounts
         if sum(account.requests for account in accounts) == len(model.simulator.captured):
             break

@@ -131,7 +131,7 @@ async def test_lines_are_handed_on_as_they_arrive() -> None:
             await seen.acquire()
         await reply.end()
 
-    async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
+    async with asyncio.timeout(30), upstream(answer) as server, transport() as asked:
         numbers = []
         async for lines in asked.stream_lines(server.base_url, {}, {}, refuse):
             numbers += [json.loads(line)["n"] for line in lines]
@@ -230,7 +230,7 @@ async def test_as_many_connections_as_calls_at_once_serve_all_that_follow(read: 
         await together.wait()
         await serve_ones(request, reply)
 
-    async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
+    async with asyncio.timeout(30), upstream(answer) as server, transport() as asked:
         for _ in range(3):
             await asyncio.gather(*(read(asked, server.base_url) for _ in range(5)))
         assert (len(server.requests), server.connections) == (15, 5)
@@ -260,7 +260,7 @@ async def test_a_call_that_is_cancelled_closes_its_connection(read: Read, begun:
         await reply.left()
         gone.set()
 
-    async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
+    async with asyncio.timeout(30), upstream(answer) as server, transport() as asked:
         task = asyncio.create_task(read(asked, server.base_url))
         await asked_for.wait()
         task.cancel()
@@ -279,7 +279,7 @@ async def test_a_stream_that_is_left_closes_its_connection(way: str) -> None:
         await reply.left()
         gone.set()
 
-    async with asyncio.timeout(10), upstream(answer) as server, transport() as asked:
+    async with asyncio.timeout(30), upstream(answer) as server, transport() as asked:
         async with closing(getattr(asked, f"stream_{way}")(server.base_url, {}, {}, refuse)) as arrivals:
             await anext(arrivals)
         await gone.wait()
@@ -329,7 +329,7 @@ def begun(
 @each_way
 @pytest.mark.parametrize("broken", [reset, garbage, half_close])
 async def test_a_server_that_breaks_before_it_answers_is_unreachable(read: Read, broken: Any) -> None:
-    async with asyncio.timeout(10), upstream(broken) as server:
+    async with asyncio.timeout(30), upstream(broken) as server:
         error = await failure(read, server.base_url)
         # Only GET may be sent twice: it has no cost.
         assert len(server.requests) <= (2 if read is read_document else 1)
@@ -339,7 +339,7 @@ async def test_a_server_that_breaks_before_it_answers_is_unreachable(read: Read,
 @each_way
 @pytest.mark.parametrize("broken", [reset, garbage, half_close])
 async def test_a_server_that_breaks_in_its_answer_has_cut_it_off(read: Read, broken: Any) -> None:
-    async with asyncio.timeout(10), upstream(begun(broken)) as server:
+    async with asyncio.timeout(30), upstream(begun(broken)) as server:
         error = await failure(read, server.base_url)
         assert len(server.requests) == 1
     assert isinstance(error, UnavailableError)
@@ -369,7 +369,7 @@ async def test_what_is_wrong_with_an_address_is_named(url: str, name: str) -> No
 @each_way
 async def test_a_connection_that_does_not_stand_in_time_is_given_up(read: Read) -> None:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(30),
         upstream(serve_ones) as server,
     ):  # which waits for the end of a request's head
         url = server.base_url.replace("http:", "https:")
@@ -404,7 +404,7 @@ async def never_end(request: Request, reply: Reply) -> None:
         await asyncio.sleep(0.01)
 
 
-SHORT = 0.1
+SHORT = 0.2
 BEGIN, PAUSE, END = "not started", "paused", "not complete"
 
 
@@ -439,7 +439,7 @@ async def test_each_limit_ends_the_call_and_closes_its_connection(
         finally:
             left.set()
 
-    async with asyncio.timeout(10), upstream(watched) as server:
+    async with asyncio.timeout(30), upstream(watched) as server:
         error = await failure(read, server.base_url, timeouts)
         await left.wait()
     assert error.code == "PROVIDER_TIMEOUT"
@@ -449,6 +449,6 @@ async def test_each_limit_ends_the_call_and_closes_its_connection(
 @each_way
 @pytest.mark.parametrize("answer", [say_nothing, keep_alive, stop, never_end])
 async def test_the_callers_deadline_is_nearer_than_every_limit(read: Read, answer: Any) -> None:
-    async with asyncio.timeout(10), upstream(answer) as server:
+    async with asyncio.timeout(30), upstream(answer) as server:
         call_context.begin_call(request_id=None, timeout=SHORT)
         assert isinstance(await failure(read, server.base_url), DeadlineError)

@@ -54,7 +54,7 @@ def server() -> Iterator[Served]:
         yield server
 
 
-def ask(server: Served, kind: str, *, stream: bool, patience: float = 5) -> Seen:
+def ask(server: Served, kind: str, *, stream: bool, patience: float = 60) -> Seen:
     options = {"stream_options": {"include_usage": True}} if stream else {}
     body = json.dumps(prompt(kind, stream=stream, **options)).encode()
     begun = time.monotonic()

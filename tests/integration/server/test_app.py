@@ -180,7 +180,7 @@ async def test_a_drain_lets_an_open_stream_finish_while_new_calls_are_turned_awa
         assert (await call.read()).value == "first"
         await gated.started.wait()
         drain = asyncio.ensure_future(app.drain())
-        async with plain_channel(app.address) as late, asyncio.timeout(10):
+        async with plain_channel(app.address) as late, asyncio.timeout(25):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await _call_until_refused(Caller(late))
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -188,7 +188,7 @@ async def test_a_drain_lets_an_open_stream_finish_while_new_calls_are_turned_awa
         gated.gate.set()
         assert (await call.read()).value == "second"
         assert await call.read() is grpc.aio.EOF
-        await asyncio.wait_for(drain, 5)
+        await asyncio.wait_for(drain, 25)
 
 
 async def test_a_drain_tells_watchers_and_does_not_wait_for_them(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ async def test_a_drain_tells_watchers_and_does_not_wait_for_them(tmp_path: Path)
         first = asyncio.Event()
         watcher = asyncio.ensure_future(watch(channel, first))
         await first.wait()
-        await asyncio.wait_for(app.drain(), 5)
+        await asyncio.wait_for(app.drain(), 25)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await watcher
     assert seen == [SERVING, NOT_SERVING]
@@ -221,7 +221,7 @@ async def test_a_call_that_outlasts_the_drain_is_ended(tmp_path: Path) -> None:
     ):
         call = caller.stream("Turn")
         await call.read()
-        await asyncio.wait_for(app.drain(), 5)
+        await asyncio.wait_for(app.drain(), 25)
         with pytest.raises(PeripetyError):
             await call.read()
 
@@ -338,7 +338,7 @@ async def test_a_signal_drains_the_process_which_then_exits_well(
             await call.read()
             process.send_signal(number)
             assert (await call.read()).value == "end"
-        _, errors = await asyncio.to_thread(process.communicate, timeout=10)
+        _, errors = await asyncio.to_thread(process.communicate, timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in errors
 
@@ -350,14 +350,25 @@ async def test_a_second_signal_stops_the_process_now(tmp_path: Path) -> None:
             call = Caller(channel).stream("Hold")
             await call.read()
             process.send_signal(signal.SIGTERM)
-            await asyncio.sleep(0.2)
+            logged = await asyncio.to_thread(_read_log_until, process, "stopping")
             assert process.poll() is None
             process.send_signal(signal.SIGTERM)
             with pytest.raises(grpc.aio.AioRpcError):
                 await call.read()
-        _, errors = await asyncio.to_thread(process.communicate, timeout=10)
+        _, errors = await asyncio.to_thread(process.communicate, timeout=60)
     assert process.returncode == 0
-    assert "Traceback" not in errors
+    assert "Traceback" not in logged + errors
+
+
+def _read_log_until(process: subprocess.Popen[str], text: str) -> str:
+    """Return the log of a process up to a line with a text, once it is there."""
+    logged = ""
+    assert process.stderr is not None
+    while text not in logged:
+        line = process.stderr.readline()
+        assert line, logged
+        logged += line
+    return logged
 
 
 @pytest.mark.slow(reason="starts a process for each case")

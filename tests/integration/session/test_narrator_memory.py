@@ -1,4 +1,4 @@
-"""A narrator remembers what the player said, as measured by questions that it answers from its prompt."""
+"""A narrator remembers words of the player: it answers questions from its prompt alone."""
 
 from __future__ import annotations
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
+from peripety.engine.paths import format_path, lookup, parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 NAMES = ("", "a", "b", "1", "é", "😀", "\ufb33", "odd key")
@@ -203,11 +205,144 @@ class _Scope:
         return replace(self, paths={**self.paths, kind: [*self.paths.get(kind, []), path]})
 
 
-def random_spec(seed: int | Random, *, shape: str | None = None) -> Json:
-    """The scenario of a seed or generator; of a shape of `SHAPES`, or of one that it chooses."""
+def random_spec(seed: int | Random, *, shape: str | None = None, later: bool = False) -> Json:
+    """The scenario of a seed or generator; of a shape of `SHAPES`, or of one that it chooses.
+
+    With `later` it is of version 1.1.
+    """
     random = seed if isinstance(seed, Random) else Random(seed)
     name = random.choice(_NAMES) if shape is None else shape
-    return _Author(random, SHAPES[name]).spec()
+    spec = _Author(random, SHAPES[name]).spec()
+    return later_version(random, spec) if later else spec
+
+
+def later_version(random: Random, spec: Json) -> Json:
+    """Return a scenario as one of version 1.1, with some of its keys; the parts are shared."""
+    writes = [*_iter_writes([*spec["actions"], *spec["random_events"]])]
+    numbers = [path for path, value in _iter_members(spec["state"]) if _is_number(value)]
+    bounds = {path: _limits(random, _value_at(spec["state"], path)) for path in _some(random, numbers, 4)}
+    bounds = {path: limit for path, limit in bounds.items() if not _conflicts(path, writes)}
+    places = [path for path, _ in _iter_members(spec["state"])]
+    deals: list[Json] = []
+    for path in _some(random, places, 3):
+        value = _value_at(spec["state"], path)
+        apart = not any(_overlap(path, deal["path"]) for deal in deals)
+        if apart and not any(_overlap(path, bounded) and path != bounded for bounded in bounds):
+            values = [_like(random, value, mixes=path not in bounds) for _ in range(random.randint(2, 5))]
+            deals.append({"id": f"d{len(deals)}", "path": path, "values": values})
+    later = {**spec, "spec_version": "1.1", "bounds": bounds, "deal": deals}
+    if random.random() < 0.5:
+        later["actions"] = [
+            action if random.random() < 0.6 else _by_param(random, spec["state"], action)
+            for action in spec["actions"]
+        ]
+    if random.random() < 0.5:
+        later["premise"] = random.choice(("x", {"text": "x" * 2000, "tense": "past"}))
+        later["epilogues"] = {spec["loss_conditions"][0]["id"]: "low"}
+        later["labels"] = {path: {"name": "high", "bands": [{"word": "low"}]} for path in places[:1]}
+        later["entities"] = [{**entity, "secret": "low"} for entity in spec.get("entities", [])]
+    return {key: value for key, value in later.items() if value or key not in {"bounds", "deal"}}
+
+
+def _by_param(random: Random, state: Json, action: Json) -> Json:
+    """Return an action whose paths depend on a new parameter, if there are paths for it."""
+    schema = {"type": "string", "enum": []}
+    groups: dict[str, list[str]] = {}
+    for path, value in _iter_members(state):
+        holder, key = parse_path(path)[:-1], parse_path(path)[-1]
+        groups.setdefault(f"{type(value).__name__} {format_path(holder)}", []).append(str(key))
+    usable = [group for group in groups if len(groups[group]) > 1 and group.split()[0] in {"int", "float"}]
+    if not usable:
+        return action
+    group = random.choice(usable)
+    keys = random.sample(groups[group], min(len(groups[group]), random.randint(2, 4)))
+    path = f"{group.split(maxsplit=1)[1]}[params.who]"
+    schema["enum"] = [*keys, *keys[: random.random() < 0.1]]
+    effects: list[Json] = [{"op": random.choice(("inc", "dec", "mul", "set")), "path": path, "value": 1}]
+    if random.random() < 0.4:
+        effects[0]["value"] = "w"
+    if random.random() < 0.3:
+        effects.append({"op": "schedule", "id": "who", "after": 2, "effects": [effects[0]]})
+    if random.random() < 0.3:
+        message = {"param": "who", "texts": {key: f"x{key}" for key in keys}}
+        effects.append({"op": "addlog", "message": message})
+    changed = {
+        **action,
+        "params": {**action["params"], "who": schema},
+        "derives": {**action.get("derives", {}), "w": {"+": [{"var": path}, 0.5]}},
+        "effects": [*action["effects"], *effects],
+    }
+    if random.random() < 0.4:
+        changed["preconditions"] = {
+            "or": [{"<": [{"var": path}, random.choice(_SMALL)]}, action["preconditions"]]
+        }
+    return changed
+
+
+def _some(random: Random, items: list[str], most: int) -> list[str]:
+    return random.sample(items, min(len(items), random.randint(0, most)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _iter_members(value: Json, path: str = "state") -> Iterator[tuple[str, Any]]:
+    """Yield the paths of all members of objects that are not below an array."""
+    for key, item in value.items():
+        below = f"{path}.{key}" if key.isidentifier() and key.isascii() else f"{path}[{json.dumps(key)}]"
+        yield below, item
+        if isinstance(item, dict):
+            yield from _iter_members(item, below)
+
+
+def _value_at(state: Json, path: str) -> Any:
+    return lookup(state, parse_path(path)[1:])
+
+
+def _iter_writes(rules: list[Json]) -> Iterator[tuple[str, Any]]:
+    """Yield the path and value of each `set`, and of each member of a `patch`."""
+    pending = [effect for rule in rules for effect in rule["effects"]]
+    while pending:
+        effect = pending.pop()
+        pending.extend(effect.get("effects", []))
+        if effect["op"] == "set":
+            yield effect["path"], effect["value"]
+        elif effect["op"] == "patch" and isinstance(effect["value"], dict):
+            path = parse_path(effect["path"])
+            yield from ((format_path((*path, key)), item) for key, item in effect["value"].items())
+
+
+def _overlap(one: str, other: str) -> bool:
+    a, b = parse_path(one), parse_path(other)
+    return all(x == y for x, y in zip(a, b, strict=False))
+
+
+def _conflicts(path: str, writes: list[tuple[str, Any]]) -> bool:
+    """Return True if a write would replace what holds a bounded number, or put something else there."""
+    return any(
+        (len(parse_path(written)) < len(parse_path(path)) and _overlap(written, path))
+        or (written == path and not _is_number(value))
+        for written, value in writes
+    )
+
+
+def _limits(random: Random, value: float) -> Json:
+    limits = {"min": value - random.choice((0, 1, 2.5, 10)), "max": value + random.choice((0, 0.5, 3, 20))}
+    return {side: limits[side] for side in random.choice((["min"], ["max"], ["min", "max"]))}
+
+
+def _like(random: Random, value: Any, *, mixes: bool) -> Any:
+    """Return a value of the same kind, or rarely another."""
+    if mixes and random.random() < 0.04:
+        return random.choice((None, 1, "x", [], {"p": 1}))
+    if isinstance(value, bool):
+        return random.random() < 0.5
+    if _is_number(value):
+        return random.choice((*_SMALL, value))
+    if isinstance(value, str):
+        return random.choice(_TEXTS)
+    return random.choice((value, {}, {"p": 1})) if isinstance(value, dict) else value
 
 
 def random_params(random: Random, action: Json) -> Json:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from peripety.cli.app import app
+from peripety.cli.app import COMMANDS, app, load_command
 from peripety.errors import FieldViolation, Finding, PeripetyError, SpecError
 
 if TYPE_CHECKING:
@@ -53,8 +52,7 @@ def command_exists(words: list[str]) -> bool:
 
 
 def _commands() -> dict[str, Any]:
-    commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]  # it is a group
-    return commands
+    return {name: load_command(name) for name in COMMANDS}
 
 
 @dataclass(frozen=True)

@@ -111,15 +111,27 @@ class Terminal:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._read = 0
 
-    def wait_for(self, text: str, seconds: float = 30) -> None:
-        """Wait until a text appears after what was waited for before."""
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        """Wait until a text appears after what was waited for before.
+
+        Raises:
+            AssertionError: it did not appear in time, or the program ended first; the message has the screen.
+        """
         deadline = time.monotonic() + seconds
         while text not in self.screen[self._read :]:
             assert time.monotonic() < deadline, f"{text!r} did not appear in:\n{self.screen}"
             if select.select([self._keyboard], [], [], 0.1)[0]:
                 # A read can end inside a character.
-                self.screen += self._decoder.decode(os.read(self._keyboard, 65536))
+                self.screen += self._decoder.decode(self._read_keyboard(text))
         self._read = self.screen.index(text, self._read) + len(text)
+
+    def _read_keyboard(self, text: str) -> bytes:
+        try:
+            shown = os.read(self._keyboard, 65536)
+        except OSError:  # how Linux reports that the other side is closed
+            shown = b""
+        assert shown, f"the program ended before {text!r} appeared in:\n{self.screen}"
+        return shown
 
     def type(self, text: str) -> None:
         """Type a line."""

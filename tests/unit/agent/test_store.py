@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from peripety.agent.manifest import (
@@ -100,6 +102,59 @@ def test_progress_in_the_middle_of_a_phase() -> None:
 )
 def test_every_event(event: AgentRunEvent) -> None:
     assert decode_event(*encode_event(event)) == event
+
+
+USAGE = (
+    '{"input_tokens":2,"output_tokens":3,"cache_read_tokens":0,"cache_write_tokens":0,'
+    '"reasoning_tokens":0,"long_cache_write_tokens":0}'
+)
+ROWS = [
+    (PhaseStarted("a", "said"), "phase_started", '{"phase_id":"a","input":"said"}'),
+    (TextDelta("half \ud83d"), "text", '{"text":"half \\ud83d"}'),
+    (ReasoningDelta("hm"), "reasoning", '{"text":"hm"}'),
+    (
+        ToolCallDelta("c", "{", "gauge"),
+        "tool_call",
+        '{"call_id":"c","arguments_text":"{","name":"gauge"}',
+    ),
+    (
+        Repairing((Finding("CODE", "/a", "wrong", Severity.WARNING),), Usage(2, 3), 3),
+        "repairing",
+        f'{{"findings":[["CODE","/a","wrong","WARNING"]],"usage":{USAGE},"calls":3}}',
+    ),
+    (
+        ToolsRequested("a", (CALL,)),
+        "tools_requested",
+        '{"phase_id":"a","calls":[{"call_id":"c","name":"gauge","arguments":"{}"}]}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "kind", "text"), ROWS, ids=[kind for _, kind, _ in ROWS])
+def test_the_stored_form_of_events_is_fixed(event: AgentRunEvent, kind: str, text: str) -> None:
+    assert encode_event(event) == (kind, text)
+    assert decode_event(kind, text) == event
+
+
+def test_the_stored_form_of_progress_is_fixed() -> None:
+    progress = PhaseProgress(
+        1,
+        2,
+        3,
+        ((ToolResult("b", "\ud800", is_error=True),), ()),
+        (CALL,),
+        4,
+        UsageTotal(1, Usage(2, 3), 4, 5),
+    )
+    spent = f'{{"calls":1,"usage":{USAGE},"cost":4,"cache_savings":5}}'
+    text = (
+        '{"phase":1,"turns_before":2,"started":3,"answered":[[{"call_id":"b","text":"\\ud800","is_error":true}],'
+        '[]],"pending":[{"call_id":"c","name":"gauge","arguments":"{}"}],"worked":4,"spent":'
+        + json.dumps(spent)
+        + "}"
+    )
+    assert encode_progress(progress) == text
+    assert decode_progress(text) == progress
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from peripety import engine
 from peripety.cli import app as cli_app
-from peripety.cli.app import app
+from peripety.cli.app import COMMANDS, CommandEntry, app, load_command
 from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
 from peripety.server.app import SERVICES
 from peripety.version import __version__
@@ -22,6 +23,7 @@ from support.engine.specs import document, spec
 from support.repo.repository import every_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -49,6 +51,29 @@ def test_help_names_every_command() -> None:
     assert all(name in listing.stdout for name in ("play", "serve", "generate", "validate", "dry-run"))
 
 
+@pytest.mark.parametrize(("name", "entry"), COMMANDS.items())
+def test_the_list_shows_the_first_line_of_the_help_of_a_command(name: str, entry: CommandEntry) -> None:
+    help_text = load_command(name).help
+    assert help_text is not None
+    assert help_text.split("\n\n")[0].split(". ")[0].rstrip(".") + "." == entry.summary
+    assert f"  {entry.summary}\n" in run("--help").stdout
+
+
+def every_command(name: str, command: Any) -> Iterator[tuple[str, ...]]:
+    yield (name,)
+    for child, grandchild in getattr(command, "commands", {}).items():
+        yield from ((name, *path) for path in every_command(child, grandchild))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_shows_no_python_types_and_cuts_no_summary(name: str) -> None:
+    for path in every_command(name, load_command(name)):
+        shown = run(*path, "--help").stdout
+        assert not re.search(
+            r"<\w+[ >]|list\[|\{[A-Z]+\}[ \n]|\[\[|<=x|x>=|\w\.\.\.\n", shown[shown.index("\n") :]
+        )
+
+
 def test_version_names_the_core() -> None:
     assert (
         run("--version").stdout
@@ -58,7 +83,7 @@ def test_version_names_the_core() -> None:
 
 def test_help_and_usage_errors_load_neither_grpc_nor_the_engine() -> None:
     heavy = ["grpc", "pydantic", "sqlalchemy", "peripety.engine"]
-    code = f"import sys, peripety.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, peripety.cli.app; print([name for name in {heavy} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert said.stdout == "[]\n"
 

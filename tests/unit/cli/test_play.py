@@ -53,7 +53,7 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
         yield Written(completed=Written.Completed(spec=SPEC, model="p/m", findings=remaining))
 
     async def CompileScenario(self, _request: Any, _context: Any) -> AsyncIterator[Compiled]:  # noqa: N802 - the contract's
-        edit = scenario_pb2.NumberEdit(summary="event 'a': weight 0.1 → 0.15 (+50 %)")
+        edit = scenario_pb2.NumberEdit(summary="event 'a': weight 0.1 → 0.15 (+50%)")
         yield Compiled(repaired=Compiled.Repaired(edits=[edit]))
         remaining = [warning("LOST_AT_ONCE", "every run ends in its first turn")]
         yield Compiled(compiled=scenario_pb2.CompiledScenario(spec=SPEC, findings=remaining))
@@ -117,7 +117,7 @@ def test_play_tells_every_repair_and_every_warning() -> None:
     lines = told("play", "--auto")
     assert lines[: len(AUTHORING)] == AUTHORING
     for line in (
-        "    event 'a': weight 0.1 → 0.15 (+50 %)",
+        "    event 'a': weight 0.1 → 0.15 (+50%)",
         "    warning LOST_AT_ONCE /: every run ends in its first turn",
         "  (this narration is void: not JSON)",
         "  (fallback narration, OUTCOME_INVALID: no valid answer)",

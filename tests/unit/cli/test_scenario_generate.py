@@ -58,7 +58,7 @@ REPAIRED = [
     ),
     Written(
         numbers_adjusted=pb.NumbersAdjusted(
-            edits=[pb.NumberEdit(summary="event 'a': weight 0.1 → 0.15 (+50 %)")],
+            edits=[pb.NumberEdit(summary="event 'a': weight 0.1 → 0.15 (+50%)")],
             before=pb.DryRunReport(lost=1, runs=64, fail_rate=1 / 64, persona=engine.PERSONA_RANDOM),
         ),
     ),
@@ -113,8 +113,8 @@ def test_what_each_answer_used_and_what_changed_is_told(tmp_path: Path) -> None:
         f"      fix: {get_remedy('MISSING_KEY')}",
         "  repaired by answer 2: 1 call · 4,500 in (3,600 cached, 80%) · 50 out · $0.005000",
         "    added action a",
-        "  missed its budget: 1 of 64 runs lost (1.6%; 95 % interval 0.0% to 0.0%), persona random",
-        "    event 'a': weight 0.1 → 0.15 (+50 %)",
+        "  missed its budget: 1 of 64 runs lost (1.6%; 95% interval 0.0% to 0.0%), persona random",
+        "    event 'a': weight 0.1 → 0.15 (+50%)",
         "alpha: 1 actions, 0 events, 0 ways to lose",
         "  written by p/m: 2 calls · 8,500 in (3,600 cached, 42%) · 50 out · $0.025000",
         "  certified 0123456789ab: lost by random 31.2%, planner 10.0%",

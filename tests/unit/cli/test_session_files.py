@@ -118,7 +118,7 @@ def test_the_odds_name_each_end_and_what_is_done_first_counts() -> None:
     session_id = import_session(GOING_ON)
     told = run("odds", session_id, "--runs", "200", "--do", "end").stdout.splitlines()
     assert told[0] == "200 futures from turn 2:"
-    assert told[1].startswith("  lost first: 100.0% (95 % interval ")
+    assert told[1].startswith("  lost first: 100.0% (95% interval ")
     assert told[2].startswith("  lost second: 0.0%")
     assert told[3].startswith("  survived: 0.0%")
 

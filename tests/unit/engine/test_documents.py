@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from peripety import engine
 from peripety.engine import ABSENT
 from peripety.engine.json_values import find_differences, format_part
 from peripety.errors import InvalidArgumentError, SpecError
-from support.engine.specs import action, document
+from support.engine.specs import action, document, full_spec, spec
 
 
 @pytest.mark.parametrize("value", [{"a": 1e17, "é": [None, True, 0.5, "x"]}, {"": {}}, [], "text", 2**53 - 1])
@@ -113,3 +114,45 @@ def test_nothing_is_nothing() -> None:
 def test_the_number_of_threads_has_bounds(threads: int) -> None:
     with pytest.raises(InvalidArgumentError):
         engine.validate_many([_VALID], threads=threads)
+
+
+def original_spelling() -> dict[str, Any]:
+    document = full_spec()
+    for section, key in (
+        ("actions", "preconditions"),
+        ("random_events", "when"),
+        ("loss_conditions", "when"),
+        ("win_conditions", "when"),
+    ):
+        for rule in document[section]:
+            rule[key] = {"jsonlogic": rule[key]}
+            if "derives" in rule:
+                rule["derives"] = {"jsonlogic": rule["derives"]}
+    patch = {"op": "patch", "path": "state", "valueObject": {"b": 3}}
+    later = {"op": "schedule", "id": "later", "after": 1, "effects": [dict(patch)]}
+    document["actions"][0]["effects"] += [patch, later]
+    return document
+
+
+def canonical_spelling() -> dict[str, Any]:
+    document = full_spec()
+    patch = {"op": "patch", "path": "state", "value": {"b": 3}}
+    later = {"op": "schedule", "id": "later", "after": 1, "effects": [dict(patch)]}
+    document["actions"][0]["effects"] += [patch, later]
+    return document
+
+
+def test_both_spellings_are_one_document() -> None:
+    one, other = json.dumps(original_spelling()).encode(), json.dumps(canonical_spelling()).encode()
+    assert engine.validate(one) == engine.validate(other) == []
+    assert engine.compile(one).document == engine.compile(other).document
+    first, second = engine.validate_many([one, other])
+    assert first.spec_hash == second.spec_hash == engine.compile(one).spec_hash
+
+
+def test_a_derived_value_may_have_the_name_of_the_wrapper() -> None:
+    named = action("act", [{"op": "inc", "path": "state.a", "value": "jsonlogic"}])
+    named["derives"] = {"jsonlogic": {"+": [1, 2]}}
+    document = json.dumps(spec(actions=[named]))
+    assert engine.validate(document) == []
+    assert engine.compile(document).spec["actions"][0]["derives"] == named["derives"]

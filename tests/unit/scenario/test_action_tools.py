@@ -12,7 +12,7 @@ from peripety import engine
 from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, Severity
 from peripety.gateway.message_normalization import ToolNames
-from peripety.scenario.action_tools import require_supported, scenario_tools
+from peripety.scenario.action_tools import PublicScenario, require_supported, scenario_tools
 from peripety.scenario.spec_generator.generator import generate_spec
 from support.engine.specs import action, as_bytes, at_most, never, program, spec
 
@@ -175,3 +175,20 @@ def test_what_a_provider_would_refuse_is_not_offered(
 )
 def test_what_a_provider_takes_is_offered(scenario: dict[str, Any], provider: ProviderName) -> None:
     require_supported(scenario_tools(scenario), provider)
+
+
+@pytest.mark.parametrize("hidden", ["state.said", "state.said.q"])
+def test_a_path_with_a_parameter_is_public_if_it_is_for_every_value(hidden: str) -> None:
+    path = "state.said[params.who]"
+    ask = action(
+        "ask",
+        [{"op": "inc", "path": path, "value": 1}],
+        params={"who": {"type": "string", "enum": ["p", "q"]}},
+        preconditions={"<": [{"var": path}, 3]},
+    )
+    document = spec(spec_version="1.1", state={"a": 1, "said": {"p": 0, "q": 1}}, actions=[ask])
+    seen = PublicScenario(document).filter_action(ask)
+    assert (len(seen.effects), seen.has_secret_preconditions) == (1, False)
+    labelled = {**document, "visibility": [{"path": hidden, "to": "hidden"}]}
+    seen = PublicScenario(labelled).filter_action(ask)
+    assert (len(seen.effects), seen.has_secret_preconditions) == (0, True)

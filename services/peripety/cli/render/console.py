@@ -315,7 +315,7 @@ def format_status(status: engine_pb2.RunStatus) -> str:
 def format_dry_run(report: scenario_pb2.DryRunReport) -> str:
     """Format the result of a dry-run on one line."""
     persona = enum_word(scenario_pb2.DryRunReport.DESCRIPTOR.fields_by_name["persona"], report.persona)
-    interval = f"95 % interval {report.wilson_low:.1%} to {report.wilson_high:.1%}"
+    interval = f"95% interval {report.wilson_low:.1%} to {report.wilson_high:.1%}"
     return f"{report.lost} of {report.runs} runs lost ({report.fail_rate:.1%}; {interval}), persona {persona}"
 
 

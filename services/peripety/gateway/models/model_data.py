@@ -132,6 +132,8 @@ def _cache_write_prices(price: Price, model: ModelData) -> tuple[int, int]:
 
 
 _Count = Annotated[int, Field(ge=0)]
+_THOUGHT_TOKENS = 8_192
+"""Tokens that a model may use to reason before a short answer."""
 
 
 class Capability(Enum):
@@ -278,6 +280,13 @@ class ModelData:
     def is_default_entry(self) -> bool:
         """Return True if this is the entry for all unnamed models of a provider."""
         return self.name == "*"
+
+    @property
+    def thought_tokens(self) -> int:
+        """Return the allowance for reasoning before an answer, in tokens; 0 if the model does not reason."""
+        if Capability.REASONING not in self.capabilities:
+            return 0
+        return min(_THOUGHT_TOKENS, max(0, self.max_output_tokens // 2) or _THOUGHT_TOKENS)
 
     @property
     def output_tokens_to_request(self) -> int | None:

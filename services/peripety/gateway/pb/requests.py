@@ -37,6 +37,7 @@ from peripety.gateway.types.request import (
     ResponseCacheMode,
     ResponseSchema,
 )
+from peripety.rpc.messages import copy_fields
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -139,8 +140,7 @@ def tool_from_proto(field: str, tool: pb.Tool) -> Tool:
 
 def tool_to_proto(tool: Tool) -> pb.Tool:
     """Convert a tool to protobuf."""
-    schema = json.dumps(dict(tool.input_schema)).encode()
-    return pb.Tool(name=tool.name, description=tool.description, input_schema=schema, strict=tool.strict)
+    return copy_fields(pb.Tool, tool, input_schema=json.dumps(dict(tool.input_schema)).encode())
 
 
 def choice_from_proto(field: str, choice: pb.ToolChoice) -> ToolChoice:
@@ -155,11 +155,7 @@ def choice_from_proto(field: str, choice: pb.ToolChoice) -> ToolChoice:
 
 def choice_to_proto(choice: ToolChoice) -> pb.ToolChoice:
     """Convert a tool choice to protobuf."""
-    return pb.ToolChoice(
-        mode=pb.ToolChoiceMode.Value(f"TOOL_CHOICE_MODE_{choice.mode.name}"),
-        name=choice.name or "",
-        disable_parallel=choice.disable_parallel,
-    )
+    return copy_fields(pb.ToolChoice, choice)
 
 
 def parse_json_object(field: str, data: bytes) -> dict[str, Any]:
@@ -256,24 +252,11 @@ def options_from_proto(field: str, options: pb.GenerationOptions) -> GenerationO
 
 def options_to_proto(options: GenerationOptions) -> pb.GenerationOptions:
     """Convert generation options to protobuf."""
-    cache, mode = options.cache, options.response_cache
-    return pb.GenerationOptions(
-        model=options.model or "",
-        max_output_tokens=options.max_output_tokens,
-        temperature=options.temperature,
-        seed=options.seed,
-        stop_sequences=options.stop_sequences,
-        fallback_models=options.fallback_models,
-        cache=None
-        if cache is None
-        else pb.CacheConfig(
-            disabled=not cache.enabled,
-            ttl=pb.CacheTtl.Value(f"CACHE_TTL_{cache.ttl.name}"),
-            expected_reuse=cache.expected_reuse,
-        ),
-        response_cache=pb.RESPONSE_CACHE_MODE_UNSPECIFIED
-        if mode is None
-        else pb.ResponseCacheMode.Value(f"RESPONSE_CACHE_MODE_{mode.name}"),
+    cache = options.cache
+    return copy_fields(
+        pb.GenerationOptions,
+        options,
+        cache=None if cache is None else copy_fields(pb.CacheConfig, cache, disabled=not cache.enabled),
         budget=None if options.budget is None else budget_to_proto(options.budget),
     )
 
@@ -321,12 +304,7 @@ def budget_from_proto(field: str, budget: common.Budget) -> Budget:
 
 def budget_to_proto(budget: Budget) -> common.Budget:
     """Convert a budget to protobuf."""
-    written = common.Budget(max_calls=budget.max_calls or 0, max_tokens=budget.max_tokens or 0)
-    if budget.max_cost is not None:
-        written.max_cost.currency_code, written.max_cost.pico_units = "USD", budget.max_cost
-    if budget.max_seconds is not None:
-        written.max_time.FromNanoseconds(round(budget.max_seconds * 1e9))
-    return written
+    return copy_fields(common.Budget, budget, max_time=budget.max_seconds)
 
 
 def schema_from_proto(field: str, schema: pb.ResponseSchema) -> ResponseSchema:
@@ -337,8 +315,7 @@ def schema_from_proto(field: str, schema: pb.ResponseSchema) -> ResponseSchema:
 
 def schema_to_proto(schema: ResponseSchema) -> pb.ResponseSchema:
     """Convert a schema to protobuf, without the caller's own check: that runs in this process."""
-    document = json.dumps(dict(schema.document)).encode()
-    return pb.ResponseSchema(name=schema.name, document=document, advisory=schema.advisory)
+    return copy_fields(pb.ResponseSchema, schema, document=json.dumps(dict(schema.document)).encode())
 
 
 def _cache_from_proto(field: str, cache: pb.CacheConfig) -> CacheConfig:

@@ -13,10 +13,6 @@ from datetime import UTC, datetime, time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.core.idempotency.store import RequestKey
 from peripety.core.validation import check_request_id, field_error
@@ -36,11 +32,13 @@ from peripety.gateway.pb.requests import (
 )
 from peripety.gateway.pb.responses import completion_to_proto, spent_to_proto
 from peripety.gateway.usage import UsageDimension, UsageQuery
+from peripety.rpc.messages import copy_fields, time_to_proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from google.protobuf.descriptor import Descriptor
+    from google.protobuf.timestamp_pb2 import Timestamp
 
     from peripety.core.validation import Page
     from peripety.gateway.conversations.conversation import StoredConversation, StoredTurn
@@ -108,15 +106,6 @@ def history_from_proto(field: str, history: pb.HistoryPolicy) -> HistoryPolicy:
     return HistoryPolicy(_STRATEGIES[history.strategy], history.max_turns, history.max_input_tokens)
 
 
-def history_to_proto(history: HistoryPolicy) -> pb.HistoryPolicy:
-    """Convert a history policy to protobuf."""
-    return pb.HistoryPolicy(
-        strategy=pb.HistoryStrategy.Value(f"HISTORY_STRATEGY_{history.strategy.name}"),
-        max_turns=history.max_turns,
-        max_input_tokens=history.max_input_tokens,
-    )
-
-
 def check_turn_prompt(prompt: pb.Prompt) -> None:
     """Reject a prompt that sets what its conversation already fixes.
 
@@ -160,18 +149,17 @@ def conversations_to_proto(page: Page[StoredConversation]) -> pb.ListConversatio
 def conversation_to_proto(conversation: StoredConversation) -> pb.Conversation:
     """Convert a conversation, without its turns, to protobuf."""
     charter = conversation.charter
-    return pb.Conversation(
-        conversation_id=conversation.conversation_id,
+    return copy_fields(
+        pb.Conversation,
+        conversation,
         system=charter.system,
         tools=map(tool_to_proto, charter.tools),
-        turn_count=conversation.turn_count,
-        history=history_to_proto(charter.history),
-        parent_conversation_id=conversation.parent_id or "",
-        parent_turn_count=conversation.parent_turn_count,
+        history=charter.history,
+        parent_conversation_id=conversation.parent_id,
         usage=spent_to_proto(conversation.spent),
         budget=None if charter.budget is None else budget_to_proto(charter.budget),
-        create_time=time_to_proto(conversation.created),
-        update_time=time_to_proto(conversation.updated),
+        create_time=conversation.created,
+        update_time=conversation.updated,
     )
 
 
@@ -189,13 +177,6 @@ def turns_to_proto(page: Page[StoredTurn]) -> pb.ListConversationTurnsResponse:
     return pb.ListConversationTurnsResponse(turns=turns, next_page_token=page.next_page_token)
 
 
-def time_to_proto(microseconds: int) -> Timestamp:
-    """Convert microseconds since 1970 to a protobuf timestamp."""
-    timestamp = Timestamp()
-    timestamp.FromMicroseconds(microseconds)
-    return timestamp
-
-
 def models_to_proto(page: Page[ListedModel]) -> pb.ListModelsResponse:
     """Convert a page of models to protobuf."""
     return pb.ListModelsResponse(
@@ -206,15 +187,13 @@ def models_to_proto(page: Page[ListedModel]) -> pb.ListModelsResponse:
 
 def _model_to_proto(model: ListedModel) -> pb.Model:
     data = model.data
-    capabilities = [
-        pb.ModelCapability.Value(f"MODEL_CAPABILITY_{capability.name}") for capability in data.capabilities
-    ]
-    return pb.Model(
+    return copy_fields(
+        pb.Model,
+        data,
         name=model.name,
-        provider=data.provider,
-        capabilities=sorted(capabilities),
-        context_tokens=data.context_tokens,
-        max_output_tokens=data.max_output_tokens,
+        capabilities=sorted(
+            pb.ModelCapability.Value(f"MODEL_CAPABILITY_{one.name}") for one in data.capabilities
+        ),
         prices=[each for price in data.prices for each in _prices_to_proto(price, data)],
         is_default=model.is_default,
     )
@@ -222,26 +201,19 @@ def _model_to_proto(model: ListedModel) -> pb.Model:
 
 def _prices_to_proto(price: Price, data: ModelData) -> Iterator[pb.ModelPrice]:
     """Yield one message per cache lifetime with a write price, or one for all."""
-    effective = None
-    if price.effective is not None:
-        effective = Timestamp()
-        effective.FromDatetime(datetime.combine(price.effective, time(), UTC))
     ttls = list(price.cache_write) or [""]
     for ttl in ttls:
-        yield pb.ModelPrice(
-            effective_time=effective,
-            input_token=_dollars_to_proto(price.input),
-            output_token=_dollars_to_proto(price.output),
-            cache_read_token=_dollars_to_proto(price.cache_read),
-            cache_write_token=_dollars_to_proto(price.cache_write.get(ttl, price.input)),
-            min_input_tokens=price.min_input_tokens,
-            cache_ttl=None if ttl == ttls[0] else Duration(seconds=data.cache.ttls[ttl]),
+        yield copy_fields(
+            pb.ModelPrice,
+            price,
+            effective_time=price.effective and datetime.combine(price.effective, time(), UTC),
+            input_token=price.input,
+            output_token=price.output,
+            cache_read_token=price.cache_read,
+            cache_write_token=price.cache_write.get(ttl, price.input),
+            cache_ttl=None if ttl == ttls[0] else data.cache.ttls[ttl],
             peak=price.peak is not None,
         )
-
-
-def _dollars_to_proto(pico_units: int) -> common.Money:
-    return common.Money(currency_code="USD", pico_units=pico_units)
 
 
 _DIMENSIONS = {pb.UsageDimension.Value(f"USAGE_DIMENSION_{each.name}"): each for each in UsageDimension}
@@ -272,18 +244,8 @@ def usage_page_to_proto(page: Page[UsageRow]) -> pb.GetUsageResponse:
 
 
 def _row_to_proto(row: UsageRow) -> pb.UsageRow:
-    day = None
-    if row.group.day is not None:
-        day = Timestamp()
-        day.FromDatetime(row.group.day)
-    return pb.UsageRow(
-        provider=row.group.provider,
-        model=row.group.model,
-        conversation_id=row.group.conversation_id,
-        day=day,
-        usage=spent_to_proto(row.spent),
-        response_cache_hits=row.hits,
-    )
+    usage = spent_to_proto(row.spent)
+    return copy_fields(pb.UsageRow, row.group, usage=usage, response_cache_hits=row.hits)
 
 
 def _time_from_proto(field: str, timestamp: Timestamp) -> datetime:

@@ -37,12 +37,8 @@ from peripety.gateway.types.response import (
     Usage,
     UsageTotal,
 )
-from peripety.rpc.status import (
-    finding_from_proto,
-    finding_to_proto,
-    item_error_from_proto,
-    item_error_to_proto,
-)
+from peripety.rpc.messages import copy_fields
+from peripety.rpc.status import finding_from_proto, item_error_from_proto, item_error_to_proto
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -53,7 +49,6 @@ if TYPE_CHECKING:
     from peripety.gateway.types.response import GatewayEvent
 
 
-_USD = "USD"
 _STOP_REASONS = {pb.StopReason.Value(f"STOP_REASON_{reason.name}"): reason for reason in StopReason}
 _SCHEMA_METHODS = {pb.SchemaMethod.Value(f"SCHEMA_METHOD_{method.name}"): method for method in SchemaMethod}
 _CACHE_BLOCKS = {pb.CacheBlock.Value(f"CACHE_BLOCK_{block.name}"): block for block in CacheBlock}
@@ -75,9 +70,10 @@ def answer_event_to_proto(sequence: int, event: GatewayEvent) -> pb.GenerateResp
             )
             return pb.GenerateResponse(sequence=sequence, tool_call_delta=delta)
         case Repairing():
-            return pb.GenerateResponse(sequence=sequence, repair_started=_repairing_to_proto(event))
+            return pb.GenerateResponse(sequence=sequence, repair_started=copy_fields(pb.RepairStarted, event))
         case FallingBack():
-            return pb.GenerateResponse(sequence=sequence, fallback_started=_falling_back_to_proto(event))
+            started = copy_fields(pb.FallbackStarted, event)
+            return pb.GenerateResponse(sequence=sequence, fallback_started=started)
         case Completed():
             return pb.GenerateResponse(sequence=sequence, completed=completion_to_proto(event.completion))
 
@@ -96,9 +92,9 @@ def object_event_to_proto(
             return None if value is None else pb.GenerateObjectResponse(partial=_to_json_bytes(value))
         case Repairing():
             growing_value.restart()
-            return pb.GenerateObjectResponse(repair_started=_repairing_to_proto(event))
+            return pb.GenerateObjectResponse(repair_started=copy_fields(pb.RepairStarted, event))
         case FallingBack():
-            return pb.GenerateObjectResponse(fallback_started=_falling_back_to_proto(event))
+            return pb.GenerateObjectResponse(fallback_started=copy_fields(pb.FallbackStarted, event))
         case Completed():
             return pb.GenerateObjectResponse(completed=completion_to_proto(event.completion))
         case _:
@@ -107,34 +103,17 @@ def object_event_to_proto(
 
 def completion_to_proto(completion: Completion) -> pb.Completion:
     """Convert a completion to protobuf."""
-    plan, report = completion.cache_plan, completion.schema_report
-    return pb.Completion(
-        text=completion.text,
+    return copy_fields(
+        pb.Completion,
+        completion,
         value=None if completion.value is None else _to_json_bytes(completion.value),
-        usage=usage_to_proto(completion.usage),
-        stop_reason=pb.StopReason.Value(f"STOP_REASON_{completion.stop_reason.name}"),
-        model=completion.model,
-        provider=completion.provider,
-        repaired=completion.repaired,
-        findings=map(finding_to_proto, completion.findings),
         message=message_to_proto(completion.message),
-        cost=money_to_proto(completion.cost),
-        cache_savings=money_to_proto(completion.cache_savings),
-        cache_plan=None if plan is None else _plan_to_proto(plan),
-        from_response_cache=completion.from_response_cache,
-        schema_report=None if report is None else _report_to_proto(report),
-        calls=completion.calls,
-        conversation_turn=completion.conversation_turn,
     )
 
 
 def count_to_proto(count: TokenCount) -> pb.CountTokensResponse:
     """Convert a token count to protobuf."""
-    return pb.CountTokensResponse(
-        input_tokens=count.input_tokens,
-        exact=count.exact,
-        cache_plan=None if count.cache_plan is None else _plan_to_proto(count.cache_plan),
-    )
+    return copy_fields(pb.CountTokensResponse, count)
 
 
 def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
@@ -165,30 +144,9 @@ def event_from_proto(response: pb.GenerateResponse) -> GatewayEvent | None:
     return event
 
 
-def money_to_proto(pico: int | None) -> common.Money | None:
-    """Convert an amount in 10^-12 dollars to protobuf; None if it is unknown."""
-    return None if pico is None else common.Money(currency_code=_USD, pico_units=pico)
-
-
-def usage_to_proto(usage: Usage) -> common.TokenUsage:
-    """Convert token usage to protobuf."""
-    return common.TokenUsage(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-    )
-
-
 def spent_to_proto(spent: UsageTotal) -> common.ModelUsage:
     """Convert the usage of calls to protobuf."""
-    return common.ModelUsage(
-        calls=spent.calls,
-        tokens=usage_to_proto(spent.usage),
-        cost=money_to_proto(spent.cost),
-        cache_savings=money_to_proto(spent.cache_savings),
-    )
+    return copy_fields(common.ModelUsage, spent, tokens=spent.usage)
 
 
 def _usage_from_proto(usage: common.TokenUsage) -> Usage:
@@ -222,38 +180,10 @@ def _completion_from_proto(completion: pb.Completion) -> Completion:
     )
 
 
-def _repairing_to_proto(event: Repairing) -> pb.RepairStarted:
-    findings = map(finding_to_proto, event.findings)
-    return pb.RepairStarted(findings=findings, usage=usage_to_proto(event.usage), calls=event.calls)
-
-
-def _falling_back_to_proto(event: FallingBack) -> pb.FallbackStarted:
-    return pb.FallbackStarted(
-        from_model=event.from_model,
-        to_model=event.to_model,
-        cause=item_error_to_proto(event.cause),
-    )
-
-
-def _report_to_proto(report: SchemaReport) -> pb.SchemaReport:
-    method = pb.SchemaMethod.Value(f"SCHEMA_METHOD_{report.method.name}")
-    return pb.SchemaReport(method=method, dropped=map(finding_to_proto, report.dropped))
-
-
 def _report_from_proto(report: pb.SchemaReport) -> SchemaReport | None:
     """Convert a schema report from protobuf; None for a method that only a newer server knows."""
     method = _SCHEMA_METHODS.get(report.method)
     return None if method is None else SchemaReport(method, tuple(map(finding_from_proto, report.dropped)))
-
-
-def _plan_to_proto(plan: CachePlan) -> pb.CachePlan:
-    difference = plan.first_difference
-    return pb.CachePlan(
-        breakpoints=[_breakpoint_to_proto(breakpoint_) for breakpoint_ in plan.breakpoints],
-        predicted_read_tokens=plan.predicted_read_tokens,
-        predicted_write_tokens=plan.predicted_write_tokens,
-        first_difference=None if difference is None else _breakpoint_to_proto(difference),
-    )
 
 
 def _plan_from_proto(plan: pb.CachePlan) -> CachePlan:
@@ -262,14 +192,6 @@ def _plan_from_proto(plan: pb.CachePlan) -> CachePlan:
         plan.predicted_read_tokens,
         plan.predicted_write_tokens,
         _breakpoint_from_proto(plan.first_difference) if plan.HasField("first_difference") else None,
-    )
-
-
-def _breakpoint_to_proto(breakpoint_: CacheBreakpoint) -> pb.CacheBreakpoint:
-    return pb.CacheBreakpoint(
-        block=pb.CacheBlock.Value(f"CACHE_BLOCK_{breakpoint_.block.name}"),
-        message_index=breakpoint_.message_index,
-        ttl=pb.CacheTtl.Value(f"CACHE_TTL_{breakpoint_.ttl.name}"),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.api.policy.v1 import policy_pb2 as pb
-from peripety.core.validation import field_error, require_field
+from peripety.core.validation import check_item_id, field_error, require_field, require_unique
 from peripety.engine import parse
 from peripety.engine.policies.types import ToolRequest
 from peripety.errors import PeripetyError, SpecError
@@ -74,8 +74,8 @@ def scenarios_from_proto(
         f"has more than {MAX_SCENARIOS} scenarios; send fewer",
     )
     read = tuple(_scenario_from_proto(message, f"{field}[{index}]") for index, message in enumerate(messages))
-    _require_unique([one.description for one in read], field, "description")
-    _require_unique([one.scenario_id for one in read], field, "scenario_id")
+    require_unique([one.description for one in read], field, "description")
+    require_unique([one.scenario_id for one in read], field, "scenario_id")
     return read
 
 
@@ -98,16 +98,7 @@ def _scenario_from_proto(message: pb.PolicyScenario, field: str) -> TestScenario
     )
 
 
-def _require_unique(names: Sequence[str], field: str, what: str) -> None:
-    first: dict[str, int] = {}
-    for index, name in enumerate(names):
-        before = first.setdefault(name, index) if name else index
-        reason = f"equals that of {field}[{before}]; choose a unique one"
-        require_field(before == index, f"{field}[{index}].{what}", reason)
-
-
 _MAX_ITEMS = 1_000
-_MAX_ITEM_ID_BYTES = 256
 
 
 def items_from_proto(request: pb.DecideManyRequest) -> list[tuple[str, ToolRequest | PeripetyError]]:
@@ -118,12 +109,7 @@ def items_from_proto(request: pb.DecideManyRequest) -> list[tuple[str, ToolReque
 
 def _request_from_proto(item: pb.DecideItem) -> ToolRequest | PeripetyError:
     try:
-        size = len(item.item_id.encode())
-        require_field(
-            0 < size <= _MAX_ITEM_ID_BYTES,
-            ".item_id",
-            f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes",
-        )
+        check_item_id(item.item_id)
         return tool_request_from_proto(item.request)
     except PeripetyError as error:
         return error

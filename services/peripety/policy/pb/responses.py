@@ -33,12 +33,12 @@ from peripety.policy.events import (
     ScenariosWritten,
 )
 from peripety.policy.types import AuditEntry, DiscardedScenario, Judgement, RulePatch, ScenarioCorrection
+from peripety.rpc.messages import copy_fields
 from peripety.rpc.status import batch_items, finding_to_proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from peripety.api.common.v1 import common_pb2 as common
     from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
     from peripety.core.validation import Page
     from peripety.engine.policies.types import DecisionResult, ToolRequest
@@ -100,14 +100,12 @@ def scenario_id(scenario: TestScenario) -> str:
 
 def scenario_to_proto(written: TestScenario) -> pb.PolicyScenario:
     """Convert a scenario."""
-    return pb.PolicyScenario(
+    return copy_fields(
+        pb.PolicyScenario,
+        written,
         scenario_id=scenario_id(written),
-        description=written.description,
         request=tool_request_to_proto(written.request),
-        expected=expectation_to_proto(written.expected_decision),
-        reasoning=written.reasoning,
-        source=pb.ScenarioSource.Value(f"SCENARIO_SOURCE_{written.source.name}"),
-        rule_id=written.rule_id,
+        expected=written.expected_decision,
     )
 
 
@@ -118,19 +116,12 @@ def scenarios_to_proto(written: Iterable[TestScenario]) -> list[pb.PolicyScenari
 
 def rule_patch_to_proto(patch: RulePatch) -> pb.RulePatch:
     """Convert a change of a rule."""
-    return pb.RulePatch(
-        kind=pb.RulePatchKind.Value(f"RULE_PATCH_KIND_{patch.kind.name}"),
-        rule_id=patch.rule_id,
+    return copy_fields(
+        pb.RulePatch,
+        patch,
         before=None if patch.before is None else canonicalize(patch.before),
         after=None if patch.after is None else canonicalize(patch.after),
-        position=patch.position,
-        reasoning=patch.reasoning,
     )
-
-
-def findings_to_proto(found: Iterable[Finding]) -> list[common.Finding]:
-    """Convert findings."""
-    return [*map(finding_to_proto, found)]
 
 
 _MAX_EXAMPLES = 100
@@ -143,32 +134,27 @@ def verification_to_proto(report: VerificationReport) -> pb.VerificationReport:
     return pb.VerificationReport(
         passed=len(report.results) - failed,
         failed=failed,
-        results=results_to_proto(report.results),
+        results=map(_result_to_proto, report.results),
         coverage=coverage_to_proto(report.coverage),
         mutation=None if report.mutation is None else mutation_score_to_proto(report.mutation),
     )
 
 
-def results_to_proto(found: Iterable[ScenarioResult]) -> list[pb.ScenarioResult]:
-    """Convert results of scenarios."""
-    return [
-        pb.ScenarioResult(
-            scenario_id=scenario_id(result.scenario),
-            passed=result.passed,
-            actual=decision_to_proto(result.actual),
-            masked_rule_id=result.masked_rule_id,
-        )
-        for result in found
-    ]
+def _result_to_proto(result: ScenarioResult) -> pb.ScenarioResult:
+    return copy_fields(
+        pb.ScenarioResult,
+        result,
+        scenario_id=scenario_id(result.scenario),
+        actual=decision_to_proto(result.actual),
+    )
 
 
 def coverage_to_proto(kinds: Iterable[Coverage]) -> list[quality.Coverage]:
     """Convert coverage by kind."""
     return [
-        quality.Coverage(
-            kind=one.kind,
-            covered=one.covered,
-            reachable=one.reachable,
+        copy_fields(
+            quality.Coverage,
+            one,
             uncovered=one.uncovered[:_MAX_EXAMPLES],
             unreachable=one.unreachable[:_MAX_EXAMPLES],
         )
@@ -178,13 +164,8 @@ def coverage_to_proto(kinds: Iterable[Coverage]) -> list[quality.Coverage]:
 
 def mutation_score_to_proto(score: MutationScore) -> quality.MutationScore:
     """Convert a mutation score."""
-    return quality.MutationScore(
-        killed=score.killed,
-        survived=score.survived,
-        equivalent=score.equivalent,
-        score=score.score,
-        survivors=map(_mutant_to_proto, score.survivors[:_MAX_EXAMPLES]),
-    )
+    survivors = map(_mutant_to_proto, score.survivors[:_MAX_EXAMPLES])
+    return copy_fields(quality.MutationScore, score, survivors=survivors)
 
 
 def mutants_to_proto(done: MutantBlock) -> Iterator[pb.RunMutationTestsResponse.Mutants]:
@@ -202,56 +183,30 @@ def covered_to_proto(found: CoverageGenerated) -> pb.GenerateCoverageScenariosRe
 
 
 def _mutant_to_proto(mutant: Mutant) -> quality.Mutant:
-    return quality.Mutant(
-        mutant_id=mutant.mutant_id,
-        operator=mutant.operator,
-        path=mutant.path,
-        before=mutant.before,
-        after=mutant.after,
-        outcome=quality.MutantOutcome.Value(f"MUTANT_OUTCOME_{mutant.outcome.name}"),
-        killed_by=mutant.killed_by[:_MAX_EXAMPLES],
-    )
+    return copy_fields(quality.Mutant, mutant, killed_by=mutant.killed_by[:_MAX_EXAMPLES])
 
 
 def policy_to_proto(stored: CompiledPolicy) -> pb.CompiledPolicy:
     """Convert a stored policy."""
     compiled = stored.compiled
-    message = pb.CompiledPolicy(
-        policy_id=stored.policy_id,
-        policy_hash=stored.policy_hash,
+    return copy_fields(
+        pb.CompiledPolicy,
+        stored,
         document=compiled.document,
         scenarios=scenarios_to_proto(compiled.scenarios),
         verification=verification_to_proto(compiled.verification),
         audit=map(audit_entry_to_proto, compiled.audit),
-        input_hash=stored.input_hash,
     )
-    message.create_time.FromDatetime(stored.create_time)
-    return message
 
 
 def summaries_to_proto(page: Page[PolicySummary]) -> list[pb.PolicySummary]:
     """Convert a page of policies."""
-    told = []
-    for stored in page.items:
-        summary = pb.PolicySummary(
-            policy_id=stored.policy_id,
-            policy_hash=stored.policy_hash,
-            rules=stored.rules,
-            scenarios=stored.scenarios,
-        )
-        summary.create_time.FromDatetime(stored.create_time)
-        told.append(summary)
-    return told
+    return [copy_fields(pb.PolicySummary, stored) for stored in page.items]
 
 
 def turn_to_proto(told: GenerationTurn) -> pb.GenerationTurn:
     """Convert the usage of a turn."""
-    return pb.GenerationTurn(
-        turn=told.turn,
-        scenarios=told.scenarios,
-        repaired=told.repaired,
-        usage=spent_to_proto(told.spent),
-    )
+    return copy_fields(pb.GenerationTurn, told, usage=spent_to_proto(told.spent))
 
 
 def audit_entry_to_proto(entry: AuditEntry) -> pb.AuditEntry:
@@ -260,39 +215,24 @@ def audit_entry_to_proto(entry: AuditEntry) -> pb.AuditEntry:
         case ScenarioCorrection() as correction:
             told = pb.AuditEntry(correction=_correction_to_proto(correction))
         case DiscardedScenario() as discarded:
-            told = pb.AuditEntry(discarded=_discarded_to_proto(discarded))
+            scenario = scenario_to_proto(discarded.scenario)
+            told = pb.AuditEntry(discarded=copy_fields(pb.DiscardedScenario, discarded, scenario=scenario))
         case RulePatch() as patch:
             told = pb.AuditEntry(rule_patch=rule_patch_to_proto(patch))
         case Judgement() as judgement:
-            told = pb.AuditEntry(judge_result=_judgement_to_proto(judgement))
+            told = pb.AuditEntry(judge_result=copy_fields(pb.JudgeResult, judgement, fault=judgement.blame))
     told.round, told.actor = entry.round, entry.actor
     told.time.FromNanoseconds(round(entry.time * 1e9))
     return told
 
 
 def _correction_to_proto(correction: ScenarioCorrection) -> pb.ScenarioCorrection:
-    return pb.ScenarioCorrection(
-        scenario_description=correction.scenario_description,
-        original=expectation_to_proto(correction.original_decision),
-        corrected=expectation_to_proto(correction.corrected_decision),
+    return copy_fields(
+        pb.ScenarioCorrection,
+        correction,
+        original=correction.original_decision,
+        corrected=correction.corrected_decision,
         reasoning=correction.corrected_reasoning,
-    )
-
-
-def _discarded_to_proto(discarded: DiscardedScenario) -> pb.DiscardedScenario:
-    return pb.DiscardedScenario(
-        scenario=scenario_to_proto(discarded.scenario),
-        rule=discarded.rule,
-        actual=pb.Decision.Value(f"DECISION_{discarded.actual.name}"),
-    )
-
-
-def _judgement_to_proto(judgement: Judgement) -> pb.JudgeResult:
-    return pb.JudgeResult(
-        scenario_description=judgement.scenario_description,
-        fault=pb.FaultAttribution.Value(f"FAULT_ATTRIBUTION_{judgement.blame.name}"),
-        reasoning=judgement.reasoning,
-        overruled=judgement.overruled,
     )
 
 
@@ -307,10 +247,9 @@ def _event_to_proto(event: CacheableEvent) -> pb.CompilePolicyResponse:
     response = pb.CompilePolicyResponse
     match event:
         case CompileProgress():
-            told = response(progress=_progress_to_proto(event))
-        case RulesWritten(document, findings):
-            written = response.RulesWritten(document=document, findings=findings_to_proto(findings))
-            told = response(rules_written=written)
+            told = response(progress=copy_fields(response.Progress, event))
+        case RulesWritten():
+            told = response(rules_written=copy_fields(response.RulesWritten, event))
         case ScenariosWritten():
             told = response(scenarios_written=_scenarios_written_to_proto(event))
         case ScenariosVerified():
@@ -320,15 +259,6 @@ def _event_to_proto(event: CacheableEvent) -> pb.CompilePolicyResponse:
         case PolicyCompileFailed():
             told = response(failed=_failed_to_proto(event))
     return told
-
-
-def _progress_to_proto(event: CompileProgress) -> pb.CompilePolicyResponse.Progress:
-    return pb.CompilePolicyResponse.Progress(
-        phase=pb.CompilePhase.Value(f"COMPILE_PHASE_{event.phase.name}"),
-        round=event.round,
-        message=event.message,
-        fraction=event.fraction,
-    )
 
 
 def _scenarios_written_to_proto(event: ScenariosWritten) -> pb.CompilePolicyResponse.ScenariosWritten:
@@ -342,14 +272,14 @@ def _verified_to_proto(event: ScenariosVerified) -> pb.CompilePolicyResponse.Ver
         round=event.round,
         passed=len(event.report.results) - len(failures),
         failed=len(failures),
-        failures=results_to_proto(failures),
+        failures=map(_result_to_proto, failures),
     )
 
 
 def _failed_to_proto(event: PolicyCompileFailed) -> pb.CompilePolicyResponse.Failed:
-    return pb.CompilePolicyResponse.Failed(
-        findings=findings_to_proto(event.findings),
-        document=event.document,
+    return copy_fields(
+        pb.CompilePolicyResponse.Failed,
+        event,
         scenarios=scenarios_to_proto(event.scenarios),
         verification=None if event.verification is None else verification_to_proto(event.verification),
         audit=map(audit_entry_to_proto, event.audit),
@@ -367,7 +297,7 @@ def _compiled_to_proto(kept: CachedResult) -> pb.CompilePolicyResponse:
             usage=spent_to_proto(spent),
             turns=map(turn_to_proto, turns),
             from_cache=kept.from_cache,
-            findings=findings_to_proto(compiled.findings),
+            findings=map(finding_to_proto, compiled.findings),
         ),
     )
 
@@ -378,22 +308,17 @@ def issues_to_proto(found: Iterable[RuleIssue]) -> pb.AnalyzePolicyResponse:
 
 
 def _issue_to_proto(issue: RuleIssue) -> pb.RuleIssue:
-    return pb.RuleIssue(
-        kind=pb.RuleIssueKind.Value(f"RULE_ISSUE_KIND_{issue.kind.name}"),
-        rule_id=issue.rule_id,
-        caused_by=issue.caused_by,
-        witness=None if issue.witness is None else tool_request_to_proto(issue.witness),
-        message=issue.message,
-    )
+    witness = None if issue.witness is None else tool_request_to_proto(issue.witness)
+    return copy_fields(pb.RuleIssue, issue, witness=witness)
 
 
 def difference_to_proto(found: PolicyDifference) -> pb.DiffPoliciesResponse:
     """Convert a policy difference."""
-    return pb.DiffPoliciesResponse(
-        equivalent=found.equivalent,
+    return copy_fields(
+        pb.DiffPoliciesResponse,
+        found,
         changes=map(_change_to_proto, found.changes),
         rule_changes=map(rule_patch_to_proto, found.rule_changes),
-        findings=findings_to_proto(found.findings),
     )
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety import engine
 from peripety.engine.schema_validation import format_pointer
+from peripety.errors import InvalidArgumentError
 from peripety.scenario.dry_run.drift import (
     FALLING,
     RISING,
@@ -49,7 +50,7 @@ def describe_number_change(
     before: float,
     after: float,
 ) -> str:
-    """Describe a change, such as `event 'a': weight 0.2 → 0.25 (+25 %)`.
+    """Describe a change, such as `event 'a': weight 0.2 → 0.25 (+25%)`.
 
     Args:
         spec: the specification, before or after the change.
@@ -58,7 +59,7 @@ def describe_number_change(
         after: the number after.
     """
     change = 100 * (after / before - 1)
-    return f"{_describe_owner(spec, segments)} {before:.15g} → {after:.15g} ({round(change, 1):+g} %)"
+    return f"{_describe_owner(spec, segments)} {before:.15g} → {after:.15g} ({round(change, 1):+g}%)"
 
 
 def _describe_owner(spec: dict[str, Any], segments: Sequence[str | int]) -> str:
@@ -304,7 +305,11 @@ def _effect_direction(effect: dict[str, Any], directions: dict[str, int]) -> int
 
 
 def _effect_path(effect: dict[str, Any]) -> str:
-    return _normalize_path(effect["path"])
+    """Return the path of an effect; one with a parameter is not the path of a quantity."""
+    try:
+        return _normalize_path(effect["path"])
+    except InvalidArgumentError:
+        return str(effect["path"])
 
 
 def _normalize_path(path: str) -> str:

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from peripety.engine import PERSONAS
-from peripety.scenario.rendering.markup import build_element, format_length, format_percent, frame
+from peripety.scenario.rendering.markup import (
+    build_element,
+    draw_line,
+    draw_text,
+    format_length,
+    format_percent,
+    frame,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,33 +54,13 @@ def draw_share_grid(places: PlotScale, across: tuple[float, float], *, vertical:
     """Yield grid lines with labels at every fifth of a share; vertical lines have their labels below."""
     start, end = across
     for fifth in range(6):
-        at, label = format_length(places(fifth / 5)), f"{20 * fifth} %"
+        at, label = places(fifth / 5), f"{20 * fifth} %"
         if vertical:
-            yield build_element(
-                "line",
-                class_="grid",
-                x1=at,
-                x2=at,
-                y1=format_length(start),
-                y2=format_length(end),
-            )
-            yield build_element("text", label, class_="middle", x=at, y=format_length(end + 18))
+            yield draw_line("grid", (at, start), (at, end))
+            yield draw_text(label, at, end + 18, "middle")
         else:
-            yield build_element(
-                "line",
-                class_="grid",
-                x1=format_length(start),
-                x2=format_length(end),
-                y1=at,
-                y2=at,
-            )
-            yield build_element(
-                "text",
-                label,
-                class_="end",
-                x=format_length(start - 8),
-                y=format_length(places(fifth / 5) + 4),
-            )
+            yield draw_line("grid", (start, at), (end, at))
+            yield draw_text(label, start - 8, at + 4, "end")
 
 
 def draw_legend(entries: Sequence[tuple[str, str]], *, lines: bool) -> tuple[list[Element], float]:
@@ -92,25 +78,12 @@ def draw_legend(entries: Sequence[tuple[str, str]], *, lines: bool) -> tuple[lis
         row, column = divmod(index, _LEGEND_COLUMNS)
         x, y = LEFT + column * (RIGHT - LEFT) / _LEGEND_COLUMNS, 12 + row * _LEGEND_ROW
         if lines:
-            ends = {
-                "x1": format_length(x),
-                "x2": format_length(x + 24),
-                "y1": format_length(y),
-                "y2": format_length(y),
-            }
-            drawn.append(build_element("line", class_=f"line {style_class}", **ends))
+            drawn.append(draw_line(f"line {style_class}", (x, y), (x + 24, y)))
         else:
             corner = {"x": format_length(x), "y": format_length(y - 6), "width": "24", "height": "12"}
             drawn.append(build_element("rect", class_=style_class, **corner))
-        drawn.append(
-            build_element("text", _shorten_label(label), x=format_length(x + 30), y=format_length(y + 4)),
-        )
+        drawn.append(draw_text(_shorten_label(label), x + 30, y + 4))
     return drawn, 12 + _LEGEND_ROW * -(-len(entries) // _LEGEND_COLUMNS)
-
-
-def load_style(name: str) -> str:
-    """Return the style sheet of drawings (`draw_plots`) or of pages (`page`)."""
-    return resources.files("peripety.scenario.rendering").joinpath(f"{name}.css").read_text("utf-8")
 
 
 def _shorten_label(label: str) -> str:
@@ -244,13 +217,7 @@ def _draw_band(band: Band, x: PlotScale, bottom: float) -> Element:
 def _draw_whisker(report: PersonaReport, x: PlotScale, y: float) -> Iterator[Element]:
     own, rate = _color_index(report), report.lost
     yield _draw_row_name(report, y)
-    ends = {
-        "x1": format_length(x(rate.low)),
-        "x2": format_length(x(rate.high)),
-        "y1": format_length(y),
-        "y2": format_length(y),
-    }
-    yield build_element("line", class_=f"line s{own}", **ends)
+    yield draw_line(f"line s{own}", (x(rate.low), y), (x(rate.high), y))
     told = build_element("title", f"{report.persona}: {_describe_rates([report])}")
     yield build_element(
         "circle",
@@ -263,13 +230,7 @@ def _draw_whisker(report: PersonaReport, x: PlotScale, y: float) -> Iterator[Ele
 
 
 def _draw_row_name(report: PersonaReport, y: float) -> Element:
-    return build_element(
-        "text",
-        report.persona,
-        class_="end",
-        x=format_length(LEFT - 8),
-        y=format_length(y + 4),
-    )
+    return draw_text(report.persona, LEFT - 8, y + 4, "end")
 
 
 def _draw_curve(report: PersonaReport, style: str, x: PlotScale, y: PlotScale) -> Element:
@@ -283,29 +244,10 @@ def _draw_curve(report: PersonaReport, style: str, x: PlotScale, y: PlotScale) -
 
 
 def _draw_turns_axis(x: PlotScale, horizon: int, bottom: float) -> Iterator[Element]:
-    yield build_element(
-        "line",
-        class_="grid",
-        x1=format_length(x.start),
-        x2=format_length(x.end),
-        y1=format_length(bottom),
-        y2=format_length(bottom),
-    )
+    yield draw_line("grid", (x.start, bottom), (x.end, bottom))
     for turn in sorted({0, horizon, *(round(horizon * part / 5) for part in range(1, 5))}):
-        yield build_element(
-            "text",
-            str(turn),
-            class_="middle",
-            x=format_length(x(turn)),
-            y=format_length(bottom + 18),
-        )
-    yield build_element(
-        "text",
-        "turn",
-        class_="middle",
-        x=format_length((x.start + x.end) / 2),
-        y=format_length(bottom + 36),
-    )
+        yield draw_text(str(turn), x(turn), bottom + 18, "middle")
+    yield draw_text("turn", (x.start + x.end) / 2, bottom + 36, "middle")
 
 
 def _find_main_causes(reports: Sequence[PersonaReport]) -> list[str]:
@@ -375,21 +317,9 @@ def _draw_histogram(
     y = PlotScale(0, highest or 1, bottom, top)
     yield _draw_row_name(report, bottom - 8)
     if shares:
-        yield build_element(
-            "text",
-            format_percent(highest),
-            class_="end",
-            x=format_length(LEFT - 8),
-            y=format_length(top + 10),
-        )
+        yield draw_text(format_percent(highest), LEFT - 8, top + 10, "end")
     for place in (top, bottom):
-        ends = {
-            "x1": format_length(x.start),
-            "x2": format_length(x.end),
-            "y1": format_length(place),
-            "y2": format_length(place),
-        }
-        yield build_element("line", class_="grid", **ends)
+        yield draw_line("grid", (x.start, place), (x.end, place))
     for turn, share in shares.items():
         end = min(turn + width, x.last)
         told = build_element(

@@ -11,9 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.scenario.certificate.plots import draw_plots, load_style
+from peripety.scenario.certificate.plots import draw_plots
 from peripety.scenario.certificate.types import certificate_hash, encode
-from peripety.scenario.rendering.markup import build_element, build_table, format_percent, render_html
+from peripety.scenario.rendering.markup import (
+    build_element,
+    build_table,
+    format_percent,
+    load_style,
+    render_html,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -201,7 +201,7 @@ class SpecEvaluator:
         if self._level > ValidationLevel.SCHEMA:
             found = validate_document(data, self._level)
             found += _risk_findings(document, self._least_risk)
-        return SpecEvaluation(engine.parse(data), EvaluationDepth.RULES, tuple(found))
+        return SpecEvaluation(engine.parse_scenario(data), EvaluationDepth.RULES, tuple(found))
 
     def _after_gate(self, proven: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:
         """Return the evaluation after the gate; moves of a failed repair are dropped."""
@@ -290,7 +290,7 @@ async def find_retained_risk(
     lost = _certified_rate(certificate) if certificate else await _simulated_rate(document, workers)
     message = f"the description requests no risk ('{phrase[:_MAX_QUOTE]}'), but the scenario has some"
     if lost is not None:
-        interval = f"95 % interval {lost.low:.1%} to {lost.high:.1%}"
+        interval = f"95% interval {lost.low:.1%} to {lost.high:.1%}"
         message += f": the random persona loses {lost.value:.1%} of {lost.total} runs ({interval})"
     return (Finding("RISK_RETAINED", "/negativity_budget/min_fail_rate", message, Severity.WARNING),)
 

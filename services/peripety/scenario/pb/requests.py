@@ -14,15 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from peripety import engine as engine_api
-from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.core.config import ProviderName
-from peripety.core.validation import require_field
+from peripety.core.validation import check_item_id, require_field
 from peripety.engine import PERSONAS, Persona
 from peripety.errors import InvalidArgumentError, Severity
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.gateway.pb.responses import spent_to_proto
+from peripety.rpc.messages import copy_fields
 from peripety.rpc.status import batch_items, finding_to_proto, item_error_to_proto
 from peripety.scenario.balance.balancer import CONFIRMING_RUNS, BalanceOrder, BalanceTarget
 from peripety.scenario.batch import BatchOptions, DocumentVerdict
@@ -51,12 +51,11 @@ from peripety.scenario.validation import unsupported_error
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from peripety.engine import DryRunReport, Proof
+    from peripety.engine import DryRunReport
     from peripety.errors import Finding
     from peripety.scenario.batch import Document
     from peripety.scenario.certificate.certifier import CertifyEvent
-    from peripety.scenario.certificate.types import NamedCount, Rate
-    from peripety.scenario.types import NumberEdit, NumbersAdjusted, RuleEdit
+    from peripety.scenario.types import NumbersAdjusted
 
 
 _MAX_FINDINGS = 50
@@ -64,12 +63,7 @@ _MAX_FINDINGS = 50
 
 def progress_to_proto(event: Progress) -> pb.Progress:
     """Convert progress."""
-    return pb.Progress(
-        stage=pb.Stage.Value(f"STAGE_{event.stage.name}"),
-        message=event.message,
-        fraction=event.fraction,
-        usage=spent_to_proto(event.spent),
-    )
+    return copy_fields(pb.Progress, event, usage=spent_to_proto(event.spent))
 
 
 def findings_to_proto(found: Sequence[Finding]) -> pb.Findings:
@@ -79,68 +73,22 @@ def findings_to_proto(found: Sequence[Finding]) -> pb.Findings:
     return pb.Findings(findings=told, total=len(found))
 
 
-def rule_edit_to_proto(edit: RuleEdit) -> pb.RuleEdit:
-    """Convert a difference between two documents."""
-    return pb.RuleEdit(
-        kind=pb.RuleEditKind.Value(f"RULE_EDIT_KIND_{edit.kind.name}"),
-        path=edit.path,
-        before=edit.before,
-        after=edit.after,
-        summary=edit.summary,
-    )
-
-
-def number_edits_to_proto(edits: Sequence[NumberEdit]) -> list[pb.NumberEdit]:
-    """Convert the moved numbers."""
-    return [
-        pb.NumberEdit(path=edit.path, before=edit.before, after=edit.after, summary=edit.summary)
-        for edit in edits
-    ]
-
-
 def numbers_adjusted_to_proto(event: NumbersAdjusted) -> pb.NumbersAdjusted:
     """Convert the event of moved numbers."""
-    return pb.NumbersAdjusted(edits=number_edits_to_proto(event.edits), before=report_to_proto(event.before))
+    return copy_fields(pb.NumbersAdjusted, event, before=report_to_proto(event.before))
 
 
-def persona_to_proto(name: Persona) -> engine.Persona.ValueType:
-    """Convert a persona."""
-    return engine.Persona.Value(f"PERSONA_{name.upper()}")
-
-
-PERSONA_NAMES: dict[int, Persona] = {persona_to_proto(name): name for name in engine_api.PERSONAS}
+PERSONA_NAMES: dict[int, Persona] = {
+    engine.Persona.Value(f"PERSONA_{name.upper()}"): name for name in engine_api.PERSONAS
+}
 """The personas, by their number in a message."""
-
-
-def rate_to_proto(rate: Rate) -> common.Rate:
-    """Convert a rate."""
-    return common.Rate(count=rate.count, total=rate.total, value=rate.value, low=rate.low, high=rate.high)
 
 
 def report_to_proto(played: DryRunReport) -> pb.DryRunReport:
     """Convert the report of simulated runs."""
     low, high = rate_interval(played.lost, played.runs)
-    return pb.DryRunReport(
-        runs=played.runs,
-        first_run=played.first_run,
-        turns=played.turns,
-        lost=played.lost,
-        won=played.won,
-        survived=played.survived,
-        errored=played.errored,
-        fail_rate=played.fail_rate,
-        wilson_low=low,
-        wilson_high=high,
-        persona=persona_to_proto(played.persona),
-        seed=played.seed,
-        losses=[engine.NamedCount(id=name, count=count) for name, count in played.losses.items()],
-        horizon=played.horizon,
-        errors=[
-            engine.RuleError(code=error.code, rule=error.rule, message=error.message)
-            for error in played.errors
-        ],
-        rng_version=played.rng_version,
-    )
+    losses = [engine.NamedCount(id=name, count=count) for name, count in played.losses.items()]
+    return copy_fields(pb.DryRunReport, played, wilson_low=low, wilson_high=high, losses=losses)
 
 
 def certificate_options_from_proto(
@@ -191,83 +139,19 @@ def check_event_to_proto(event: Progress | CertificateComparison) -> pb.CheckCer
 def certificate_to_proto(certified: Certificate) -> pb.Certificate:
     """Convert a certificate with its document."""
     document = encode(certified)
-    return pb.Certificate(
+    return copy_fields(
+        pb.Certificate,
+        certified,
         certificate_hash=certificate_hash(document),
         document=document,
-        spec_hash=certified.spec_hash,
-        verdict=pb.CertificateVerdict.Value(f"CERTIFICATE_VERDICT_{certified.verdict.name}"),
         findings=findings_to_proto(certified.findings).findings,
-        options=_certificate_options_to_proto(certified.options),
-        personas=[_persona_report_to_proto(report) for report in certified.personas],
-        planner_gap=certified.planner_gap or 0,
-        drifts=[
-            pb.Drift(path=drift.path, per_turn=drift.per_turn, limit=drift.limit)
-            for drift in certified.drifts
-        ],
-        proofs=[_proof_to_proto(proof) for proof in certified.proofs],
-        dead_actions=certified.dead_actions,
-        dominant_actions=certified.dominant_actions,
-        engine_version=certified.engine_version,
-        rng_version=certified.rng_version,
-        band=pb.TargetBand(
-            min_fail_rate=certified.band.min_fail_rate,
-            max_fail_rate=certified.band.max_fail_rate,
-        ),
-    )
-
-
-def _certificate_options_to_proto(options: CertificateOptions) -> pb.CertificateOptions:
-    return pb.CertificateOptions(
-        personas=[persona_to_proto(name) for name in options.personas],
-        seed=options.seed,
-        max_runs=options.max_runs,
-        horizon=options.horizon or 0,
+        personas=map(_persona_report_to_proto, certified.personas),
     )
 
 
 def _persona_report_to_proto(report: PersonaReport) -> pb.PersonaReport:
-    return pb.PersonaReport(
-        persona=persona_to_proto(report.persona),
-        turns=report.turns,
-        lost=rate_to_proto(report.lost),
-        won=rate_to_proto(report.won),
-        survived=rate_to_proto(report.survived),
-        losses=_named_counts_to_proto(report.losses),
-        wins=_named_counts_to_proto(report.wins),
-        loss_turns=[pb.TurnCount(turn=lost.turn, count=lost.count) for lost in report.loss_turns],
-        actions=[engine.NamedCount(id=action.id, count=action.taken) for action in report.actions],
-        events=_named_counts_to_proto(report.events),
-        errored=report.errored,
-    )
-
-
-def _proof_to_proto(proof: Proof) -> pb.Proof:
-    return pb.Proof(
-        code=proof.code,
-        path=proof.path,
-        argument=proof.argument,
-        witness=[
-            engine.ActionCall(
-                action_id=call.action_id,
-                params={name: _param_to_proto(value) for name, value in call.params.items()},
-            )
-            for call in proof.witness
-        ],
-    )
-
-
-def _param_to_proto(value: str | float) -> engine.ParamValue:
-    match value:
-        case bool():
-            return engine.ParamValue(flag=value)
-        case str():
-            return engine.ParamValue(text=value)
-        case _:
-            return engine.ParamValue(number=value)
-
-
-def _named_counts_to_proto(counts: Iterable[NamedCount]) -> list[engine.NamedCount]:
-    return [engine.NamedCount(id=counted.id, count=counted.count) for counted in counts]
+    actions = [engine.NamedCount(id=action.id, count=action.taken) for action in report.actions]
+    return copy_fields(pb.PersonaReport, report, actions=actions)
 
 
 _Default = TypeVar("_Default", ValidationLevel, None)
@@ -372,9 +256,6 @@ def provider_from_proto(name: str) -> ProviderName | None:
     return known.get(name)
 
 
-_MAX_ITEM_ID_BYTES = 256
-
-
 def documents_from_proto(items: Iterable[pb.SpecItem]) -> list[Document[str]]:
     """Convert the items of a message; an invalid item does not affect the others."""
     return [(item.item_id, _content_from_proto(item)) for item in items]
@@ -382,12 +263,7 @@ def documents_from_proto(items: Iterable[pb.SpecItem]) -> list[Document[str]]:
 
 def _content_from_proto(item: pb.SpecItem) -> bytes | DocumentVerdict:
     try:
-        size = len(item.item_id.encode())
-        require_field(
-            0 < size <= _MAX_ITEM_ID_BYTES,
-            ".item_id",
-            f"must have 1 to {_MAX_ITEM_ID_BYTES} bytes",
-        )
+        check_item_id(item.item_id)
     except InvalidArgumentError as error:
         return DocumentVerdict(error=error)
     return item.spec
@@ -404,11 +280,12 @@ def _verdict_to_proto(item_id: str, found: DocumentVerdict) -> pb.SpecVerdict:
         return pb.SpecVerdict(item_id=item_id, error=item_error_to_proto(found.error))
     findings = findings_to_proto(found.findings)
     findings.total = found.total
-    return pb.SpecVerdict(
+    return copy_fields(
+        pb.SpecVerdict,
+        found,
         item_id=item_id,
         accepted=found.is_accepted,
         findings=findings,
-        spec_hash=found.spec_hash,
         dry_run=report_to_proto(found.dry_run) if found.dry_run else None,
         certificate=certificate_to_proto(decode(found.certificate)) if found.certificate else None,
     )

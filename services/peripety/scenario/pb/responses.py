@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.gateway.pb.responses import spent_to_proto
+from peripety.rpc.messages import copy_fields
 from peripety.scenario.balance.balancer import BalanceFailed, BalanceReached
 from peripety.scenario.pb import requests
 from peripety.scenario.types import (
@@ -56,34 +57,20 @@ if TYPE_CHECKING:
 def scenario_to_proto(record: ScenarioRecord) -> pb.CompiledScenario:
     """Convert a stored scenario."""
     stored = record.scenario
-    compiled = pb.CompiledScenario(
-        scenario_id=stored.scenario_id,
-        name=stored.name,
-        spec_hash=stored.spec_hash,
+    return copy_fields(
+        pb.CompiledScenario,
+        stored,
         spec=stored.document,
         dry_run=requests.report_to_proto(record.dry_run),
-        edits=requests.number_edits_to_proto(record.edits),
+        edits=record.edits,
         findings=requests.findings_to_proto(record.findings).findings,
-        certificate_hash=record.certificate_hash or "",
+        certificate_hash=record.certificate_hash,
     )
-    compiled.create_time.FromDatetime(stored.create_time)
-    return compiled
 
 
 def summaries_to_proto(page: Page[ScenarioSummary]) -> list[pb.ScenarioSummary]:
     """Convert a page of stored versions."""
-    told = []
-    for stored in page.items:
-        summary = pb.ScenarioSummary(
-            scenario_id=stored.scenario_id,
-            name=stored.name,
-            spec_hash=stored.spec_hash,
-            fail_rate=stored.fail_rate,
-            certificate_hash=stored.certificate_hash or "",
-        )
-        summary.create_time.FromDatetime(stored.create_time)
-        told.append(summary)
-    return told
+    return [copy_fields(pb.ScenarioSummary, stored) for stored in page.items]
 
 
 def scenario_from_proto(message: pb.CompiledScenario) -> Scenario:
@@ -134,12 +121,8 @@ def generation_event_to_proto(event: GenerationEvent) -> pb.GenerateScenarioResp
 
 
 def _revision_to_proto(event: DraftRevised) -> pb.GenerateScenarioResponse.Repaired:
-    return pb.GenerateScenarioResponse.Repaired(
-        spec=event.document,
-        attempt=event.attempt,
-        edits=[requests.rule_edit_to_proto(edit) for edit in event.edits],
-        usage=_known_usage_to_proto(event.spent),
-    )
+    usage = _known_usage_to_proto(event.spent)
+    return copy_fields(pb.GenerateScenarioResponse.Repaired, event, spec=event.document, usage=usage)
 
 
 def _known_usage_to_proto(spent: UsageTotal | None) -> common.ModelUsage | None:
@@ -147,22 +130,22 @@ def _known_usage_to_proto(spent: UsageTotal | None) -> common.ModelUsage | None:
 
 
 def _failure_to_proto(event: SpecGenerationFailed) -> pb.GenerateScenarioResponse.Rejected:
-    return pb.GenerateScenarioResponse.Rejected(
+    return copy_fields(
+        pb.GenerateScenarioResponse.Rejected,
+        event,
         findings=requests.findings_to_proto(event.findings),
-        attempts=event.attempts,
         usage=spent_to_proto(event.spent),
     )
 
 
 def _completion_to_proto(event: SpecGenerated) -> pb.GenerateScenarioResponse.Completed:
-    return pb.GenerateScenarioResponse.Completed(
+    return copy_fields(
+        pb.GenerateScenarioResponse.Completed,
+        event,
         spec=event.document,
         findings=requests.findings_to_proto(event.findings).findings,
-        attempts=event.attempts,
         usage=spent_to_proto(event.spent),
         authored_without_model=event.without_model,
-        model=event.model,
-        from_cache=event.from_cache,
         certificate=requests.certificate_to_proto(event.certificate) if event.certificate else None,
     )
 
@@ -173,13 +156,9 @@ def registration_event_to_proto(event: RegistrationEvent) -> pb.CompileScenarioR
     match event:
         case Progress():
             return response(progress=requests.progress_to_proto(event))
-        case NumbersAdjusted(edits, before):
-            return response(
-                repaired=response.Repaired(
-                    edits=requests.number_edits_to_proto(edits),
-                    before=requests.report_to_proto(before),
-                ),
-            )
+        case NumbersAdjusted():
+            before = requests.report_to_proto(event.before)
+            return response(repaired=copy_fields(response.Repaired, event, before=before))
         case ScenarioRegistered(record):
             return response(compiled=scenario_to_proto(record))
         case RegistrationFailed(findings, dry_run):
@@ -195,24 +174,15 @@ def amendment_event_to_proto(event: AmendEvent) -> pb.AmendScenarioResponse:
     match event:
         case Progress():
             told = response(progress=requests.progress_to_proto(event))
-        case ChangeProposed(edits, attempt, spent):
-            proposed = pb.ProposedEdits(
-                edits=map(requests.rule_edit_to_proto, edits),
-                attempt=attempt,
-                usage=spent_to_proto(spent),
-            )
-            told = response(proposed=proposed)
+        case ChangeProposed():
+            told = response(proposed=copy_fields(pb.ProposedEdits, event, usage=spent_to_proto(event.spent)))
         case ValidationFailed(findings):
             told = response(findings=requests.findings_to_proto(findings))
         case NumbersAdjusted():
             told = response(numbers_adjusted=requests.numbers_adjusted_to_proto(event))
-        case AmendmentCompleted(record, edits, spent):
-            amended = response.Amended(
-                scenario=scenario_to_proto(record),
-                edits=map(requests.rule_edit_to_proto, edits),
-                usage=spent_to_proto(spent),
-            )
-            told = response(amended=amended)
+        case AmendmentCompleted():
+            usage, scenario = spent_to_proto(event.spent), scenario_to_proto(event.record)
+            told = response(amended=copy_fields(response.Amended, event, scenario=scenario, usage=usage))
         case AmendmentFailed(findings, spent):
             refused = response.Rejected(
                 findings=requests.findings_to_proto(findings),
@@ -228,12 +198,13 @@ def balance_event_to_proto(event: BalanceEvent) -> pb.BalanceScenarioResponse:
     match event:
         case Progress():
             return response(progress=requests.progress_to_proto(event))
-        case BalanceReached(document, edits, before, after):
-            balanced = response.Balanced(
-                spec=document,
-                edits=requests.number_edits_to_proto(edits),
-                before=requests.report_to_proto(before),
-                after=requests.report_to_proto(after),
+        case BalanceReached():
+            balanced = copy_fields(
+                response.Balanced,
+                event,
+                spec=event.document,
+                before=requests.report_to_proto(event.before),
+                after=requests.report_to_proto(event.after),
             )
             return response(balanced=balanced)
         case BalanceFailed(findings, closest):
@@ -247,20 +218,10 @@ def inspection_to_proto(inspection: Inspection) -> pb.InspectScenarioResponse:
     """Convert a rule graph with its activity."""
     graph = inspection.graph
     nodes = [
-        pb.RuleNode(
-            node_id=node.node_id,
-            kind=pb.RuleNodeKind.Value(f"RULE_NODE_KIND_{node.kind.name}"),
-            label=node.label,
-            heat=inspection.activity.get(node.node_id, 0),
-        )
-        for node in graph.nodes
+        copy_fields(pb.RuleNode, node, heat=inspection.activity.get(node.node_id, 0)) for node in graph.nodes
     ]
     edges = [
-        pb.RuleEdge(
-            from_node_id=edge.source,
-            to_node_id=edge.target,
-            kind=pb.RuleEdgeKind.Value(f"RULE_EDGE_KIND_{edge.kind.name}"),
-        )
+        copy_fields(pb.RuleEdge, edge, from_node_id=edge.source, to_node_id=edge.target)
         for edge in graph.edges
     ]
     report = inspection.report

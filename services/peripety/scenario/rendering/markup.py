@@ -1,16 +1,12 @@
-"""SVG and HTML markup, frame of a drawing.
+"""SVG and HTML markup: elements, tables, lines, text, frame and style of a drawing.
 
-Frame of an SVG drawing, with a description for screen readers and an optional style.
-
-Markup as a tree, so that the text of a specification is always escaped.
-
-`render_xml.etree` escapes on output. A plotting library was rejected: the drawings are rectangles and lines,
-and
-their bytes must be the same on every machine.
+Markup is a tree, so that the text of a specification is always escaped on output. A plotting library was
+rejected: the drawings are rectangles and lines, and their bytes must be the same on every machine.
 """
 
 from __future__ import annotations
 
+from importlib import resources
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, tostring
 
@@ -83,6 +79,30 @@ def render_html(root: Element) -> bytes:
 def render_xml(root: Element) -> bytes:
     """Serialize an SVG drawing."""
     return f"{tostring(root, encoding='unicode')}\n".encode()
+
+
+def load_style(name: str) -> str:
+    """Return a style sheet of this package: `graph`, `page` or `plots`."""
+    return resources.files("peripety.scenario.rendering").joinpath(f"{name}.css").read_text("utf-8")
+
+
+def draw_line(style_class: str, start: tuple[float, float], end: tuple[float, float]) -> Element:
+    """Return a straight line between two points, each as x and y."""
+    (x1, y1), (x2, y2) = start, end
+    return build_element(
+        "line",
+        class_=style_class,
+        x1=format_length(x1),
+        x2=format_length(x2),
+        y1=format_length(y1),
+        y2=format_length(y2),
+    )
+
+
+def draw_text(text: str, x: float, y: float, style_class: str = "") -> Element:
+    """Return a line of text at a point; y is its baseline."""
+    style = {"class_": style_class} if style_class else {}
+    return build_element("text", text, **style, x=format_length(x), y=format_length(y))
 
 
 def frame(name: str, title: str, description: str, size: tuple[float, float], *children: Element) -> Element:

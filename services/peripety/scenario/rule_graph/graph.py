@@ -232,11 +232,17 @@ def _rules_with_effects(
     for index, rule in enumerate(rules):
         place = format_pointer([section, index])
         told = rule_text.describe_condition(rule[condition])
-        made = _RuleNode(GraphNode(place, kind, rule["id"], rule.get("name", rule["id"]), told))
-        derives = rule.get("derives", {})
-        read = find_read_paths([rule[condition], *derives.values()])
-        made.accesses.extend((path, EdgeKind.READS) for path in read)
-        yield from _with_effects(made, rule["effects"], find_signs(rule))
+        node = GraphNode(place, kind, rule["id"], rule.get("name", rule["id"]), told)
+        found: dict[str, _RuleNode] = {}
+        for variant in engine.list_variants(rule):
+            made = _RuleNode(node)
+            read = find_read_paths([variant[condition], *variant.get("derives", {}).values()])
+            made.accesses.extend((path, EdgeKind.READS) for path in read)
+            for part in _with_effects(made, variant["effects"], find_signs(variant)):
+                whole = found.setdefault(part.node.node_id, _RuleNode(part.node))
+                whole.accesses.extend(part.accesses)
+                whole.schedules.extend(part.schedules)
+        yield from found.values()
 
 
 def _with_effects(

@@ -9,10 +9,17 @@ Rule graph as an SVG file, without scripts and network access.
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import TYPE_CHECKING
 
-from peripety.scenario.rendering.markup import build_element, format_length, frame, render_xml, with_style
+from peripety.scenario.rendering.markup import (
+    build_element,
+    draw_text,
+    format_length,
+    frame,
+    load_style,
+    render_xml,
+    with_style,
+)
 from peripety.scenario.rule_graph.activity import LEVELS, activity_levels, describe_activity
 from peripety.scenario.rule_graph.graph import EdgeKind, NodeKind
 from peripety.scenario.rule_graph.layout import LINE_HEIGHT, MARGIN, layout_nodes, reduce_crossings
@@ -176,7 +183,7 @@ def _draw_activity_samples(y: float) -> Iterator[Element]:
 
 
 def _draw_note(text: str, x: float, y: float) -> Element:
-    return build_element("text", text, class_="note", x=format_length(x), y=format_length(y + 4))
+    return draw_text(text, x, y + 4, "note")
 
 
 _ENDINGS = frozenset({NodeKind.LOSS, NodeKind.WIN})
@@ -213,8 +220,7 @@ def render_svg(inspection: Inspection) -> bytes:
         ),
         draw_legend(bottom, with_heat=inspection.report is not None),
     )
-    style = resources.files("peripety.scenario.rendering").joinpath("graph.css").read_text("utf-8")
-    return render_xml(with_style(picture, style))
+    return render_xml(with_style(picture, load_style("graph")))
 
 
 def _describe_graph(inspection: Inspection) -> str:
@@ -237,13 +243,7 @@ def _node_notes(inspection: Inspection) -> dict[str, list[str]]:
 
 def _draw_headings(places: GraphLayout) -> Iterator[Element]:
     for heading in places.headings:
-        yield build_element(
-            "text",
-            heading.text,
-            class_="heading",
-            x=format_length(heading.x),
-            y=format_length(heading.y),
-        )
+        yield draw_text(heading.text, heading.x, heading.y, "heading")
 
 
 def _draw_nodes(inspection: Inspection, places: GraphLayout) -> Iterator[Element]:
@@ -270,10 +270,10 @@ def _draw_box(box: Box) -> Iterator[Element]:
 
 def _draw_label(box: Box) -> Iterator[Element]:
     lines = [*((line, "middle") for line in box.lines), *((note, "figure middle") for note in box.notes)]
-    x = format_length(box.x + box.width / 2)
+    x = box.x + box.width / 2
     first = box.middle - LINE_HEIGHT * len(lines) / 2 + LINE_HEIGHT - PADDING / 2
     for index, (text, style) in enumerate(lines):
-        yield build_element("text", text, class_=style, x=x, y=format_length(first + LINE_HEIGHT * index))
+        yield draw_text(text, x, first + LINE_HEIGHT * index, style)
 
 
 def _draw_edges(inspection: Inspection, places: GraphLayout) -> Iterator[Element]:

@@ -130,7 +130,6 @@ DEFAULT_TIME_LIMIT_SECONDS = 90.0
 """Default time limit of a narration in seconds, including its repair."""
 
 _MAX_TOOL_ROUNDS = 4
-_MAX_OUTPUT_TOKENS = 1_024
 _ANSWER_INVALID = "ANSWER_INVALID"
 _DEGRADED_REASONS = {
     _ANSWER_INVALID: "OUTCOME_INVALID",
@@ -360,7 +359,7 @@ class _ModelCalls:
             # One repair per turn, even across tool rounds.
             schema=self._narration.validator.schema(advisory=self._repaired),
             model=options.model,
-            max_output_tokens=_MAX_OUTPUT_TOKENS,
+            max_output_tokens=self._scene.room.answer_tokens,
             tools=self._tools,
             tool_choice=choice,
             cache=cache_plan(self._scene),

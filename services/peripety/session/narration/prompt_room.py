@@ -15,6 +15,7 @@ from peripety.core.config import NarratorProfile
 _BYTES_PER_TOKEN = 0.64
 _MAX_BYTES = 28_000
 _UNKNOWN_WINDOW = 4_096
+_ANSWER_TOKENS = 1_024
 _FULL_FROM_BYTES = 10_000
 """A window of 16k tokens."""
 
@@ -31,7 +32,7 @@ class PromptRoom:
         summary: bytes of the summary of all turns before those.
         kept_turns: the number of newest turns that are always given whole.
         narration_characters: length of a narration in an earlier turn.
-        premise_bytes: bytes of the premise.
+        answer_tokens: the most tokens of an answer, with the thoughts of a model that reasons.
     """
 
     facts: int
@@ -41,7 +42,7 @@ class PromptRoom:
     summary: int
     kept_turns: int
     narration_characters: int
-    premise_bytes: int
+    answer_tokens: int = _ANSWER_TOKENS
 
     @property
     def is_small(self) -> bool:
@@ -54,6 +55,7 @@ class PromptRoom:
         context_tokens: int,
         profile: NarratorProfile = NarratorProfile.BY_MODEL,
         max_bytes: int | None = None,
+        thought_tokens: int = 0,
     ) -> PromptRoom:
         """Return the room for a model.
 
@@ -61,6 +63,7 @@ class PromptRoom:
             context_tokens: the context window of the model; 0 if unknown.
             profile: the profile to use.
             max_bytes: bytes of all parts together; None to derive them from the window.
+            thought_tokens: tokens that the model may use to reason before it answers.
         """
         room = max_bytes or min(_MAX_BYTES, int((context_tokens or _UNKNOWN_WINDOW) * _BYTES_PER_TOKEN))
         small = profile is NarratorProfile.LOCAL_LITE or (
@@ -76,7 +79,7 @@ class PromptRoom:
                 summary=int(room * 0.15),
                 kept_turns=1,
                 narration_characters=max(160, int(room * 0.12)),
-                premise_bytes=400,
+                answer_tokens=_ANSWER_TOKENS + thought_tokens,
             )
         return cls(
             facts=min(2_000, int(room * 0.15)),
@@ -86,5 +89,5 @@ class PromptRoom:
             summary=int(room * 0.2),
             kept_turns=3,
             narration_characters=1_500,
-            premise_bytes=2_048,
+            answer_tokens=_ANSWER_TOKENS + thought_tokens,
         )

@@ -1,11 +1,7 @@
-"""System text and scenario description.
+"""Scenario description for the narrator's system prompt: texts, people and the public rules.
 
-Scenario description for the narrator's system prompt, derived from the public rules.
-
-It does not depend on the turn, so all prompts of a session begin with the same bytes and hit the prompt
+It does not depend on the turn, so all prompts of a session begin with the same bytes and match the prompt
 cache.
-
-System prompts of the narrator.
 """
 
 from __future__ import annotations
@@ -34,22 +30,38 @@ _MAX_VALUES = 8
 _VALUE_CHARACTERS = 60
 _SCOPE_BYTES = 3_000
 _STATE_BYTES = 6_000
+_PREMISE_CHARACTERS = 2_048
+_SMALL_PREMISE = 400
+_OPENING_CHARACTERS = 2_000
+_TEXT_CHARACTERS = 1_000
+_SMALL_TEXT = 80
+_LABEL_BYTES = 3_000
 
 
-def render_scenario(spec: Mapping[str, Any], view: ViewerProjection, language: str | None) -> dict[str, Any]:
+def render_scenario(
+    spec: Mapping[str, Any],
+    view: ViewerProjection,
+    language: str | None,
+    *,
+    is_small: bool = False,
+) -> dict[str, Any]:
     """Return the scenario description for one view.
 
     Args:
         spec: the scenario.
         view: the visible part of the state.
         language: language of the narration; None for the scenario's own.
+        is_small: True for a model with a small context window.
     """
     public = PublicScenario(spec)
     told = {
         "name": truncate_text(spec["name"], _NAME_CHARACTERS),
         "language": language,
         "point_of_view": view.viewer,
-        "entities": list_characters(spec),
+        "premise": _describe_premise(spec, _SMALL_PREMISE if is_small else _PREMISE_CHARACTERS),
+        "opening": "" if is_small else truncate_text(spec.get("opening", ""), _OPENING_CHARACTERS),
+        "entities": describe_characters(spec, view.viewer, _SMALL_TEXT if is_small else _TEXT_CHARACTERS),
+        "labels": {} if is_small else dict(_take_fitting(_visible_labels(spec, view), _LABEL_BYTES)),
         "events": [_describe_event(rule, public) for rule in spec["random_events"][:_MAX_RULES]],
         "losses": [_describe_ending(rule, public) for rule in spec["loss_conditions"][:_MAX_RULES]],
         "wins": [_describe_ending(rule, public) for rule in spec.get("win_conditions", ())[:_MAX_RULES]],
@@ -66,6 +78,53 @@ def list_characters(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return id, name and kind of the entities, up to a limit."""
     entities = spec.get("entities", ())[:_MAX_CHARACTERS]
     return [_describe_named(entity, "name", "kind") for entity in entities]
+
+
+_PUBLIC_TEXTS = ("description", "voice", "manner")
+_OWN_TEXTS = ("wants", "knows", "secret")
+
+
+def describe_characters(
+    spec: Mapping[str, Any],
+    viewer: str | None,
+    characters: int = _TEXT_CHARACTERS,
+) -> list[dict[str, Any]]:
+    """Return the entities with their public texts, and the point of view with its own texts as well.
+
+    Before version 1.1, `description` has no defined audience, so it is left out.
+    """
+    if spec["spec_version"] == "1.0":
+        return list_characters(spec)
+    told = []
+    for entity, shown in zip(spec.get("entities", ()), list_characters(spec), strict=False):
+        keys = (*_PUBLIC_TEXTS, *(_OWN_TEXTS if entity["id"] == viewer else ()))
+        texts = {key: truncate_text(entity[key], characters) for key in keys if entity.get(key)}
+        told.append(shown | texts)
+    return told
+
+
+def public_texts(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a scenario that every viewer may know, besides its rules."""
+    if spec["spec_version"] == "1.0":
+        return
+    premise = spec.get("premise") or ""
+    yield premise if isinstance(premise, str) else premise["text"]
+    yield spec.get("opening", "")
+    for entity in spec.get("entities", ()):
+        yield from (entity[key] for key in _PUBLIC_TEXTS if entity.get(key))
+    for label in spec.get("labels", {}).values():
+        yield from (label["name"], label.get("unit", ""), *(band["word"] for band in label.get("bands", ())))
+
+
+def _describe_premise(spec: Mapping[str, Any], characters: int) -> Any:
+    premise = spec.get("premise") or ""
+    if isinstance(premise, str):
+        return truncate_text(premise, characters)
+    return {**premise, "text": truncate_text(premise["text"], characters)}
+
+
+def _visible_labels(spec: Mapping[str, Any], view: ViewerProjection) -> Iterator[tuple[str, Any]]:
+    return ((path, label) for path, label in spec.get("labels", {}).items() if view.can_see(path))
 
 
 def _describe_named(rule: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -128,7 +187,7 @@ def _describe_operation(allowance: engine.NarratorPermission, values: list[Any])
     return f"{allowance.operation} {listed}{' or …' if len(values) > _MAX_VALUES else ''}"
 
 
-def _take_fitting(pairs: Iterable[tuple[str, str]], room: int) -> Iterator[tuple[str, str]]:
+def _take_fitting(pairs: Iterable[tuple[str, Any]], room: int) -> Iterator[tuple[str, Any]]:
     for path, told in pairs:
         room -= json_size({path: told})
         if room < 0:

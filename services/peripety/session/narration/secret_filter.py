@@ -51,6 +51,7 @@ from peripety.engine import ABSENT
 from peripety.scenario.action_tools import PublicScenario
 from peripety.session.events import Accepted, Committed
 from peripety.session.memory import memories_for
+from peripety.session.narration.scenario_prompt import public_texts
 from peripety.session.visibility import Projector
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ def _public_rules_text(rules: ScenarioRules) -> str:
 def _iter_rule_texts(spec: Mapping[str, Any]) -> Iterator[str]:
     public = PublicScenario(spec)
     yield spec["name"]
+    yield from public_texts(spec)
     for entity in spec.get("entities", ()):
         yield from iter_texts([entity.get(key) for key in ("id", "name", "kind")])
     for rule in (

@@ -44,7 +44,8 @@ def render_system_text(scene: NarrationContext) -> str:
     """Return the system text: instructions and scenario, identical in every turn of a session."""
     session, view = scene.session, scene.view
     language = session.narrator.language
-    return _cached_system_text(_SystemTextKey(session.spec_hash, view.viewer, language, scene.spec, view))
+    key = _SystemTextKey(session.spec_hash, view.viewer, language, scene.room.is_small, scene.spec, view)
+    return _cached_system_text(key)
 
 
 def build_messages(scene: NarrationContext, played: TurnResult | None) -> tuple[ChatMessage, ...]:
@@ -100,13 +101,14 @@ class _SystemTextKey:
     spec_hash: str
     viewer: str | None
     language: str | None
+    is_small: bool
     spec: Mapping[str, Any] = field(compare=False, repr=False)
     view: ViewerProjection = field(compare=False, repr=False)
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def _cached_system_text(telling: _SystemTextKey) -> str:
-    scenario = render_scenario(telling.spec, telling.view, telling.language)
+    scenario = render_scenario(telling.spec, telling.view, telling.language, is_small=telling.is_small)
     return f"{load_prompt('narrate')}\n{to_json_text(scenario)}\n"
 
 

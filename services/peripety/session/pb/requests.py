@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.validation import field_error
 from peripety.engine import ABSENT
 from peripety.gateway.pb.requests import budget_from_proto
+from peripety.rpc.messages import copy_fields, param_to_proto, params_from_proto
 from peripety.scenario.pb.requests import PERSONA_NAMES
 from peripety.session.branch_types import CompareRequest, ForkRequest, RewindRequest
 from peripety.session.seats.turn_order import SubmitActionsRequest
@@ -38,7 +36,7 @@ from peripety.session.watch.topic import WatchRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from peripety.engine import Change, LogLine, RollResult, RuleError, Status
+    from peripety.engine import Change, RollResult
 
 
 def action_from_proto(index: int, call: engine.ActionCall) -> PlayerAction:
@@ -47,38 +45,7 @@ def action_from_proto(index: int, call: engine.ActionCall) -> PlayerAction:
     Raises:
         InvalidArgumentError: a parameter is empty.
     """
-    return PlayerAction(
-        call.action_id,
-        {
-            name: _param_from_proto(f".actions[{index}].params[{name[:64]}]", value)
-            for name, value in sorted(call.params.items())
-        },
-    )
-
-
-def _param_from_proto(field: str, value: engine.ParamValue) -> Any:
-    kind = value.WhichOneof("kind")
-    if kind is None:
-        raise field_error(field, "is empty; set number, text or flag")
-    return getattr(value, kind)
-
-
-def _param_to_proto(value: Any) -> engine.ParamValue:
-    if isinstance(value, bool):
-        return engine.ParamValue(flag=value)
-    if isinstance(value, str):
-        return engine.ParamValue(text=value)
-    return engine.ParamValue(number=value)
-
-
-def action_to_proto(call: PlayerAction) -> engine.ActionCall:
-    """Convert an action call to a message."""
-    return engine.ActionCall(action_id=call.action_id, params=params_to_proto(call.params))
-
-
-def params_to_proto(params: Mapping[str, Any]) -> dict[str, engine.ParamValue]:
-    """Convert the parameters of an action to messages."""
-    return {name: _param_to_proto(value) for name, value in params.items()}
+    return PlayerAction(call.action_id, params_from_proto(f".actions[{index}]", call.params))
 
 
 def legal_actions_to_proto(spec: Mapping[str, Any], ids: Iterable[str]) -> list[engine.LegalAction]:
@@ -103,63 +70,24 @@ def _param_schema_to_proto(name: str, schema: Mapping[str, Any]) -> engine.Param
         type=engine.ParamType.Value(f"PARAM_TYPE_{schema['type'].upper()}"),
         minimum=schema.get("minimum"),
         maximum=schema.get("maximum"),
-        choices=map(_param_to_proto, schema.get("enum", ())),
+        choices=map(param_to_proto, schema.get("enum", ())),
         max_length=schema.get("maxLength"),
     )
 
 
 def change_to_proto(change: Change) -> engine.Change:
     """Convert a change to a message; its values are canonical JSON."""
-    return engine.Change(
-        path=change.path,
-        op=engine.EffectOp.Value(f"EFFECT_OP_{change.op.upper()}"),
+    return copy_fields(
+        engine.Change,
+        change,
         before=None if change.before is ABSENT else engine_api.canonicalize(change.before),
         after=None if change.after is ABSENT else engine_api.canonicalize(change.after),
-        cause=_cause_to_proto(change.cause),
-    )
-
-
-def _cause_to_proto(cause: str) -> engine.Cause:
-    kind, _, name = cause.partition(":")
-    return engine.Cause(kind=engine.CauseKind.Value(f"CAUSE_KIND_{kind.upper()}"), id=name)
-
-
-def log_line_to_proto(line: LogLine) -> engine.LogLine:
-    """Convert a log line to a message."""
-    return engine.LogLine(turn=line.turn, message=line.message, cause=_cause_to_proto(line.cause))
-
-
-def rule_error_to_proto(error: RuleError) -> engine.RuleError:
-    """Convert the error of a rule that failed or rejected an action to a message."""
-    return engine.RuleError(code=error.code, rule=error.rule, message=error.message)
-
-
-def status_to_proto(status: Status) -> engine.RunStatus:
-    """Convert the status of a run to a message."""
-    return engine.RunStatus(
-        kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{status.kind.upper()}"),
-        condition=status.condition or "",
-        message=status.message or "",
     )
 
 
 def roll_to_proto(roll: RollResult) -> engine.Roll:
     """Convert a die roll to a message."""
-    return engine.Roll(
-        kind=roll.kind,
-        target=roll.target or "",
-        difficulty=roll.difficulty,
-        value=roll.roll,
-        success=roll.success,
-        index=roll.draw.index,
-    )
-
-
-def timestamp_to_proto(microseconds: int) -> Timestamp:
-    """Convert microseconds since 1970 to a timestamp message."""
-    time = Timestamp()
-    time.FromMicroseconds(microseconds)
-    return time
+    return copy_fields(engine.Roll, roll, value=roll.roll, index=roll.draw.index)
 
 
 _ORDER_FROM_PROTO = {
@@ -187,15 +115,8 @@ def seat_config_from_proto(table: pb.SeatConfig) -> SeatConfig:
 
 def seat_config_to_proto(table: SeatConfig) -> pb.SeatConfig:
     """Convert a seat configuration to a message."""
-    timeout = None
-    if table.seconds is not None:
-        timeout = Duration()
-        timeout.FromMicroseconds(round(table.seconds * 1_000_000))
-    return pb.SeatConfig(
-        seats=[pb.Seat(seat_id=seat.seat_id, entity_id=seat.entity_id) for seat in table.seats],
-        order=pb.SeatOrder.Value(f"SEAT_ORDER_{table.order.name}"),
-        seat_timeout=timeout,
-    )
+    timeout = None if table.seconds is None else round(table.seconds, 6)
+    return copy_fields(pb.SeatConfig, table, seat_timeout=timeout)
 
 
 def submission_from_proto(request: pb.SubmitActionsRequest) -> SubmitActionsRequest:

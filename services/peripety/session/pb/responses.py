@@ -11,8 +11,6 @@ Encoding of watch events as message bytes.
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine as engine_api
@@ -22,26 +20,20 @@ from peripety.core.validation import check_request_id, field_error
 from peripety.engine import ABSENT
 from peripety.gateway.pb.requests import budget_to_proto
 from peripety.gateway.pb.responses import spent_to_proto
-from peripety.scenario.pb.requests import rate_to_proto
+from peripety.rpc.messages import copy_fields
 from peripety.session import events as happened
 from peripety.session.bundles.exporter import ReplayCompleted
 from peripety.session.pb.requests import (
-    action_to_proto,
     change_to_proto,
     legal_actions_to_proto,
-    log_line_to_proto,
-    params_to_proto,
     roll_to_proto,
-    rule_error_to_proto,
     seat_config_to_proto,
-    status_to_proto,
-    timestamp_to_proto,
 )
 from peripety.session.types import NarratorOptions
 from peripety.session.watch.topic import SeatActed, SessionRewound, WatchClosed, WatchHeartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator
 
     from peripety.session.branch_types import BranchComparison
     from peripety.session.bundles.verifier import ReplayedTurn
@@ -83,50 +75,28 @@ async def bundle_chunks_from_proto(
 
 def replay_event_to_proto(sequence: int, turn: ReplayedTurn | ReplayCompleted) -> pb.ReplaySessionResponse:
     """Convert a replayed turn or the result of a replay to a message."""
+    response = pb.ReplaySessionResponse
     if isinstance(turn, ReplayCompleted):
-        completed = pb.ReplaySessionResponse.Completed(
-            turns=turn.turns,
-            mismatches=turn.mismatches,
-            core=turn.core,
-        )
-        return pb.ReplaySessionResponse(sequence=sequence, completed=completed)
-    return pb.ReplaySessionResponse(
-        sequence=sequence,
-        turn_replayed=pb.ReplaySessionResponse.TurnReplayed(
-            turn=turn.turn,
-            matches=turn.matches,
-            recorded_state_hash=turn.recorded_state_hash,
-            computed_state_hash=turn.computed_state_hash,
-            recorded_chain_hash=turn.recorded_chain_hash,
-            computed_chain_hash=turn.computed_chain_hash,
-        ),
-    )
+        return response(sequence=sequence, completed=copy_fields(response.Completed, turn))
+    return response(sequence=sequence, turn_replayed=copy_fields(response.TurnReplayed, turn))
 
 
 def session_to_proto(seen: SessionView) -> pb.Session:
     """Convert the view of a session to a message."""
     session = seen.session
-    return pb.Session(
-        session_id=session.session_id,
-        scenario_id=session.scenario_id,
-        spec_hash=session.spec_hash,
-        seed=session.seed,
-        turn=session.turn,
-        status=status_to_proto(session.status),
+    return copy_fields(
+        pb.Session,
+        session,
         state=seen.state,
-        state_hash=session.state_hash,
-        chain_hash=session.chain_hash,
         legal_actions=legal_actions_to_proto(seen.spec, seen.legal_actions),
-        last_sequence=session.last_sequence,
-        create_time=timestamp_to_proto(session.created),
-        update_time=timestamp_to_proto(session.updated),
-        pov_entity_id=seen.viewer or "",
+        create_time=session.created,
+        update_time=session.updated,
+        pov_entity_id=seen.viewer,
         usage=spent_to_proto(session.usage),
         narrator=_narrator_to_proto(session.narrator),
         seat_config=seat_config_to_proto(session.table) if session.table else None,
-        next_seat_id=session.next_seat_id or "",
-        parent_session_id=session.parent.session_id if session.parent else "",
-        parent_turn=session.parent.turn if session.parent else 0,
+        parent_session_id=session.parent and session.parent.session_id,
+        parent_turn=session.parent and session.parent.turn,
     )
 
 
@@ -143,15 +113,12 @@ def _narrator_to_proto(options: NarratorOptions) -> pb.NarratorOptions | None:
 
 def session_summary_to_proto(session: SessionSummary) -> pb.SessionSummary:
     """Convert a session summary to a message."""
-    return pb.SessionSummary(
-        session_id=session.session_id,
-        scenario_id=session.scenario_id,
-        spec_hash=session.spec_hash,
-        turn=session.turn,
-        status=status_to_proto(session.status),
-        create_time=timestamp_to_proto(session.created),
-        update_time=timestamp_to_proto(session.updated),
-        parent_session_id=session.parent.session_id if session.parent else "",
+    return copy_fields(
+        pb.SessionSummary,
+        session,
+        create_time=session.created,
+        update_time=session.updated,
+        parent_session_id=session.parent and session.parent.session_id,
     )
 
 
@@ -181,21 +148,7 @@ def _json_or_none(value: Any) -> bytes | None:
 
 def forecast_to_proto(sequence: int, odds: OutcomeForecast) -> pb.ForecastOutcomesResponse:
     """Convert the current forecast to a message."""
-    return pb.ForecastOutcomesResponse(
-        sequence=sequence,
-        turn=odds.turn,
-        runs=odds.runs,
-        outcomes=[
-            pb.OutcomeProbability(
-                condition=end.condition,
-                kind=engine.RunStatusKind.Value(f"RUN_STATUS_KIND_{end.kind.upper()}"),
-                rate=rate_to_proto(end.rate),
-            )
-            for end in odds.endings
-        ],
-        survived=rate_to_proto(odds.survived),
-        final=odds.final,
-    )
+    return copy_fields(pb.ForecastOutcomesResponse, odds, sequence=sequence, outcomes=odds.endings)
 
 
 def turn_to_proto(seen: TurnView) -> pb.Turn:
@@ -209,24 +162,24 @@ def turn_to_proto(seen: TurnView) -> pb.Turn:
     for seen_event in seen.events:
         match seen_event.event:
             case happened.Accepted() as event:
-                turn.actions.extend(map(action_to_proto, event.actions))
+                turn.actions.extend(copy_fields(engine.ActionCall, call) for call in event.actions)
                 turn.input = event.input
             case happened.ActionResolved() as event:
-                turn.log.extend(map(log_line_to_proto, event.log))
+                turn.log.extend(copy_fields(engine.LogLine, line) for line in event.log)
             case happened.Rolled() as event:
                 turn.rolls.append(roll_to_proto(event.roll))
             case happened.WorldResolved() as event:
                 turn.event_id = event.event_id or ""
-                turn.log.extend(map(log_line_to_proto, event.log))
+                turn.log.extend(copy_fields(engine.LogLine, line) for line in event.log)
             case happened.NarrativeRetracted():
                 del turn.dialogue[:]
             case happened.DialogueSpoken() as event:
                 turn.dialogue.add(entity_id=event.entity_id, utterance=event.utterance)
-            case happened.Committed() as event:
-                members = _event_fields(event, seen_event.spec)
+            case happened.Committed():
+                committed = turn_event_to_proto(seen_event).committed
                 for name in ("legal_actions", "next_seat_id"):
-                    members.pop(name)
-                turn.MergeFrom(pb.Turn(**members))
+                    committed.ClearField(name)
+                turn.MergeFrom(pb.Turn(**{field.name: value for field, value in committed.ListFields()}))
     return turn
 
 
@@ -238,70 +191,53 @@ def max_turn_message_size(seen: TurnView) -> int:
     )
 
 
+_TURN_EVENTS: dict[str, Any] = {
+    field.name: getattr(pb.TurnEvent, field.message_type.name)
+    for field in pb.TurnEvent.DESCRIPTOR.oneofs_by_name["event"].fields
+    if field.message_type is not None
+}
+"""Message types of the events, by kind."""
+
+
 def turn_event_to_proto(seen: TurnEventView) -> pb.TurnEvent:
     """Convert the view of an event to a message."""
-    event = pb.TurnEvent(session_id=seen.session_id, turn=seen.turn, sequence=seen.sequence)
-    if seen.event is not None:
-        message: dict[str, Any] = {happened.event_kind(seen.event): _event_fields(seen.event, seen.spec)}
-        event.MergeFrom(pb.TurnEvent(**message))
-    return event
-
-
-def _event_fields(event: happened.Event, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an event's message, converted from the event's fields of the same names."""
-    converters = _CONVERTERS | {"legal_actions": partial(legal_actions_to_proto, spec)}
-    return {
-        _RENAMED.get(field.name, field.name): converters.get(field.name, _identity)(
-            getattr(event, field.name),
-        )
-        for field in fields(event)
-    }
-
-
-def _identity(value: Any) -> Any:
-    return value
-
-
-_RENAMED = {"conduct": "narrator_stats"}
-"""Fields of the contract whose name differs from that of the stored event."""
-
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "actions": lambda calls: [action_to_proto(call) for call in calls],
-    "changes": lambda changes: [change_to_proto(change) for change in changes],
-    "commit_time": timestamp_to_proto,
-    "conduct": lambda conduct: pb.NarratorStats(**asdict(conduct)),
-    "errors": lambda errors: [rule_error_to_proto(error) for error in errors],
-    "log": lambda lines: [log_line_to_proto(line) for line in lines],
-    "params": params_to_proto,
-    "reasons": lambda errors: [rule_error_to_proto(error) for error in errors],
-    "roll": roll_to_proto,
-    "resolution": lambda resolution: pb.Resolution.Value(f"RESOLUTION_{resolution.name}"),
-    "status": status_to_proto,
-    "usage": spent_to_proto,
-}
-"""Converters of event fields to message fields; other fields are the same in both."""
+    message = pb.TurnEvent(session_id=seen.session_id, turn=seen.turn, sequence=seen.sequence)
+    given: dict[str, Any] = {}
+    match seen.event:
+        case None:
+            return message
+        case happened.ActionResolved() | happened.WorldResolved() as event:
+            given = {"changes": map(change_to_proto, event.changes)}
+        case happened.Rolled() as event:
+            given = {"roll": roll_to_proto(event.roll)}
+        case happened.Committed() as event:
+            given = {
+                "changes": map(change_to_proto, event.changes),
+                "legal_actions": legal_actions_to_proto(seen.spec, event.legal_actions),
+                "narrator_stats": event.conduct,
+                "usage": spent_to_proto(event.usage),
+            }
+    kind = happened.event_kind(seen.event)
+    getattr(message, kind).CopyFrom(copy_fields(_TURN_EVENTS[kind], seen.event, **given))
+    return message
 
 
 def encode_watch_event(event: WatchEvent) -> bytes:
     """Encode a watch event; an event of a turn is encoded once for all viewers with the same view."""
+    response = pb.WatchSessionResponse
     match event:
         case WatchHeartbeat():
-            beat = pb.WatchSessionResponse.Heartbeat(last_sequence=event.last_sequence)
-            return pb.WatchSessionResponse(heartbeat=beat).SerializeToString()
+            message = response(heartbeat=copy_fields(response.Heartbeat, event))
         case SeatActed():
-            acted = pb.WatchSessionResponse.SeatActed(
-                turn=event.turn,
-                seat_id=event.seat_id,
-                waiting_seat_ids=event.waiting,
-            )
-            return pb.WatchSessionResponse(seat_acted=acted).SerializeToString()
+            acted = copy_fields(response.SeatActed, event, waiting_seat_ids=event.waiting)
+            message = response(seat_acted=acted)
         case SessionRewound():
-            rewound = pb.WatchSessionResponse.Rewound(turn=event.turn, sequence=event.sequence)
-            return pb.WatchSessionResponse(rewound=rewound).SerializeToString()
+            message = response(rewound=copy_fields(response.Rewound, event))
         case WatchClosed():
-            closed = pb.WatchSessionResponse.Closed(reason=event.reason, last_sequence=event.last_sequence)
-            return pb.WatchSessionResponse(closed=closed).SerializeToString()
-    return event.encode_once(_encode_turn_event)
+            message = response(closed=copy_fields(response.Closed, event))
+        case _:
+            return event.encode_once(_encode_turn_event)
+    return message.SerializeToString()
 
 
 def _encode_turn_event(seen: TurnEventView) -> bytes:

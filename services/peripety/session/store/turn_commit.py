@@ -384,7 +384,7 @@ async def find_turn_by_request(
         return turn_from_row(row)
     if row.taken_back is not None:
         raise FailedPreconditionError(
-            f"request_id played turn {row.taken_back}, which was rewound; make a new one for each turn",
+            "request_id: belongs to a turn that was rewound; use a new id for each request",
             code="TURN_REWOUND",
         )
     return None

@@ -172,12 +172,14 @@ class SessionBroadcaster:
             end = ends.get(channel.session_id)
             if end is None or end > channel.head.sequence:
                 await self._refresh(channel)
-        together = [channel for channel in self._topics.values() if channel.seats]
+        together = [(channel, channel.acted_seats) for channel in self._topics.values() if channel.seats]
         if together:
-            acted = await self._store.seats.list_acted([channel.session_id for channel in together])
-            for channel in together:
+            acted = await self._store.seats.list_acted([channel.session_id for channel, _ in together])
+            for channel, before in together:
                 after = channel.head.sequence
-                channel.set_seats(after, acted.get((channel.session_id, after), ()))
+                # A submission to this process during the query may be missing in its result.
+                if channel.acted_seats == before:
+                    channel.set_seats(after, acted.get((channel.session_id, after), ()))
 
     async def _refresh(self, channel: SessionTopic) -> None:
         """Read the changes of a session from the database."""

@@ -204,17 +204,17 @@ class _WatchStream:
 
     def _unreported_seats(self) -> Iterator[SeatActed]:
         """Yield the seats that have acted in the next turn and were not reported yet."""
-        channel = self._topic
-        if self._request.delay_turns or self._is_stopped or channel.acted_after != self._position.recorded:
+        # News arrive while a report is sent, so all reports are about the state as it is now.
+        after, acted, turn = self._topic.acted_after, self._topic.acted_seats, self._topic.head.turn + 1
+        if self._request.delay_turns or self._is_stopped or not self._is_at_the_end:
             return
-        new = [
-            seat for seat in channel.acted_seats if (channel.acted_after, seat) not in self._reported_seats
-        ]
-        self._reported_seats = {(channel.acted_after, seat) for seat in channel.acted_seats}
-        for seat in new:
-            before = channel.acted_seats[: channel.acted_seats.index(seat) + 1]
-            waiting = tuple(one for one in channel.seats if one not in before)
-            yield SeatActed(channel.head.turn + 1, seat, waiting)
+        if after != self._position.recorded:
+            return
+        known, self._reported_seats = self._reported_seats, {(after, seat) for seat in acted}
+        for count, seat in enumerate(acted, 1):
+            if (after, seat) not in known:
+                waiting = tuple(one for one in self._topic.seats if one not in acted[:count])
+                yield SeatActed(turn, seat, waiting)
 
     def _unsent_live_events(self) -> Iterator[CachedEventView]:
         """Yield the unsent events of the turn that this process plays."""

@@ -17,6 +17,7 @@ from peripety.core.validation import field_error, require_field
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.policy.decisions import InlinePolicy
 from peripety.policy.pb.requests import policy_source_from_proto
+from peripety.rpc.messages import copy_fields
 from peripety.testgen.subject_source import (
     CommandSpec,
     PolicyDocument,
@@ -74,28 +75,6 @@ def environment_from_proto(environment: pb.EnvironmentInfo, field: str = ".envir
         files=tuple(
             _file_from_proto(file, f"{field}.files[{at}]") for at, file in enumerate(environment.files)
         ),
-        file_count=environment.file_count,
-        cpu_count=environment.cpu_count,
-        memory_bytes=environment.memory_bytes,
-    )
-
-
-def environment_to_proto(environment: TaskEnvironment) -> pb.EnvironmentInfo:
-    """Convert the environment of a task."""
-    return pb.EnvironmentInfo(
-        platform=environment.platform,
-        languages=environment.languages,
-        available_tools=environment.available_tools,
-        prohibited_tools=environment.prohibited_tools,
-        files=[
-            pb.FilePreview(
-                path=file.path,
-                size_bytes=file.size_bytes,
-                preview=file.preview,
-                structure=file.structure,
-            )
-            for file in environment.files
-        ],
         file_count=environment.file_count,
         cpu_count=environment.cpu_count,
         memory_bytes=environment.memory_bytes,
@@ -194,22 +173,9 @@ def order_from_proto(request: pb.GenerateTestsRequest) -> TestGenOrder:
     )
 
 
-def categories_to_proto(categories: Iterable[Category]) -> list[pb.Category]:
-    """Convert categories."""
-    return [pb.Category(name=one.name, description=one.description) for one in categories]
-
-
-def context_to_proto(context: TaskContext) -> pb.TaskContext.ValueType:
-    """Convert a task context."""
-    return pb.TaskContext.Value(f"TASK_CONTEXT_{context.name}")
-
-
 def config_to_proto(config: TestGenConfig) -> pb.TestGenConfig:
     """Convert all limits and targets."""
-    named = {name: getattr(config, name) for name in (*_CONFIG_RANGES, *_SWITCHES)}
-    written = pb.TestGenConfig(**named, parallel_categories=config.parallel_categories)
-    written.max_total_time.FromNanoseconds(round(config.max_total_seconds * 1e9))
-    return written
+    return copy_fields(pb.TestGenConfig, config, max_total_time=config.max_total_seconds)
 
 
 def _categories_from_proto(categories: Iterable[pb.Category]) -> list[Category]:

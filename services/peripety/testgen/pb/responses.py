@@ -17,16 +17,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine as engine_api
-from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.core.validation import field_error, require_field
+from peripety.core.validation import field_error, require_field, require_unique
 from peripety.errors import PeripetyError
-from peripety.gateway.pb.resources import time_to_proto
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.policy.pb import responses
 from peripety.policy.pb.requests import tool_request_from_proto
 from peripety.policy.types import Expectation
+from peripety.rpc.messages import copy_fields, params_from_proto
 from peripety.rpc.status import item_error_to_proto
 from peripety.testgen.events import (
     DuplicateDropped,
@@ -39,12 +38,7 @@ from peripety.testgen.events import (
     TestAdded,
     TestRan,
 )
-from peripety.testgen.pb.requests import (
-    categories_to_proto,
-    config_to_proto,
-    context_to_proto,
-    environment_to_proto,
-)
+from peripety.testgen.pb.requests import config_to_proto
 from peripety.testgen.subjects.policy import parse_scenario_body
 from peripety.testgen.subjects.scenario.case_body import parse_body
 from peripety.testgen.types import TestCase
@@ -56,10 +50,7 @@ if TYPE_CHECKING:
     from peripety.core.validation import Page
     from peripety.testgen.events import (
         GenerationEvent,
-        GenerationPhase,
         GenerationStats,
-        GenerationStop,
-        Reflection,
     )
     from peripety.testgen.store import GenerationRunSummary, RunRecord
     from peripety.testgen.subjects.scenario.case_body import BodyStep
@@ -111,23 +102,8 @@ def _scenario_to_proto(body: Mapping[str, Any]) -> pb.ScenarioTest:
 
 
 def _step_to_proto(step: BodyStep) -> pb.ScenarioStep:
-    actions = (
-        engine.ActionCall(
-            action_id=action.action_id,
-            params={name: _param_to_proto(value) for name, value in action.params.items()},
-        )
-        for action in step.actions
-    )
     expect = b"" if step.expect is None else json.dumps(step.expect, separators=(",", ":")).encode()
-    return pb.ScenarioStep(actions=actions, expect=expect, expect_accepted=step.accepted)
-
-
-def _param_to_proto(value: Any) -> engine.ParamValue:
-    if isinstance(value, bool):
-        return engine.ParamValue(flag=value)
-    if isinstance(value, str):
-        return engine.ParamValue(text=value)
-    return engine.ParamValue(number=value)
+    return copy_fields(pb.ScenarioStep, step, expect=expect, expect_accepted=step.accepted)
 
 
 def _scenario_from_proto(test: pb.ScenarioTest, field: str) -> Mapping[str, Any]:
@@ -147,10 +123,7 @@ def _step_from_proto(step: pb.ScenarioStep, field: str) -> Mapping[str, Any]:
     actions = [
         {
             "action_id": action.action_id,
-            "params": {
-                name: _param_from_proto(value, f"{field}.actions[{at}].params[{name[:64]}]")
-                for name, value in sorted(action.params.items())
-            },
+            "params": params_from_proto(f"{field}.actions[{at}]", action.params),
         }
         for at, action in enumerate(step.actions)
     ]
@@ -160,12 +133,6 @@ def _step_from_proto(step: pb.ScenarioStep, field: str) -> Mapping[str, Any]:
     except PeripetyError as error:
         raise field_error(f"{field}.expect", f"is not JSONLogic as JSON: {error.message}") from None
     return {"actions": actions, "accepted": accepted, "expect": expect}
-
-
-def _param_from_proto(value: engine.ParamValue, field: str) -> Any:
-    kind = value.WhichOneof("kind")
-    require_field(kind, field, "is empty; set number, text or flag")
-    return getattr(value, str(kind))
 
 
 def _policy_to_proto(test: TestCase, body: Mapping[str, Any]) -> policy.PolicyScenario:
@@ -221,18 +188,14 @@ _MAX_TEXT_BYTES = 100 * 1024
 
 def case_to_proto(test: TestCase, verdict: CaseVerdict | None = None) -> pb.GeneratedTest:
     """Convert a test with its verdict."""
-    written = pb.GeneratedTest(
-        test_id=test.test_id,
-        category=test.category,
-        input=test.input,
-        expected_output=test.expected_output,
-        reasoning=test.reasoning,
-        confidence=test.confidence,
-        round=test.round,
+    written = copy_fields(
+        pb.GeneratedTest,
+        test,
         combinatorial=test.is_combinatorial,
         verdict=None if verdict is None else verdict_to_proto(verdict),
+        **dict.fromkeys(("scenario", "policy", "command")),
+        **{"global": test.is_global},  # `global` is a Python keyword
     )
-    setattr(written, "global", test.is_global)  # `global` is a Python keyword
     body_to_proto(test, written)
     return written
 
@@ -245,24 +208,19 @@ def cases_from_proto(tests: Sequence[pb.GeneratedTest], field: str = ".tests") -
     """
     require_field(len(tests) <= MAX_TESTS, field, f"has more than {MAX_TESTS} tests; send fewer")
     read = tuple(_case_from_proto(test, f"{field}[{at}]") for at, test in enumerate(tests))
-    first: dict[str, int] = {}
-    for at, test in enumerate(read):
-        before = first.setdefault(test.test_id, at)
-        reason = f"equals that of {field}[{before}]; choose a unique one"
-        require_field(before == at, f"{field}[{at}].test_id", reason)
+    require_unique([test.test_id for test in read], field, "test_id")
     return read
 
 
 def verdict_to_proto(verdict: CaseVerdict) -> pb.TestVerdict:
     """Convert a verdict."""
-    return pb.TestVerdict(
-        status=pb.TestStatus.Value(f"TEST_STATUS_{verdict.examined.status.name}"),
-        runs=verdict.examined.runs,
-        counts=verdict.counts,
-        findings=responses.findings_to_proto(verdict.findings),
-        new_kills=verdict.new_kills,
-        new_coverage=verdict.new_coverage,
-        observed=verdict.examined.observed,
+    examined = verdict.examined
+    return copy_fields(
+        pb.TestVerdict,
+        verdict,
+        status=examined.status,
+        runs=examined.runs,
+        observed=examined.observed,
     )
 
 
@@ -322,23 +280,22 @@ def run_to_proto(run: RunRecord) -> pb.TestRun:
 
 def _run_to_proto(run: RunRecord) -> pb.TestRun:
     state, order, verdicts = run.run_state, run.order, run.verdicts
-    return pb.TestRun(
-        run_id=run.run_id,
+    return copy_fields(
+        pb.TestRun,
+        run,
         task_id=order.task_id,
         task_description=order.description,
-        environment=None if order.environment is None else environment_to_proto(order.environment),
-        context=context_to_proto(order.context),
-        categories=categories_to_proto(order.categories),
+        environment=order.environment,
+        context=order.context,
+        categories=order.categories,
         config=config_to_proto(order.config),
-        phase=phase_to_proto(state.phase) if run.events else pb.TEST_GEN_PHASE_UNSPECIFIED,
+        phase=state.phase if run.events else None,
         current_category=state.category,
         tests=(case_to_proto(test, verdicts.get(test.test_id)) for test in state.tests.values()),
-        reflections=map(reflection_to_proto, state.reflections),
+        reflections=state.reflections,
         stats=stats_to_proto(run.stats),
-        error=None if run.error is None else item_error_to_proto(run.error),
-        last_sequence=run.last_sequence,
-        create_time=time_to_proto(run.created),
-        update_time=time_to_proto(run.updated),
+        create_time=run.created,
+        update_time=run.updated,
     )
 
 
@@ -353,56 +310,18 @@ def runs_to_proto(page: Page[GenerationRunSummary]) -> pb.ListTestRunsResponse:
 def stats_to_proto(stats: GenerationStats) -> pb.TestRunStats:
     """Convert statistics of a run."""
     usage = stats.spent.usage
-    written = pb.TestRunStats(
-        total_tests=stats.total_tests,
-        total_rounds=stats.total_rounds,
-        category_rounds=stats.category_rounds,
-        global_rounds=stats.global_rounds,
-        comprehensiveness_score=stats.comprehensiveness_score,
+    return copy_fields(
+        pb.TestRunStats,
+        stats,
         total_tokens_used=usage.input_tokens + usage.output_tokens,
         usage=spent_to_proto(stats.spent),
-        uncertainties=stats.uncertainties,
-        stopped_by=_stopped_by_to_proto(stats.stopped_by),
         quality=None if stats.quality is None else quality_to_proto(stats.quality),
-        duplicates=stats.duplicates,
+        duration=stats.seconds,
     )
-    written.duration.FromNanoseconds(round(stats.seconds * 1e9))
-    return written
-
-
-def reflection_to_proto(reflection: Reflection) -> pb.Reflection:
-    """Convert a reflection."""
-    return pb.Reflection(
-        category=reflection.category,
-        text=reflection.text,
-        action=pb.ReflectionAction.Value(f"REFLECTION_ACTION_{reflection.action.name}"),
-        recommendations=reflection.recommendations,
-    )
-
-
-def phase_to_proto(phase: GenerationPhase | None) -> pb.TestGenPhase.ValueType:
-    """Convert the phase of a run."""
-    if phase is None:
-        return pb.TEST_GEN_PHASE_UNSPECIFIED
-    return pb.TestGenPhase.Value(f"TEST_GEN_PHASE_{phase.name}")
 
 
 def _summary_to_proto(run: GenerationRunSummary) -> pb.TestRunSummary:
-    return pb.TestRunSummary(
-        run_id=run.run_id,
-        task_id=run.task_id,
-        phase=phase_to_proto(run.phase),
-        total_tests=run.total_tests,
-        stopped_by=_stopped_by_to_proto(run.stopped_by),
-        create_time=time_to_proto(run.created),
-        update_time=time_to_proto(run.updated),
-    )
-
-
-def _stopped_by_to_proto(stopped_by: GenerationStop | None) -> pb.StoppedBy.ValueType:
-    if stopped_by is None:
-        return pb.STOPPED_BY_UNSPECIFIED
-    return pb.StoppedBy.Value(f"STOPPED_BY_{stopped_by.name}")
+    return copy_fields(pb.TestRunSummary, run, create_time=run.created, update_time=run.updated)
 
 
 def event_to_proto(run_id: str, recorded: RecordedEvent[GenerationEvent]) -> pb.TestGenEvent:
@@ -416,11 +335,11 @@ def event_to_proto(run_id: str, recorded: RecordedEvent[GenerationEvent]) -> pb.
         case GenerationProgressed() as event:
             written.progress.CopyFrom(_progress_to_proto(event))
         case ReflectionCompleted(reflection):
-            written.reflection.CopyFrom(reflection_to_proto(reflection))
-        case DuplicateDropped(test, of, level):
-            named = pb.DuplicateLevel.Value(f"DUPLICATE_LEVEL_{level.name}")
+            written.reflection.CopyFrom(copy_fields(pb.Reflection, reflection))
+        case DuplicateDropped(test, of) as event:
+            test_message = case_to_proto(test)
             written.duplicate.CopyFrom(
-                pb.TestGenEvent.Duplicate(test=case_to_proto(test), duplicate_of=of, level=named),
+                copy_fields(pb.TestGenEvent.Duplicate, event, test=test_message, duplicate_of=of),
             )
         case TestRan() as event:
             written.test_ran.CopyFrom(_test_ran_to_proto(event))
@@ -441,21 +360,15 @@ def rerun_event_to_proto(event: TestRan | QualityMeasured) -> pb.RunTestsRespons
 
 
 def _started_to_proto(order: TestGenOrder) -> pb.TestGenEvent.Start:
-    environment = order.environment
-    return pb.TestGenEvent.Start(
-        task_id=order.task_id,
-        task_description=order.description,
-        environment=None if environment is None else environment_to_proto(environment),
-        categories=categories_to_proto(order.categories),
-    )
+    return copy_fields(pb.TestGenEvent.Start, order, task_description=order.description)
 
 
 def _progress_to_proto(event: GenerationProgressed) -> pb.TestGenEvent.Progress:
-    return pb.TestGenEvent.Progress(
-        phase=phase_to_proto(event.phase),
+    return copy_fields(
+        pb.TestGenEvent.Progress,
+        event,
         current_category=event.category,
         round_number=event.round,
-        status=event.status,
     )
 
 

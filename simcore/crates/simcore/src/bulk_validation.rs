@@ -95,7 +95,7 @@ fn validate_one<'d>(document: &'d [u8], arena: &mut Bump) -> Option<ValidatedSpe
     } else {
         Cow::Owned(canonical_json::text_of(&root, document.len()).ok()?.into_bytes())
     };
-    if checks::has_forbidden_key(&root, &document) {
+    if checks::has_forbidden_key(&root, &document) || checks::may_have_variants(&spec, &document) {
         return None;
     }
     let hash = canonical_json::sha256_hex(&document);

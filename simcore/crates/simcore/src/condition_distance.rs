@@ -55,7 +55,7 @@ pub(crate) struct Comparison {
 impl Distances {
     /// Build the distances of a program. The initial state defines the scales.
     pub(crate) fn new(program: &Program) -> Self {
-        let builder = Builder { program, initial: State::new(program, 0) };
+        let builder = Builder { program, initial: State::undealt(program, 0) };
         let spec = program.spec().as_object();
         let each = |section| {
             let conditions = spec.and_then(|spec| spec.get(section)).and_then(Value::as_array);
@@ -215,7 +215,7 @@ mod tests {
     fn distance(condition: &str, a: f64, b: f64) -> f64 {
         let losses = format!(r#"[{{"id": "x", "when": {condition}}}]"#);
         let program = program(r#"{"a": 10, "b": 2, "text": "t"}"#, &[("loss_conditions", &losses)]);
-        let mut state = State::new(&program, 0);
+        let mut state = State::undealt(&program, 0);
         if let Value::Object(members) = &mut state.tree {
             let members = std::sync::Arc::make_mut(members);
             members.insert("a".into(), a.into());

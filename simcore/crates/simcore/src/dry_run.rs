@@ -94,7 +94,7 @@ impl Program {
     /// As [`Program::dry_run`].
     pub fn dry_run_with(&self, executor: Executor, options: &[u8]) -> Result<String> {
         let options = Options { acted: false, ..Options::parse(options, self.horizon)? };
-        let start = self.new_state(0);
+        let start = State::undealt(self, 0);
         self.run_from(executor, &start, &options, || self.machine())
     }
 

@@ -5,6 +5,7 @@ mod transaction;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::bounds::Bounds;
 use crate::document;
 use crate::durations;
 use crate::error::Result;
@@ -50,6 +51,7 @@ pub(crate) enum Due {
 /// Data that effects share during compilation.
 pub(crate) struct Compiling<'v> {
     turn_minutes: u64,
+    bounds: &'v Arc<Bounds>,
     /// Cache of parsed paths. Most paths are written more than once.
     paths: HashMap<&'v str, Arc<Path>>,
 }
@@ -59,18 +61,20 @@ pub(crate) struct Compiling<'v> {
 pub(crate) struct Path {
     segments: Vec<Segment>,
     text: Arc<str>,
+    /// Bounds, if a write to the path may depend on them.
+    bounds: Option<Arc<Bounds>>,
 }
 
 impl<'v> Compiling<'v> {
-    pub(crate) fn new(turn_minutes: u64) -> Self {
-        Self { turn_minutes, paths: HashMap::new() }
+    pub(crate) fn new(turn_minutes: u64, bounds: &'v Arc<Bounds>) -> Self {
+        Self { turn_minutes, bounds, paths: HashMap::new() }
     }
 
     fn path(&mut self, text: &'v str) -> Result<Arc<Path>> {
         if let Some(path) = self.paths.get(text) {
             return Ok(Arc::clone(path));
         }
-        let path = Arc::new(Path::new(text)?);
+        let path = Arc::new(Path::new(text, self.bounds)?);
         self.paths.insert(text, Arc::clone(&path));
         Ok(path)
     }
@@ -95,12 +99,18 @@ impl Effect {
     }
 
     /// Compile the decay of a path: a subtraction.
-    pub(crate) fn decay(path: &str, amount: &impl Json) -> Result<Self> {
-        let mutation = Mutation::Write {
-            operation: Operation::Dec,
-            path: Arc::new(Path::new(path)?),
-            value: amount.to_value(),
-        };
+    pub(crate) fn decay(path: &str, amount: &impl Json, bounds: &Arc<Bounds>) -> Result<Self> {
+        Self::write(Operation::Dec, path, amount, bounds)
+    }
+
+    /// Compile an assignment of a literal.
+    pub(crate) fn set(path: &str, value: &impl Json, bounds: &Arc<Bounds>) -> Result<Self> {
+        Self::write(Operation::Set, path, value, bounds)
+    }
+
+    fn write(operation: Operation, path: &str, value: &impl Json, bounds: &Arc<Bounds>) -> Result<Self> {
+        let path = Arc::new(Path::new(path, bounds)?);
+        let mutation = Mutation::Write { operation, path, value: value.to_value() };
         Ok(Self { source: Value::Null, mutation })
     }
 
@@ -181,10 +191,16 @@ impl Due {
 }
 
 impl Path {
-    fn new(text: &str) -> Result<Self> {
+    fn new(text: &str, bounds: &Arc<Bounds>) -> Result<Self> {
         let segments = parse_path(text)?;
-        let text = format_path(&segments).into();
-        Ok(Self { segments, text })
+        let text = format_path(&segments);
+        let bounds = bounds.concerns(&text).then(|| Arc::clone(bounds));
+        Ok(Self { segments, text: text.into(), bounds })
+    }
+
+    /// Return the number that a write stores instead of a value, if the path is bounded.
+    fn clamp(&self, value: &Value) -> Result<Option<Value>> {
+        self.bounds.as_ref().map_or(Ok(None), |bounds| bounds.clamp(&self.text, value))
     }
 
     /// Return the segments below `state`.

@@ -53,6 +53,10 @@ pub(crate) struct Plan {
     pub(crate) wins: Vec<Condition>,
     /// Amount that is subtracted from a slot at the end of each turn.
     pub(crate) decay: Vec<(usize, f64)>,
+    /// Decay that needs masks or bounds: all of it if runs may end before the random event.
+    pub(crate) masked_decay: Option<Consequence>,
+    /// True if end conditions are also tested before the random event.
+    pub(crate) ends_early: bool,
     pub(crate) sites: Vec<Site>,
     /// Distances of the loss and win conditions. `None` if they need the interpreter.
     pub(crate) distances: Option<Distances>,
@@ -66,6 +70,18 @@ pub(crate) struct Action {
     pub(crate) params: Vec<Param>,
     /// True if the preconditions depend on the parameters.
     pub(crate) depends_on_params: bool,
+    /// True where one of the variants is legal, if there are any.
+    pub(crate) legal: Condition,
+    /// Empty if there are variants.
+    pub(crate) consequence: Consequence,
+    pub(crate) variants: Vec<Variant>,
+}
+
+/// An action for some values of its parameters.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    /// Columns of parameters with their values.
+    pub(crate) values: Vec<(usize, f64)>,
     pub(crate) legal: Condition,
     pub(crate) consequence: Consequence,
 }
@@ -101,10 +117,17 @@ pub(crate) enum Domain {
     },
 }
 
+impl Action {
+    /// Return the consequences of the action, of which one is executed.
+    pub(crate) fn consequences(&self) -> impl Iterator<Item = &Consequence> {
+        std::iter::once(&self.consequence).chain(self.variants.iter().map(|variant| &variant.consequence))
+    }
+}
+
 impl Plan {
     /// Return all mutations of rules, immediate or scheduled.
     pub(crate) fn mutations(&self) -> impl Iterator<Item = &Mutation> {
-        let actions = self.actions.iter().flat_map(|action| &action.consequence.mutations);
+        let actions = self.actions.iter().flat_map(Action::consequences).flat_map(|rule| &rule.mutations);
         let events = self.events.iter().flat_map(|event| &event.consequence.mutations);
         actions.chain(events).chain(self.sites.iter().flat_map(|site| &site.mutations))
     }

@@ -3,6 +3,7 @@
 //! It has the semantics of docs/reference/semantics.md and of the Python reference, byte for byte: the same canonical
 //! states, diffs and reports, the same error codes and messages. It does no I/O.
 
+mod bounds;
 mod bulk_validation;
 pub mod canonical_json;
 mod change_log;
@@ -31,6 +32,7 @@ mod static_analysis;
 pub mod strict_json;
 mod turn;
 pub mod value;
+mod variants;
 
 pub use bulk_validation::{ValidatedSpec, validate_many};
 pub use bumpalo::Bump;

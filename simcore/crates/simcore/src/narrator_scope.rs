@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::bounds::Bounds;
 use crate::canonical_json;
 use crate::change_log::Failure;
 use crate::document;
@@ -11,6 +12,7 @@ use crate::json_node::Members;
 use crate::limits::{forbidden_key, looks_like_code};
 use crate::paths::{Segment, format_path, parse_path, parse_state_path};
 use crate::value::{Value, object};
+use crate::variants::list_variants;
 
 const MAX_CHANGES: usize = 64;
 const OPERATIONS: [&str; 7] = ["set", "inc", "dec", "mul", "patch", "push", "pop"];
@@ -74,7 +76,7 @@ impl Scope {
     }
 
     /// Return a failure for each change that is not permitted. The list is empty if all are.
-    pub(crate) fn find_violations(&self, changes: &Value) -> Vec<Failure> {
+    pub(crate) fn find_violations(&self, changes: &Value, bounds: &Bounds) -> Vec<Failure> {
         let Some(changes) = changes.as_array().filter(|changes| changes.len() <= MAX_CHANGES) else {
             let message = format!("state_changes is a list of at most {MAX_CHANGES} changes");
             return vec![Failure::from_error(&invalid(&message), format_args!("/state_changes"))];
@@ -83,7 +85,7 @@ impl Scope {
         let mut calculated = BTreeSet::new();
         let mut reasons = Vec::new();
         for (index, change) in changes.iter().enumerate() {
-            if let Err(error) = self.check(change, &mut calculated) {
+            if let Err(error) = self.check(change, bounds, &mut calculated) {
                 reasons.push(Failure::from_error(&error, format_args!("/state_changes/{index}")));
             }
         }
@@ -91,8 +93,9 @@ impl Scope {
     }
 
     /// Check that a change is well formed, harmless and in scope.
-    fn check(&self, change: &Value, calculated: &mut BTreeSet<String>) -> Result<()> {
+    fn check(&self, change: &Value, bounds: &Bounds, calculated: &mut BTreeSet<String>) -> Result<()> {
         let change = Change::parse(change)?;
+        check_bounds(bounds, &change).map_err(|error| invalid(error.message()))?;
         match self {
             Self::Grants(grants) => check_grants(grants, &change)?,
             Self::Precedents(precedents) => check_precedents(precedents, &change)?,
@@ -103,6 +106,19 @@ impl Scope {
             return Err(out_of_scope(format!("the number {} {message}", change.display_path())));
         }
         Ok(())
+    }
+}
+
+/// Reject a value that is not a number at a bounded path, and one that replaces bounded numbers.
+fn check_bounds(bounds: &Bounds, change: &Change<'_>) -> Result<()> {
+    match (change.operation, change.value) {
+        ("set", value) => bounds.clamp(&change.text, value).map(drop),
+        ("patch", Value::Object(members)) => members.iter().try_for_each(|(key, value)| {
+            let mut member = change.path.clone();
+            member.push(Segment::Key(key.clone()));
+            bounds.clamp(&format_path(&member), value).map(drop)
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -142,8 +158,13 @@ fn check_grants(grants: &[Grant], change: &Change<'_>) -> Result<()> {
 
 fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
     let mut known = BTreeMap::new();
+    let variants = list_variants(spec)?;
     for section in ["actions", "random_events"] {
-        for rule in document::list_or_empty(spec, section)? {
+        let rules = document::list_or_empty(spec, section)?.iter().enumerate().flat_map(|(index, rule)| {
+            let own = variants.get(index).filter(|own| section == "actions" && !own.is_empty());
+            own.map_or_else(|| vec![rule], |own| own.iter().map(|variant| &variant.action).collect())
+        });
+        for rule in rules {
             let rule = document::object(rule)?;
             let derives = rule.get("derives").map(document::object).transpose()?;
             let mut pending: Vec<&Value> =

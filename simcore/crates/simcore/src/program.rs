@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bumpalo::Bump;
 
+use crate::bounds::Bounds;
 use crate::condition_distance::Distances;
 use crate::document;
 use crate::durations;
@@ -16,14 +17,18 @@ use crate::jsonlogic::{Fields, Rule};
 use crate::narrator_scope::Scope;
 use crate::params::Params;
 use crate::paths::{Step, escape_pointer, variable_steps};
+use crate::rng::{choose, draw, stream_key};
 use crate::simd::Machine;
-use crate::state::Size;
+use crate::state::{Size, State};
 use crate::strict_json;
 use crate::value::Value;
+use crate::variants::{Values, Variant, list_variants};
 
 const DEFAULT_HORIZON: u64 = 50;
 /// Sorting of derived values is recursive, so their number is bounded.
 const MAX_DERIVES: usize = 1024;
+/// Texts of an entity that rules do not read.
+const PORTRAYAL: [&str; 5] = ["voice", "manner", "wants", "knows", "secret"];
 
 /// A compiled scenario. It is immutable.
 #[derive(Debug)]
@@ -45,6 +50,20 @@ pub struct Program {
     pub(crate) decay: Vec<(String, Effect)>,
     pub(crate) horizon: u64,
     pub(crate) turn_minutes: u64,
+    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) deals: Vec<Deal>,
+    /// True from version 1.1 on: end conditions are also tested before the random event.
+    pub(crate) ends_early: bool,
+}
+
+/// A hidden truth that is drawn once for each run.
+#[derive(Debug)]
+pub(crate) struct Deal {
+    pub(crate) cause: Arc<str>,
+    /// The key of its stream.
+    pub(crate) key: u64,
+    /// An assignment for each value.
+    pub(crate) outcomes: Vec<Effect>,
 }
 
 /// An action of the player.
@@ -52,6 +71,15 @@ pub struct Program {
 pub(crate) struct Action {
     pub(crate) id: Arc<str>,
     pub(crate) params: Params,
+    /// The rule. Of an action with variants, that of the first one.
+    pub(crate) rule: ActionRule,
+    /// The rules for values of the parameters in paths and messages.
+    pub(crate) variants: Vec<(Values, ActionRule)>,
+}
+
+/// The rule of an action.
+#[derive(Debug)]
+pub(crate) struct ActionRule {
     pub(crate) preconditions: Rule,
     pub(crate) consequence: Consequence,
 }
@@ -111,7 +139,11 @@ impl Program {
         let initial = document::field(spec, "state")?;
         document::object(initial)?;
         let initial = initial.to_value();
-        let mut shared = Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes) };
+        let bounds = Arc::new(Bounds::new(spec)?);
+        let variants = list_variants(spec)?;
+        let mut shared =
+            Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes, &bounds) };
+        let version = spec.get("spec_version").map(document::text).transpose()?;
         Ok(Self {
             text: String::from_utf8_lossy(document).into(),
             spec: OnceLock::new(),
@@ -120,16 +152,24 @@ impl Program {
             distances: OnceLock::new(),
             initial_size: Size::measure(&initial),
             initial,
-            entities: spec.get("entities").map_or_else(|| Vec::new().into(), Json::to_value),
-            actions: map_items(spec, "actions", |action, place| Action::new(action, place, &mut shared))?,
+            entities: entities(spec)?,
+            actions: document::map_items(document::list_or_empty(spec, "actions")?, |index, action| {
+                let variants = variants.get(index).map_or(&[][..], Vec::as_slice);
+                Action::new(document::object(action)?, variants, &format!("/actions/{index}"), &mut shared)
+            })?,
             events: map_items(spec, "random_events", |event, place| {
                 Event::new(event, place, turn_minutes, &mut shared)
             })?,
             losses: map_items(spec, "loss_conditions", |end, _| Condition::new(end, &mut shared))?,
             wins: map_items(spec, "win_conditions", |end, _| Condition::new(end, &mut shared))?,
-            decay: decay(document::object(document::field(spec, "negativity_budget")?)?)?,
+            decay: decay(document::object(document::field(spec, "negativity_budget")?)?, &bounds)?,
+            deals: document::map_items(document::list_or_empty(spec, "deal")?, |_, deal| {
+                Deal::new(document::object(deal)?, &bounds)
+            })?,
+            ends_early: version == Some("1.1"),
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), document::count)?,
             turn_minutes,
+            bounds,
         })
     }
 
@@ -149,7 +189,7 @@ impl Program {
     /// Return the machine for vectorised runs from the initial state, if possible. It is built at the first
     /// use.
     pub(crate) fn machine(&self) -> Option<&Machine> {
-        self.machine.get_or_init(|| Machine::new(self, &self.new_state(0))).as_ref()
+        self.machine.get_or_init(|| Machine::new(self, &State::undealt(self, 0))).as_ref()
     }
 
     /// Return the distances of the loss and win conditions, built at the first use.
@@ -158,14 +198,63 @@ impl Program {
     }
 }
 
-impl Action {
-    fn new<'v, T: Json>(action: Members<'v, T>, place: String, shared: &mut Shared<'v>) -> Result<Self> {
-        let id = document::text(document::field(action, "id")?)?;
+impl Deal {
+    fn new<T: Json>(deal: Members<'_, T>, bounds: &Arc<Bounds>) -> Result<Self> {
+        let cause = format!("deal:{}", document::text(document::field(deal, "id")?)?);
+        let path = document::text(document::field(deal, "path")?)?;
+        let values = document::list(document::field(deal, "values")?)?;
         Ok(Self {
-            params: Params::new(document::field(action, "params")?)?,
+            key: stream_key(&cause),
+            cause: cause.into(),
+            outcomes: document::map_items(values, |_, value| Effect::set(path, value, bounds))?,
+        })
+    }
+
+    /// Return the index of the outcome under a seed.
+    pub(crate) fn drawn(&self, seed: u64) -> usize {
+        usize::try_from(choose(draw(seed, self.key, 0, 0), self.outcomes.len() as u64)).unwrap_or(0)
+    }
+}
+
+impl Action {
+    fn new<'v, T: Json>(
+        action: Members<'v, T>,
+        variants: &'v [Variant],
+        place: &str,
+        shared: &mut Shared<'v>,
+    ) -> Result<Self> {
+        let id = document::text(document::field(action, "id")?)?;
+        let cause = format!("action:{id}");
+        let rule = match variants.first() {
+            Some(first) => ActionRule::new(document::object(&first.action)?, place, &cause, shared)?,
+            None => ActionRule::new(action, place, &cause, shared)?,
+        };
+        let variants = document::map_items(variants, |_, variant| {
+            let rule = ActionRule::new(document::object(&variant.action)?, place, &cause, shared)?;
+            Ok((variant.values.clone(), rule))
+        })?;
+        Ok(Self { params: Params::new(document::field(action, "params")?)?, rule, variants, id: id.into() })
+    }
+
+    /// Return the rule for legal parameters.
+    pub(crate) fn rule_for(&self, params: &Value) -> &ActionRule {
+        let mut variants = self.variants.iter();
+        let given = |name: &Arc<str>| params.as_object().and_then(|params| params.get(name)?.as_text());
+        let fits = |values: &Values| values.iter().all(|(name, value)| given(name) == Some(&**value));
+        variants.find(|(values, _)| fits(values)).map_or(&self.rule, |(_, rule)| rule)
+    }
+}
+
+impl ActionRule {
+    fn new<'v, T: Json>(
+        action: Members<'v, T>,
+        place: &str,
+        cause: &str,
+        shared: &mut Shared<'v>,
+    ) -> Result<Self> {
+        Ok(Self {
             preconditions: Rule::compile(document::field(action, "preconditions")?, &mut shared.fields),
-            consequence: Consequence::new(action, place, format!("action:{id}"), shared)?,
-            id: id.into(),
+            consequence: Consequence::new(action, place.into(), cause.into(), shared)?,
         })
     }
 }
@@ -229,12 +318,23 @@ fn map_items<'v, T: Json, C>(
     })
 }
 
-fn decay<T: Json>(budget: Members<'_, T>) -> Result<Vec<(String, Effect)>> {
+/// Return the entities as rules read them: without their texts of version 1.1.
+fn entities<T: Json>(spec: Members<'_, T>) -> Result<Value> {
+    let given = document::list_or_empty(spec, "entities")?;
+    let entities = given.iter().map(|entity| {
+        let members = document::object(entity)?.iter();
+        let read = members.filter(|(key, _)| !PORTRAYAL.contains(key));
+        Ok(read.map(|(key, value)| (Arc::from(key), value.to_value())).collect::<Value>())
+    });
+    entities.collect()
+}
+
+fn decay<T: Json>(budget: Members<'_, T>, bounds: &Arc<Bounds>) -> Result<Vec<(String, Effect)>> {
     let Some(paths) = budget.get("decay_per_turn") else { return Ok(Vec::new()) };
     let place = |path| format!("/negativity_budget/decay_per_turn/{}", escape_pointer(path));
     document::object(paths)?
         .iter()
-        .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount)?)))
+        .map(|(path, amount)| Ok((place(path), Effect::decay(path, amount, bounds)?)))
         .collect()
 }
 

@@ -35,6 +35,8 @@ pub struct State {
     pub(crate) status: Status,
     /// Number of rolls of each stream in the current turn.
     pub(crate) rolls: BTreeMap<Arc<str>, u64>,
+    /// False in the state of the document, before the deal.
+    pub(crate) is_dealt: bool,
 }
 
 /// A pending entry: effects for a later turn.
@@ -76,7 +78,8 @@ pub(crate) enum Status {
 }
 
 impl State {
-    pub(crate) fn new(program: &Program, seed: u64) -> Self {
+    /// Return the state of the document, before the deal.
+    pub(crate) fn undealt(program: &Program, seed: u64) -> Self {
         Self {
             seed,
             tree: program.initial.clone(),
@@ -89,6 +92,7 @@ impl State {
             log: Arc::default(),
             status: Status::Ongoing,
             rolls: BTreeMap::new(),
+            is_dealt: false,
         }
     }
 

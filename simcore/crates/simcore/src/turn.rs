@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::canonical_json::{self, Members};
 use crate::change_log::{ChangeLog, Draw, Failure};
-use crate::effects::{Compiling, Effect};
+use crate::effects::{Compiling, Effect, Transaction};
 use crate::error::{Code, Error, Result};
 use crate::program::{Action, Condition, Program};
 use crate::rng::{draw, stream_key, unit};
@@ -29,7 +29,9 @@ impl Program {
     /// Return the initial state under a seed.
     #[must_use]
     pub fn new_state(&self, seed: u64) -> State {
-        State::new(self, seed)
+        let mut state = State::undealt(self, seed);
+        deal(self, &mut state);
+        state
     }
 
     /// Return the ids of the legal actions as a JSON list.
@@ -129,23 +131,24 @@ fn attempt(
     params: &Value,
     record: &mut ChangeLog,
 ) -> Result<Vec<Failure>> {
-    let place = &action.consequence.place;
+    let place = &action.rule.consequence.place;
     let problems = action.params.problems(params);
     if !problems.is_empty() {
         let rule = format!("{place}/params");
         let failure = |message| Failure { code: Code::IllegalParam, rule: rule.clone(), message };
         return Ok(problems.into_iter().map(failure).collect());
     }
-    match rule_execution::holds(program, state, &action.preconditions, params, record) {
+    let rule = action.rule_for(params);
+    match rule_execution::holds(program, state, &rule.preconditions, params, record) {
         Ok(true) => {}
         Ok(false) => {
             let message = format!("the preconditions of '{}' do not hold", action.id);
-            let rule = format!("{place}/preconditions");
-            return Ok(vec![Failure { code: Code::PreconditionFailed, rule, message }]);
+            let place = format!("{place}/preconditions");
+            return Ok(vec![Failure { code: Code::PreconditionFailed, rule: place, message }]);
         }
         Err(error) => return Ok(vec![record.fail(error, format_args!("{place}/preconditions"))?]),
     }
-    Ok(rule_execution::apply_rule(program, state, &action.consequence, params, record)?.into_iter().collect())
+    Ok(rule_execution::apply_rule(program, state, &rule.consequence, params, record)?.into_iter().collect())
 }
 
 /// Apply the narrator's changes. Return the reasons for their rejection, if any.
@@ -157,11 +160,11 @@ fn narrate(
 ) -> Result<Vec<Failure>> {
     in_transaction(state, record, |state, record| {
         open(state, record)?;
-        let reasons = program.scope().find_violations(changes);
+        let reasons = program.scope().find_violations(changes, &program.bounds);
         if !reasons.is_empty() {
             return Ok(reasons);
         }
-        let effects = Effect::list(changes, &mut Compiling::new(program.turn_minutes))?;
+        let effects = Effect::list(changes, &mut Compiling::new(program.turn_minutes, &program.bounds))?;
         let place = format_args!("/state_changes");
         let failure = rule_execution::apply(state, &effects, &Object::default(), &NARRATOR, record, place)?;
         Ok(failure.into_iter().collect())
@@ -172,14 +175,32 @@ fn narrate(
 pub(crate) fn step(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result<Option<usize>> {
     in_transaction(state, record, |state, record| {
         open(state, record)?;
-        let event = apply_events(program, state, record)?;
-        decay(program, state, record)?;
-        state.status = check_end_conditions(program, state, record)?;
+        let early = if program.ends_early { find_ending(program, state, record)? } else { Status::Ongoing };
+        let mut event = None;
+        if early == Status::Ongoing {
+            event = apply_events(program, state, record)?;
+            decay(program, state, record)?;
+            state.status = find_ending(program, state, record)?;
+        } else {
+            state.status = early;
+        }
         state.turn += 1;
         state.opened = false;
         state.rolls.clear();
         Ok(event)
     })
+}
+
+/// Draw the hidden truths of a run, and write them to the state of the document.
+pub(crate) fn deal(program: &Program, state: &mut State) {
+    state.is_dealt = true;
+    for deal in &program.deals {
+        let Some(outcome) = deal.outcomes.get(deal.drawn(state.seed)) else { continue };
+        let (derives, mut record) = (Object::default(), ChangeLog::new(false));
+        let transaction = Transaction::new(state, &mut record, &derives, &deal.cause);
+        // A validated scenario has no deal that fails.
+        drop(transaction.apply(std::slice::from_ref(outcome)));
+    }
 }
 
 /// Reject an operation on a run that has ended.
@@ -334,7 +355,7 @@ fn decay(program: &Program, state: &mut State, record: &mut ChangeLog) -> Result
 }
 
 /// Check the end conditions: losses in order, then wins. The first one that holds ends the run.
-fn check_end_conditions(program: &Program, state: &State, record: &mut ChangeLog) -> Result<Status> {
+pub(crate) fn find_ending(program: &Program, state: &State, record: &mut ChangeLog) -> Result<Status> {
     if let Some(index) = first_holding(program, state, &program.losses, "loss_conditions", record)? {
         return Ok(Status::Lost(index));
     }

@@ -98,6 +98,7 @@ fn draws() {
 #[test]
 fn turns() {
     replay("play", played);
+    replay("play_1_1", played);
 }
 
 #[test]
@@ -189,8 +190,10 @@ fn called(program: &Program, state: &mut State, call: &Value) -> Result<String> 
 
 #[test]
 fn dry_runs() {
-    replay("dry_run", |case| {
-        let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
-        program.dry_run(text_of(field(case, "options")).as_bytes())
-    });
+    for file in ["dry_run", "dry_run_1_1"] {
+        replay(file, |case| {
+            let program = Program::new(text_of(field(case, "spec")).as_bytes())?;
+            program.dry_run(text_of(field(case, "options")).as_bytes())
+        });
+    }
 }

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.engine._backend import ACTIVE_BACKEND
 from peripety.engine._reference.narrator_scope import NarratorPermission, NarratorPermissions
+from peripety.engine._reference.variants import expand_action
 from peripety.engine.backend_protocol import CompiledRule, EngineError, RuleData
 from peripety.engine.canonical_json import canonicalize as _canonical
 from peripety.engine.documents import (
@@ -42,6 +43,7 @@ from peripety.engine.documents import (
     compile_trusted,
     parse,
     parse_canonical,
+    parse_scenario,
     validate,
     validate_many,
 )
@@ -136,11 +138,13 @@ __all__ = [
     "extend_hash_chain",
     "format_path",
     "list_narrator_permissions",
+    "list_variants",
     "loads",
     "parse",
     "parse_canonical",
     "parse_data",
     "parse_path",
+    "parse_scenario",
     "start_hash_chain",
     "validate",
     "validate_many",
@@ -175,6 +179,13 @@ def parse_path(text: str) -> tuple[str | int, ...]:
         return _parse_path(text)
     except EngineError as error:
         raise to_peripety_error(error) from None
+
+
+def list_variants(rule: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return an action for each value of the parameters in its paths; other rules as they are."""
+    if not rule.get("params"):
+        return [dict(rule)]
+    return [variant.action for variant in expand_action(dict(rule))] or [dict(rule)]
 
 
 def variable_to_path(name: str) -> str:

@@ -22,7 +22,8 @@ from peripety.engine.checks import check_spec
 from peripety.engine.json_values import loads
 from peripety.engine.program import Program, require_integer
 from peripety.engine.schema_validation import validate_against_schema
-from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import scenario_schema
+from peripety.engine.spelling import EARLIER_WORDS, to_canonical_spelling
 from peripety.errors import Finding, InternalError, Severity, SpecError
 
 if TYPE_CHECKING:
@@ -48,6 +49,25 @@ def canonicalize_document(document: bytes | str) -> bytes:
         return ACTIVE_BACKEND.parse(_to_bytes(document))
     except EngineError as error:
         raise _document_error(error.code, error.message) from None
+
+
+def parse_scenario(document: bytes | str) -> Any:
+    """Parse a scenario strictly, in either spelling, into the canonical one.
+
+    Raises:
+        SpecError: as `parse`.
+    """
+    return _read_scenario(document)[0]
+
+
+def _read_scenario(document: bytes | str) -> tuple[Any, bytes]:
+    """Return a scenario in the canonical spelling, as values and in canonical form."""
+    accepted = canonicalize_document(document)
+    spec = loads(accepted)
+    if not any(word in accepted for word in EARLIER_WORDS):
+        return spec, accepted
+    spec = to_canonical_spelling(spec)
+    return spec, canonicalize(spec)
 
 
 def parse_canonical(document: bytes) -> Any:
@@ -94,7 +114,7 @@ def validate(document: bytes | str) -> list[Finding]:
     one found no error.
     """
     try:
-        spec = parse(document)
+        spec = parse_scenario(document)
     except SpecError as error:
         return list(error.findings)
     return validate_parsed(spec)
@@ -102,7 +122,7 @@ def validate(document: bytes | str) -> list[Finding]:
 
 def validate_parsed(spec: Any) -> list[Finding]:
     """Return the findings of a document that is already parsed, as `validate`."""
-    return validate_against_schema(schema_document(SCENARIO_SPEC), spec) or check_spec(spec)
+    return validate_against_schema(scenario_schema(spec), spec) or check_spec(spec)
 
 
 def compile(document: bytes | str) -> Program:  # noqa: A001 - public name of the API
@@ -111,8 +131,8 @@ def compile(document: bytes | str) -> Program:  # noqa: A001 - public name of th
     Raises:
         SpecError: with the findings of `validate`.
     """
-    accepted = canonicalize_document(document)
-    _require_valid(loads(accepted))
+    spec, accepted = _read_scenario(document)
+    _require_valid(spec)
     return compile_trusted(accepted)
 
 
@@ -189,10 +209,10 @@ def validate_many(documents: Sequence[bytes], threads: int | None = None) -> lis
 def _validate_one(document: bytes) -> ValidationResult:
     """Validate one document with the reference."""
     try:
-        accepted = canonicalize_document(document)
+        spec, accepted = _read_scenario(document)
     except SpecError as error:
         return ValidationResult(tuple(error.findings), "", None)
-    findings = tuple(validate_parsed(loads(accepted)))
+    findings = tuple(validate_parsed(spec))
     if any(finding.severity is Severity.ERROR for finding in findings):
         return ValidationResult(findings, hashlib.sha256(accepted).hexdigest(), None)
     program = compile_trusted(accepted)

@@ -1,4 +1,4 @@
-"""Documents of the engine as types: ScenarioSpec 1.0 and the narrator's Outcome.
+"""Documents of the engine as types: ScenarioSpec 1.0 and 1.1, and the narrator's Outcome.
 
 The models are the source of the JSON Schemas in `peripety.engine.schemas`. Documents are validated against
 the schemas, not by instantiating the models, so that every finding has a path.
@@ -215,6 +215,106 @@ class ScenarioSpec(StrictModel):
     narrator_scope: Annotated[list[NarratorScope], Field(max_length=512)] | None = None
 
 
+_LongText = Annotated[str, Field(min_length=1, max_length=10_000)]
+_ShortText = Annotated[str, Field(min_length=1, max_length=2000)]
+_Word = Annotated[str, Field(min_length=1, max_length=64)]
+_PremiseText = Annotated[str, Field(min_length=1, max_length=2048)]
+
+
+class Character(Entity):
+    """An entity with texts for its portrayal."""
+
+    voice: _ShortText | None = Field(default=None, description="Its way of speaking.")
+    manner: _ShortText | None = Field(default=None, description="Its behaviour, as everyone sees it.")
+    wants: _ShortText | None = Field(default=None, description="Its goals; private.")
+    knows: _ShortText | None = Field(default=None, description="Its knowledge; private.")
+    secret: _ShortText | None = Field(default=None, description="What it hides; private.")
+
+
+class ParamMessage(StrictModel):
+    """A message for each value of a parameter of the action."""
+
+    param: Annotated[str, Field(min_length=1, max_length=64)]
+    texts: Annotated[dict[str, Annotated[str, Field(min_length=1, max_length=4000)]], Field(max_length=64)]
+
+
+class ParamAddLogOp(AddLogOp):
+    """Append a line to the log of the session; it may depend on a parameter."""
+
+    message: Annotated[str, Field(min_length=1, max_length=4000)] | ParamMessage  # type: ignore[assignment]
+
+
+class ParamScheduleOp(ScheduleOp):
+    """Run effects of an action later."""
+
+    effects: Annotated[list[ParamEffectOp], Field(min_length=1, max_length=4096)]  # type: ignore[assignment]
+
+
+ParamEffectOp = Annotated[
+    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | ParamAddLogOp | ParamScheduleOp,
+    Field(discriminator="op"),
+]
+
+
+class ParamAction(Action):
+    """An action whose paths and messages may depend on its parameters."""
+
+    effects: Annotated[list[ParamEffectOp], Field(max_length=4096)]  # type: ignore[assignment]
+
+
+class Bounds(StrictModel):
+    """The least and the greatest number at a path; at least one of them."""
+
+    min: float | None = None
+    max: float | None = None
+
+
+class Deal(StrictModel):
+    """A hidden truth, drawn once for each run."""
+
+    id: _Id
+    path: _PathText
+    values: Annotated[list[JsonValue], Field(min_length=2, max_length=64)]
+
+
+class Premise(StrictModel):
+    """The situation at the start, and the style of its narration."""
+
+    text: _PremiseText
+    tone: _ShortText | None = None
+    person: Literal["first", "second", "third"] | None = None
+    tense: Literal["past", "present"] | None = None
+
+
+class Band(StrictModel):
+    """A word for the numbers up to a limit; the last band may have no limit."""
+
+    upto: float | None = None
+    word: _Word
+
+
+class Label(StrictModel):
+    """The name of a value for readers."""
+
+    name: _Name
+    unit: _Word | None = None
+    bands: Annotated[list[Band], Field(min_length=1, max_length=32)] | None = None
+
+
+class ScenarioSpec11(ScenarioSpec):
+    """A scenario of version 1.1."""
+
+    spec_version: Literal["1.1"]  # type: ignore[assignment]  # the version is what differs
+    actions: Annotated[list[ParamAction], Field(min_length=1, max_length=512)]  # type: ignore[assignment]
+    entities: Annotated[list[Character], Field(max_length=512)] | None = None  # type: ignore[assignment]
+    bounds: Annotated[dict[str, Bounds], Field(max_length=512)] | None = None
+    deal: Annotated[list[Deal], Field(max_length=64)] | None = None
+    premise: _PremiseText | Premise | None = None
+    opening: _LongText | None = None
+    epilogues: Annotated[dict[str, _LongText], Field(max_length=1024)] | None = None
+    labels: Annotated[dict[str, Label], Field(max_length=512)] | None = None
+
+
 class Dialogue(StrictModel):
     """A line that an entity speaks aloud."""
 
@@ -258,3 +358,4 @@ class Outcome(StrictModel):
 
 
 ScheduleOp.model_rebuild()
+ParamScheduleOp.model_rebuild()

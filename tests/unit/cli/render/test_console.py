@@ -223,14 +223,14 @@ def test_the_compile_report_shows_rate_interval_losses_and_edits(told: Told) -> 
         persona=engine_pb2.PERSONA_RANDOM,
         losses=[engine_pb2.NamedCount(id="first", count=50)],
     )
-    summary = "event 'a': weight 0.1 → 0.125 (+25 %)"
+    summary = "event 'a': weight 0.1 → 0.125 (+25%)"
     edit = scenario_pb2.NumberEdit(path="/random_events/0/weight", before=0.1, after=0.125, summary=summary)
     repaired = scenario_pb2.CompileScenarioResponse.Repaired(edits=[edit], before=report)
     told.story.compilation(scenario_pb2.CompileScenarioResponse(repaired=repaired))
     told.story.compilation(
         scenario_pb2.CompileScenarioResponse(compiled=scenario_pb2.CompiledScenario(dry_run=report)),
     )
-    rate = "50 of 200 runs lost (25.0%; 95 % interval 19.5% to 31.4%), persona random"
+    rate = "50 of 200 runs lost (25.0%; 95% interval 19.5% to 31.4%), persona random"
     assert told.lines == [
         f"  missed its budget: {rate}",
         f"    {summary}",

@@ -161,3 +161,9 @@ def test_the_bound_is_at_the_peak_that_a_call_may_still_run_into() -> None:
     model = CATALOGUE.find("deepseek", "deepseek-flash")
     assert max_cost(1_000, 0, model, NOW.replace(hour=4)) == 150 * 10**6
     assert max_cost(1_000, 0, model, NOW.replace(hour=5)) == 300 * 10**6
+
+
+def test_only_a_model_that_reasons_gets_room_for_thoughts() -> None:
+    catalog = ModelCatalog.load()
+    assert catalog.find("openai", "gpt-5-mini").thought_tokens == 8_192
+    assert catalog.find("generic", "any").thought_tokens == 0

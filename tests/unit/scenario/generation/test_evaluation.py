@@ -256,7 +256,7 @@ async def test_whoever_writes_the_risk_stays_and_is_told(
     harmless = await written(gateway(), provider, RISKLESS, level)
     ordinary = await written(gateway(), provider, "A day on which much may go wrong.", level)
     kept = [finding for finding in harmless.findings if finding.code == "RISK_RETAINED"]
-    assert ["runs (95 % interval" in finding.message for finding in kept] == [True]
+    assert ["runs (95% interval" in finding.message for finding in kept] == [True]
     assert "RISK_RETAINED" not in {finding.code for finding in ordinary.findings}
     assert json.loads(harmless.document)["negativity_budget"]["min_fail_rate"] >= 0.1
 

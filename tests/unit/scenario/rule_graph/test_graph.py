@@ -166,3 +166,14 @@ def test_a_graph_that_nobody_could_look_through_is_refused() -> None:
     document = spec(state=dict.fromkeys(names, 1), actions=[*whole, action("all", effects)])
     with pytest.raises(ResourceExhaustedError, match="more than 20,000 edges"):
         build_graph(document)
+
+
+def test_an_action_depends_on_every_value_of_a_parameter_in_a_path() -> None:
+    ask = action(
+        "ask",
+        [{"op": "inc", "path": "state.said[params.who]", "value": 1}],
+        params={"who": {"type": "string", "enum": ["p", "q"]}},
+    )
+    graph = build_graph(spec(spec_version="1.1", state={"a": 1, "said": {"p": 0, "q": 1}}, actions=[ask]))
+    edges = {(edge.target, edge.kind.name) for edge in graph.edges if edge.source == "/actions/0"}
+    assert edges == {("state.said.p", "RAISES"), ("state.said.q", "RAISES")}

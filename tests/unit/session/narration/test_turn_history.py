@@ -63,7 +63,6 @@ def test_an_earlier_turn_is_a_message_with_its_facts_and_the_answer() -> None:
     facts = json.loads(asked.text)["facts"]
     assert (facts["turn"], facts["input"], facts["actions"][0]["name"]) == (1, "I look.", "Act now")
     assert facts["changes"][0]["after"] == 2
-    assert facts["status"]["kind"] == "ongoing"
     assert json.loads(answered.text) == {
         "narrative": "It was told.",
         "visible_dialogue": [{"entity_id": "q", "utterance": "Hello."}],
@@ -175,3 +174,9 @@ def test_the_room_follows_from_the_context_window(tokens: int, least: int, most:
     parts = room.facts + room.view + (room.legal_actions or room.view) + room.whole_turns + room.summary
     assert least <= parts <= most
     assert room.is_small is (tokens < 16_000)
+
+
+def test_a_model_that_reasons_has_room_for_its_thoughts_besides_the_answer() -> None:
+    assert PromptRoom.for_window(128_000).answer_tokens == 1_024
+    assert PromptRoom.for_window(128_000, thought_tokens=8_192).answer_tokens == 9_216
+    assert PromptRoom.for_window(0, thought_tokens=512).answer_tokens == 1_536

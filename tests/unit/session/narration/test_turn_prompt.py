@@ -229,3 +229,37 @@ def test_a_turn_of_any_size_makes_a_question_of_bounded_size() -> None:
         limits = (room.facts, room.view, room.legal_actions or 200, room.whole_turns, room.summary)
         assert len("".join(text)) < 1.3 * sum(limits)
         assert json.loads(turn)["facts"]["changes"]
+
+
+PEOPLE: list[Json] = [
+    {"id": "p", "playable": True, "description": "tall", "wants": "own want", "secret": "own secret"},
+    {"id": "q", "voice": "slow", "manner": "polite", "knows": "hidden knowledge", "secret": "hidden secret"},
+]
+
+
+def story(**parts: Any) -> NarrationContext:
+    return scene(
+        viewer="p",
+        spec_version="1.1",
+        entities=PEOPLE,
+        premise={"text": "It begins at night.", "person": "first", "tense": "past"},
+        opening="The player read this.",
+        labels={"state.a": {"name": "Alpha", "unit": "bars"}, "state.hidden.y": {"name": "Unseen"}},
+        **parts,
+    )
+
+
+def test_the_texts_of_a_story_are_told_and_only_the_point_of_view_knows_its_own() -> None:
+    told = scenario(story())
+    assert told["premise"] == {"text": "It begins at night.", "person": "first", "tense": "past"}
+    assert told["opening"] == "The player read this."
+    assert told["labels"] == {"state.a": {"name": "Alpha", "unit": "bars"}}
+    first, second = told["entities"]
+    assert (first["description"], first["wants"], first["secret"]) == ("tall", "own want", "own secret")
+    assert second == {"id": "q", "voice": "slow", "manner": "polite"}
+
+
+def test_a_small_model_gets_the_beginning_of_the_premise_and_no_opening() -> None:
+    told = scenario(story(room=PromptRoom.for_window(4_096)))
+    assert told["premise"]["text"] == "It begins at night."
+    assert not {"opening", "labels"} & told.keys()

@@ -4,11 +4,21 @@ import asyncio
 
 from peripety.core.concurrency import closing
 from peripety.session.events import NarrativeChunk
+from peripety.session.types import TurnOrder
 from peripety.session.watch.broadcaster import SessionBroadcaster
-from peripety.session.watch.topic import MAX_LAG_TURNS, WatchClosed, WatchHeartbeat, WatchRequest
+from peripety.session.watch.topic import MAX_LAG_TURNS, SeatActed, WatchClosed, WatchHeartbeat, WatchRequest
 from peripety.session.watch.watch_stream import WatchStreams
 from support.engine.specs import action, at_most, document, never
-from support.session.sessions import SILENCE, ScriptedGateway, kinds, outcome, rulesets, table
+from support.session.sessions import (
+    SILENCE,
+    ScriptedGateway,
+    at_a_table,
+    kinds,
+    outcome,
+    rulesets,
+    submission,
+    table,
+)
 from support.session.watch import Held, commits, seen_of, watch
 
 SCENARIO = document(
@@ -113,6 +123,20 @@ async def test_followers_that_leave_leave_nothing_behind(database_url: str) -> N
             async with closing(alone.open(WatchRequest(game.session_id))) as events:
                 await anext(events)
         await one.aclose()
+
+
+async def test_seats_are_all_reported_when_news_come_while_one_is_sent(database_url: str) -> None:
+    async with at_a_table(database_url, order=TurnOrder.SIMULTANEOUS) as game:
+        for seat in ("two", "one"):
+            await game.store.seats.submit(submission(game, 1, seat, "act"), lambda _: None, 2**53)
+        hub = SessionBroadcaster(game.store)
+        watching = WatchStreams(game.store, rulesets(game.store), hub)
+        async with closing(watching.open(WatchRequest(game.session_id))) as told:
+            reported = [await anext(told)]
+            hub.publish_seats((await game.now()).session, ())
+            reported.append(await anext(told))
+        await hub.aclose()
+    assert reported == [SeatActed(1, "two", ("one",)), SeatActed(1, "one", ())]
 
 
 async def test_a_follower_is_told_that_the_stream_lives(database_url: str) -> None:

@@ -6,15 +6,15 @@ use memchr::memmem;
 
 use super::effects::{self, is_target};
 use super::logic::{Scope, is_operation, is_sound};
-use super::spec::{Kind, Operation, Param, Rule, Spec};
+use super::spec::{Bound, Deal, Kind, Operation, Param, Rule, Spec};
 use super::world::{World, state_path};
 use crate::durations;
 use crate::json_node::{Members, Node};
-use crate::limits::forbidden_key;
-use crate::paths::FORBIDDEN_KEYS;
+use crate::limits::{forbidden_key, looks_like_code};
+use crate::paths::{FORBIDDEN_KEYS, Step};
 use crate::program::derive_order;
 use crate::state::{MAX_STATE_NODES, MAX_STATE_TEXT, Size};
-use crate::strict_json::MAX_SAFE_INTEGER;
+use crate::strict_json::{MAX_DEPTH, MAX_SAFE_INTEGER};
 
 const MAX_EFFECTS: usize = 4096;
 
@@ -25,6 +25,11 @@ const MAX_EFFECTS: usize = 4096;
 pub(super) fn has_forbidden_key(root: &Node<'_>, canonical: &[u8]) -> bool {
     let is_held = |key: &&str| memmem::find(canonical, key.as_bytes()).is_some();
     FORBIDDEN_KEYS.iter().any(is_held) && forbidden_key(root).is_some()
+}
+
+/// Return True if parameters may stand in the paths of a document.
+pub(super) fn may_have_variants(spec: &Spec<'_>, canonical: &[u8]) -> bool {
+    spec.is_later && memmem::find(canonical, b"[params.").is_some()
 }
 
 /// Return True if a scenario that fits the schema has no other finding.
@@ -45,6 +50,56 @@ pub(super) fn are_sound<'a>(spec: &'a Spec<'a>) -> bool {
         && spec.decay.iter().all(|(path, _)| is_target(Operation::Calculate, path, &world))
         && is_visible(spec, &world)
         && spec.granted.iter().all(|path| is_path(path, &world))
+        && is_story(spec, &world)
+}
+
+/// Return True if the keys of version 1.1 have no finding.
+fn is_story(spec: &Spec<'_>, world: &World<'_>) -> bool {
+    spec.bounds.iter().all(|bound| is_bound(bound, world))
+        && spec.deals.iter().all(|deal| is_deal(deal, world))
+        && deals_fit(spec)
+        && spec.epilogues.iter().all(|(id, _)| spec.losses.iter().chain(&spec.wins).any(|end| end.id == *id))
+        && spec.labels.iter().all(|(path, _)| is_path(path, world))
+}
+
+fn is_bound(bound: &Bound<'_>, world: &World<'_>) -> bool {
+    let Some(path) = state_path(bound.path) else { return false };
+    let is_key = |step: &Step<'_>| matches!(step, Step::Name(_));
+    // An array has no keys, so a path of keys is not below one.
+    path.iter().all(is_key)
+        && bound.least <= bound.most
+        && matches!(world.literal(&path), Some(Node::Number(number)) if (bound.least..=bound.most).contains(&number))
+}
+
+fn is_deal(deal: &Deal<'_>, world: &World<'_>) -> bool {
+    let Some(path) = state_path(deal.path) else { return false };
+    path.len() > 1
+        && world.literal(&path).is_some()
+        && deal.values.iter().all(|value| {
+            !looks_like_code(value)
+                && path.len() - 1 + Size::measure(value).deepest <= MAX_DEPTH
+                && world.can_store(&path, value)
+        })
+}
+
+/// Return True if no two deals write overlapping paths, and the state stays within its limits.
+fn deals_fit(spec: &Spec<'_>) -> bool {
+    if spec.deals.is_empty() {
+        return true;
+    }
+    let paths: Vec<_> = spec.deals.iter().filter_map(|deal| state_path(deal.path)).collect();
+    let are_apart = paths.iter().enumerate().all(|(index, one)| {
+        paths.iter().skip(index + 1).all(|other| !one.starts_with(other) && !other.starts_with(one))
+    });
+    let mut size = Size::measure(&Node::Object(spec.state));
+    for deal in &spec.deals {
+        let sizes = deal.values.iter().map(Size::measure);
+        let (nodes, text) =
+            sizes.fold((0, 0), |(nodes, text), size| (size.nodes.max(nodes), size.text.max(text)));
+        size.nodes += nodes;
+        size.text += text;
+    }
+    are_apart && size.nodes <= MAX_STATE_NODES && size.text <= MAX_STATE_TEXT
 }
 
 fn fits(state: &Node<'_>) -> bool {
@@ -58,6 +113,7 @@ fn ids_are_distinct(spec: &Spec<'_>) -> bool {
         && are_distinct(spec.actions.iter().map(|action| action.id))
         && are_distinct(spec.events.iter().map(|event| event.id))
         && are_distinct(ends)
+        && are_distinct(spec.deals.iter().map(|deal| deal.id))
 }
 
 fn are_distinct<'a>(ids: impl Iterator<Item = &'a str>) -> bool {

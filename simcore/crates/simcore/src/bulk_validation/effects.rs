@@ -5,6 +5,7 @@ use super::world::{World, has_key, state_path};
 use crate::durations;
 use crate::json_node::{Member, Node};
 use crate::limits::looks_like_code;
+use crate::paths::Step;
 
 const MAX_SCHEDULE_DEPTH: usize = 4;
 
@@ -21,7 +22,9 @@ pub(super) fn are_sound(
         Effect::AddLog => true,
         Effect::Write { operation, path, value } => {
             is_target(*operation, path, world)
-                && value.is_none_or(|value| is_value(*operation, value, derives))
+                && value.is_none_or(|value| {
+                    is_value(*operation, value, derives) && is_within(*operation, path, value, world, derives)
+                })
         }
         Effect::Schedule { at, after, effects } => {
             let is_due = |due: &Option<Due<'_>>| match due {
@@ -53,6 +56,30 @@ pub(super) fn is_target(operation: Operation, path: &str, world: &World<'_>) -> 
         | (Operation::Patch, Some(Node::Object(_)))
         | (Operation::Append, Some(Node::Array(_))) => true,
         _ => world.is_written(&path),
+    }
+}
+
+/// Return True if bounds permit the storage of a value.
+fn is_within(
+    operation: Operation,
+    path: &str,
+    value: &Node<'_>,
+    world: &World<'_>,
+    derives: &[Member<'_>],
+) -> bool {
+    if !world.has_bounds() || !matches!(operation, Operation::Set | Operation::Patch) {
+        return true;
+    }
+    let Some(path) = state_path(path) else { return false };
+    match (operation, value) {
+        (Operation::Patch, Node::Object(members)) => members.iter().all(|(key, value)| {
+            let member: Vec<_> = path.iter().cloned().chain([Step::Name((*key).into())]).collect();
+            world.can_store(&member, value)
+        }),
+        (Operation::Patch, _) => true,
+        // A derived value may be a number, but nothing may replace what holds a bounded one.
+        (_, Node::Text(name)) if has_key(derives, name) => world.can_store(&path, &Node::Number(0.0)),
+        (_, value) => world.can_store(&path, value),
     }
 }
 

@@ -1,4 +1,6 @@
-//! Handwritten validator for `scenario_spec.schema.json`.
+//! Handwritten validator for `scenario_spec.schema.json` and `scenario_spec_1_1.schema.json`.
+//!
+//! Actions with parameters in paths or messages are left to the reference.
 //!
 //! Keys of an object are distinct. The required members are complete if their count is complete.
 
@@ -6,7 +8,7 @@ use super::shapes::{
     boolean, duration, id, integer_within, list, name, number, number_within, object, object_of, path, prose,
     rate, seed, text,
 };
-use super::spec::{Condition, Due, Effect, Kind, Operation, Param, Rule, Spec, Viewers};
+use super::spec::{Bound, Condition, Deal, Due, Effect, Kind, Operation, Param, Rule, Spec, Viewers};
 use crate::json_node::{Member, Node};
 
 const MOST: usize = 512;
@@ -23,7 +25,11 @@ pub(super) fn spec<'a>(root: &Node<'a>) -> Option<Spec<'a>> {
     for (key, value) in object(root)? {
         required -= 1;
         match *key {
-            "spec_version" => text(value, 0, 3).filter(|version| *version == "1.0").map(drop)?,
+            "spec_version" => match text(value, 0, 3)? {
+                "1.0" => {}
+                "1.1" => spec.is_later = true,
+                _ => return None,
+            },
             "id" => drop(id(value)?),
             "name" => drop(name(value)?),
             "seed" => drop(seed(value)?),
@@ -38,13 +44,17 @@ pub(super) fn spec<'a>(root: &Node<'a>) -> Option<Spec<'a>> {
             }
         }
     }
-    (required == 0).then_some(spec)
+    (required == 0 && (spec.is_later || !spec.has_later_keys)).then_some(spec)
 }
 
-fn optional<'a>(key: &str, value: &Node<'a>, spec: &mut Spec<'a>) -> Option<()> {
+fn optional<'a>(key: &str, value: &'a Node<'a>, spec: &mut Spec<'a>) -> Option<()> {
     match key {
         "win_conditions" => spec.wins = list(value, 0, MOST, condition)?,
-        "entities" => spec.entities = list(value, 0, MOST, entity)?,
+        "entities" => {
+            let entities = list(value, 0, MOST, entity)?;
+            spec.has_later_keys |= entities.iter().any(|(_, is_later)| *is_later);
+            spec.entities = entities.into_iter().map(|(id, _)| id).collect();
+        }
         "clock" => match object(value)? {
             [("turn", turn)] => spec.turn = Some(duration(turn)?),
             _ => return None,
@@ -52,9 +62,94 @@ fn optional<'a>(key: &str, value: &Node<'a>, spec: &mut Spec<'a>) -> Option<()> 
         "horizon" => drop(integer_within(value, 1.0, MOST_HORIZON)?),
         "visibility" => spec.visibility = list(value, 0, MOST, viewers)?,
         "narrator_scope" => spec.granted = list(value, 0, MOST, grant)?,
+        _ => {
+            spec.has_later_keys = true;
+            later(key, value, spec)?;
+        }
+    }
+    Some(())
+}
+
+/// Read a key of version 1.1.
+fn later<'a>(key: &str, value: &'a Node<'a>, spec: &mut Spec<'a>) -> Option<()> {
+    match key {
+        "bounds" => {
+            let bounds = object_of(value, MOST)?.iter();
+            spec.bounds = bounds.map(|(path, limits)| bound(path, limits)).collect::<Option<_>>()?;
+        }
+        "deal" => spec.deals = list(value, 0, 64, deal)?,
+        "premise" => premise(value)?,
+        "opening" => drop(text(value, 1, 10_000)?),
+        "epilogues" => {
+            spec.epilogues = object_of(value, 2 * MOST)?;
+            spec.epilogues.iter().try_for_each(|(_, epilogue)| text(epilogue, 1, 10_000).map(drop))?;
+        }
+        "labels" => {
+            spec.labels = object_of(value, MOST)?;
+            spec.labels.iter().try_for_each(|(_, value)| label(value))?;
+        }
         _ => return None,
     }
     Some(())
+}
+
+fn bound<'a>(path: &'a str, limits: &Node<'a>) -> Option<Bound<'a>> {
+    let mut bound = Bound { path, least: f64::NEG_INFINITY, most: f64::INFINITY };
+    let limits = object(limits)?;
+    for (key, value) in limits {
+        match *key {
+            "min" => bound.least = number(value)?,
+            "max" => bound.most = number(value)?,
+            _ => return None,
+        }
+    }
+    (!limits.is_empty()).then_some(bound)
+}
+
+fn deal<'a>(value: &'a Node<'a>) -> Option<Deal<'a>> {
+    match object(value)? {
+        [("id", own_id), ("path", target), ("values", Node::Array(values))]
+            if (2..=64).contains(&values.len()) =>
+        {
+            Some(Deal { id: id(own_id)?, path: path(target)?, values })
+        }
+        _ => None,
+    }
+}
+
+fn premise(value: &Node<'_>) -> Option<()> {
+    let Node::Object(members) = value else { return text(value, 1, 2048).map(drop) };
+    let mut has_text = false;
+    for (key, value) in *members {
+        match (*key, value) {
+            ("text", value) => has_text = text(value, 1, 2048).is_some().then_some(true)?,
+            ("tone", value) => drop(text(value, 1, 2000)?),
+            ("person", Node::Text("first" | "second" | "third"))
+            | ("tense", Node::Text("past" | "present")) => {}
+            _ => return None,
+        }
+    }
+    has_text.then_some(())
+}
+
+fn label(value: &Node<'_>) -> Option<()> {
+    let mut has_name = false;
+    for (key, value) in object(value)? {
+        match *key {
+            "name" => has_name = name(value).is_some().then_some(true)?,
+            "unit" => drop(text(value, 1, 64)?),
+            "bands" => drop(list(value, 1, 32, band)?),
+            _ => return None,
+        }
+    }
+    has_name.then_some(())
+}
+
+fn band(value: &Node<'_>) -> Option<()> {
+    match object(value)? {
+        [("upto", Node::Number(_)), ("word", word)] | [("word", word)] => text(word, 1, 64).map(drop),
+        _ => None,
+    }
 }
 
 fn budget<'a>(value: &Node<'a>, spec: &mut Spec<'a>) -> Option<()> {
@@ -75,18 +170,22 @@ fn budget<'a>(value: &Node<'a>, spec: &mut Spec<'a>) -> Option<()> {
     Some(())
 }
 
-fn entity<'a>(value: &Node<'a>) -> Option<&'a str> {
-    let mut own_id = None;
+/// Return the id of an entity, and true if it has a key of version 1.1.
+fn entity<'a>(value: &Node<'a>) -> Option<(&'a str, bool)> {
+    let (mut own_id, mut is_later) = (None, false);
     for (key, value) in object(value)? {
         match *key {
             "id" => own_id = Some(id(value)?),
             "name" | "kind" => drop(name(value)?),
             "description" => drop(prose(value)?),
             "playable" => drop(boolean(value)?),
+            "voice" | "manner" | "wants" | "knows" | "secret" => {
+                is_later = text(value, 1, 2000).is_some().then_some(true)?;
+            }
             _ => return None,
         }
     }
-    own_id
+    Some((own_id?, is_later))
 }
 
 fn action<'a>(value: &Node<'a>) -> Option<Rule<'a>> {

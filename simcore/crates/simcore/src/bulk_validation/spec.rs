@@ -18,6 +18,28 @@ pub(super) struct Spec<'a> {
     pub(super) visibility: Vec<Viewers<'a>>,
     /// Paths that the narrator may write.
     pub(super) granted: Vec<&'a str>,
+    /// True for version 1.1.
+    pub(super) is_later: bool,
+    /// True if the document has a key of version 1.1.
+    pub(super) has_later_keys: bool,
+    pub(super) bounds: Vec<Bound<'a>>,
+    pub(super) deals: Vec<Deal<'a>>,
+    pub(super) epilogues: &'a [Member<'a>],
+    pub(super) labels: &'a [Member<'a>],
+}
+
+/// The least and the greatest number at a path.
+pub(super) struct Bound<'a> {
+    pub(super) path: &'a str,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+/// A hidden truth, drawn once for each run.
+pub(super) struct Deal<'a> {
+    pub(super) id: &'a str,
+    pub(super) path: &'a str,
+    pub(super) values: &'a [Node<'a>],
 }
 
 /// An action or an event.

@@ -51,6 +51,11 @@ impl<'a> World<'a> {
         self.initial(path).is_some() || self.is_below_created(path) || self.may_grow(path)
     }
 
+    /// Return the value at a path in the initial state.
+    pub(super) fn literal(&self, path: &[Step<'_>]) -> Option<Node<'a>> {
+        path.iter().skip(1).try_fold(self.state, child)
+    }
+
     /// Return the initial value of a path. The first element of an array represents all elements.
     pub(super) fn initial(&self, path: &[Step<'_>]) -> Option<Node<'a>> {
         path.iter().skip(1).try_fold(self.state, |value, step| match value {
@@ -59,6 +64,21 @@ impl<'a> World<'a> {
                 items.get(index.min(items.len().checked_sub(1)?)).copied()
             }
             value => child(value, step),
+        })
+    }
+
+    /// Return True if the scenario has bounds.
+    pub(super) fn has_bounds(&self) -> bool {
+        !self.spec.bounds.is_empty()
+    }
+
+    /// Return True if a literal can be stored at a path: a number at a bounded one, nothing around one.
+    pub(super) fn can_store(&self, path: &[Step<'_>], value: &Node<'_>) -> bool {
+        let mut bounded = self.spec.bounds.iter().filter_map(|bound| state_path(bound.path));
+        bounded.all(|bounded| match bounded.strip_prefix(path) {
+            Some([]) => matches!(value, Node::Number(_)),
+            Some(_) => false,
+            None => true,
         })
     }
 
@@ -91,6 +111,7 @@ impl<'a> World<'a> {
             for rule in self.spec.actions.iter().chain(&self.spec.events) {
                 rule.effects.iter().for_each(|effect| record_created(effect, &mut created));
             }
+            created.extend(self.spec.deals.iter().filter_map(|deal| state_path(deal.path)));
             created
         })
     }

@@ -6,7 +6,7 @@ use crate::personas::Persona;
 use crate::program::Program;
 use crate::rng::run_seed;
 use crate::state::{State, Status};
-use crate::turn::{PolicyDraws, act, legal_choices, step};
+use crate::turn::{PolicyDraws, act, deal, legal_choices, step};
 
 use super::Options;
 use super::lookahead::Lookahead;
@@ -35,10 +35,15 @@ impl<'a> Interpreter<'a> {
     /// Play one run.
     pub(super) fn play(&mut self, run: u64) -> Result<()> {
         let mut state = State { seed: run_seed(self.options.seed, run), ..self.start.clone() };
+        let mut dealt = None;
+        if !(self.program.deals.is_empty() || state.is_dealt) {
+            deal(self.program, &mut state);
+            dealt = Some(state.tree.clone());
+        }
         let outcome = self.finish_run(&mut state);
         let turns = state.turn - self.start.turn;
         self.tally.count(&outcome, turns);
-        self.tally.count_moves(self.options, &self.start.tree, &state.tree);
+        self.tally.count_moves(self.options, dealt.as_ref().unwrap_or(&self.start.tree), &state.tree);
         if self.options.digest {
             self.tally.add_state(run, &outcome, turns, &state.hash()?);
         }

@@ -8,7 +8,7 @@ use crate::personas::{LOST, Persona, ROLLOUT_KEY, ROLLOUT_TURNS, ROLLOUTS, lost_
 use crate::program::Program;
 use crate::rng::draw;
 use crate::state::{State, Status};
-use crate::turn::{Choice, PolicyDraws, act, legal_choices, open_copy, step, try_event};
+use crate::turn::{Choice, PolicyDraws, act, find_ending, legal_choices, open_copy, step, try_event};
 
 /// The data that a persona evaluates.
 pub(super) struct Lookahead<'a> {
@@ -80,6 +80,13 @@ impl<'a> Lookahead<'a> {
     /// Return the minimum of the state's value now and after each event that could be drawn.
     fn worst_case_value(&mut self, state: &State) -> f64 {
         let as_it_is = self.value(state);
+        if self.program.ends_early {
+            match find_ending(self.program, state, &mut ChangeLog::new(false)) {
+                Ok(Status::Ongoing) => {}
+                Ok(_) => return as_it_is,
+                Err(_) => return LOST,
+            }
+        }
         (0..self.program.events.len()).fold(as_it_is, |worst, event| {
             let mut after = state.clone();
             match try_event(self.program, &mut after, event, &mut self.record) {

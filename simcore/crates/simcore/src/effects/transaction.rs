@@ -102,6 +102,9 @@ impl<'a> Transaction<'a> {
     fn set(&mut self, path: &Arc<Path>, value: &Value) -> Result<()> {
         let (key, steps) = path.steps().split_last().ok_or_else(|| missing_error(path))?;
         let holder = lookup_mut(&mut self.state.tree, steps).ok_or_else(|| missing_error(path))?;
+        let is_member = matches!((&*holder, key), (Value::Object(_), Segment::Key(_)));
+        let stored = if is_member { path.clamp(value)? } else { None };
+        let value = stored.as_ref().unwrap_or(value);
         let before = if let Some(slot) = child_mut(holder, key) {
             Some(std::mem::replace(slot, value.clone()))
         } else if let (Value::Object(members), Segment::Key(name)) = (holder, key) {
@@ -131,9 +134,10 @@ impl<'a> Transaction<'a> {
             let message = format!("the amount is {}, not a number", kind_of(amount));
             return Err(Error::new(Code::TypeMismatch, message));
         };
-        let after = finite(result(before, *amount))?;
-        *number = after;
-        let (before, after) = (Value::Number(before), Value::Number(after));
+        let after = Value::Number(finite(result(before, *amount))?);
+        let after = path.clamp(&after)?.unwrap_or(after);
+        *slot = after.clone();
+        let before = Value::Number(before);
         let noted = self.record_change(path, None, operation, Some(&before), Some(&after));
         self.record.undo.push(Undo::Put { path: Arc::clone(path), key: None, before: Some(before) });
         noted
@@ -145,7 +149,8 @@ impl<'a> Transaction<'a> {
             let message = format!("the value to merge is {}, not an object", kind_of(value));
             return Err(Error::new(Code::TypeMismatch, message));
         };
-        for (key, value) in members.iter() {
+        let stored = clamp_members(path, members)?;
+        for (key, value) in stored.as_ref().unwrap_or(members).iter() {
             let before = self.object(path)?.insert(Arc::clone(key), value.clone());
             let segment = Segment::Key(Arc::clone(key));
             let noted =
@@ -343,6 +348,19 @@ fn restore(tree: &mut Value, steps: &[Segment], before: Option<Value>) {
         }
         _ => {}
     }
+}
+
+/// Return the members that a patch stores instead of others, if it may depend on bounds.
+fn clamp_members(path: &Path, members: &Object) -> Result<Option<Object>> {
+    let Some(bounds) = &path.bounds else { return Ok(None) };
+    let mut stored = members.clone();
+    for (key, value) in members.iter() {
+        let member = path.below(Segment::Key(Arc::clone(key)));
+        if let Some(clamped) = bounds.clamp(&member, value)? {
+            stored.insert(Arc::clone(key), clamped);
+        }
+    }
+    Ok(Some(stored))
 }
 
 fn missing_error(path: &Path) -> Error {

@@ -7,8 +7,8 @@
     reason = "a bound need not be exact, and none of these counts is large"
 )]
 
-use super::Plan;
 use super::types::{Condition, Consequence, Fold, Mutation, Operation, Scalar, Source, Stage, Write};
+use super::{Action, Plan};
 
 /// Low enough that rounding cannot produce infinity.
 const SAFE: f64 = 1e300;
@@ -43,7 +43,8 @@ fn initial(plan: &Plan) -> f64 {
     let slots = plan.layout.slots.iter().map(|slot| slot.initial);
     let lists = plan.layout.lists.iter().flat_map(|list| list.initial.iter().copied());
     let params = plan.actions.iter().flat_map(|action| &action.params).map(|param| param.domain.bound());
-    slots.chain(lists).chain(params).fold(1.0, |most: f64, number| most.max(number.abs()))
+    let deals = plan.start.deals.iter().flat_map(|deal| deal.values.iter().copied());
+    slots.chain(lists).chain(params).chain(deals).fold(1.0, |most: f64, number| most.max(number.abs()))
 }
 
 impl super::Domain {
@@ -70,12 +71,16 @@ impl Bounds {
                 site.frozen.iter().fold(now, |now, (_, value)| now.max(self.scalar(value, now, now)));
             self.mutations(&site.mutations, frozen)
         });
-        let acted = plan.actions.iter().map(|action| self.consequence(&action.consequence, now));
+        let rules = plan.actions.iter().flat_map(Action::consequences);
+        let acted = rules.map(|consequence| self.consequence(consequence, now));
         now = acted.fold(now, f64::max);
         let happened = plan.events.iter().map(|event| self.consequence(&event.consequence, now));
         now = happened.fold(now, f64::max);
         let lasting: Vec<_> = plan.events.iter().filter(|event| event.turns > 1).collect();
         now = in_any_order(&lasting, now, |event, now| self.consequence(&event.consequence, now));
+        if let Some(decay) = &plan.masked_decay {
+            now = self.consequence(decay, now);
+        }
         now + plan.decay.iter().fold(0.0, |most: f64, (_, amount)| most.max(amount.abs()))
     }
 

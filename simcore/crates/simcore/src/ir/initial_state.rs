@@ -18,6 +18,17 @@ pub(crate) struct InitialState {
     pub(crate) pending: Vec<(usize, f64)>,
     /// Lasting events in the order of their start, with their last turn.
     pub(crate) lasting: Vec<(usize, f64)>,
+    /// Slots whose number is drawn once for each run.
+    pub(crate) deals: Vec<Deal>,
+}
+
+/// A slot whose number is drawn once for each run.
+#[derive(Debug)]
+pub(crate) struct Deal {
+    pub(crate) slot: usize,
+    /// The key of its stream.
+    pub(crate) key: u64,
+    pub(crate) values: Vec<f64>,
 }
 
 impl InitialState {
@@ -40,6 +51,7 @@ impl InitialState {
             (lasts && is_new).then_some(())?;
             lasting.push((entry.event, entry.until as f64));
         }
-        Some(Self { tree: state.tree.clone(), turn: state.turn, pending, lasting })
+        let deals = if state.is_dealt { Vec::new() } else { builder.deals()? };
+        Some(Self { tree: state.tree.clone(), turn: state.turn, pending, lasting, deals })
     }
 }

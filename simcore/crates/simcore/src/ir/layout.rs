@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::paths::Segment;
-use crate::value::Value;
+use crate::value::{Object, Value};
 
 use super::types::Kind;
+
+/// Sections whose texts enter no state. The texts of entities are read as a whole.
+const UNREAD: [&str; 4] = ["premise", "opening", "epilogues", "labels"];
 
 /// The layout of a state whose shape never changes, except for the length of its arrays.
 #[derive(Debug)]
@@ -182,9 +185,11 @@ impl Layout {
 
 impl Texts {
     /// Collect the texts of a scenario, of a state, and of its pending effects.
-    pub(super) fn of(spec: &Value, state: &Value, effects: &[&[Value]]) -> Self {
+    pub(super) fn of(spec: &Object, state: &Value, effects: &[&[Value]]) -> Self {
         let mut texts = BTreeSet::from([Arc::from("")]);
-        let mut pending = vec![spec, state];
+        let read = spec.iter().filter(|(key, _)| !UNREAD.contains(&&***key));
+        let mut pending: Vec<&Value> = read.map(|(_, section)| section).collect();
+        pending.push(state);
         pending.extend(effects.iter().copied().flatten());
         while let Some(value) = pending.pop() {
             match value {

@@ -9,20 +9,23 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::bounds::clamp;
 use crate::change_log::TURN_LIMIT;
 use crate::effects::Due as When;
 use crate::jsonlogic::FUEL;
-use crate::paths::{Segment, parse_path};
+use crate::paths::{Segment, format_path, parse_path};
 use crate::program::Program;
 use crate::state::{MAX_PENDING, MAX_STATE_NODES, MAX_STATE_TEXT, Scheduled, Size, State};
 use crate::turn::PARAM_TRIES;
 use crate::value::{Object, Value};
+use crate::variants::{self, list_variants};
 
 use super::expressions::{Names, Scope, Typed, steps};
 use super::fallback::{self, Interpreted};
+use super::initial_state::Deal;
 use super::layout::{Layout, Target, Texts};
-use super::types::{Condition, Consequence, Kind, Mutation, Scalar, Site, Write};
-use super::{Action, Domain, Event, InitialState, Param, Plan};
+use super::types::{Condition, Consequence, Kind, Mutation, Operation, Relation, Scalar, Site, Write};
+use super::{Action, Domain, Event, InitialState, Param, Plan, Variant};
 
 /// Maximum output of an expression, in characters and items, with a margin below the limit.
 const MOST_MADE: u64 = 60_000;
@@ -33,9 +36,14 @@ impl Plan {
         let spec = program.spec().as_object()?;
         let pending: Vec<_> =
             state.scheduled.iter().map(|entry| entry.effect_sources()).collect::<Option<_>>()?;
-        let texts = Texts::of(program.spec(), &state.tree, &pending);
+        let texts = Texts::of(spec, &state.tree, &pending);
         let mut layout = Layout::new(&state.tree, texts)?;
-        for rule in rules(spec, "actions")?.iter().chain(rules(spec, "random_events")?) {
+        let variants = list_variants(spec.members()).ok()?;
+        let variants_of = |index| variants.get(index).map_or(&[][..], Vec::as_slice);
+        let whole = rules(spec, "actions")?.iter().enumerate();
+        let whole = whole.filter(|(index, _)| variants_of(*index).is_empty()).map(|(_, action)| action);
+        let expanded = variants.iter().flatten().map(|variant| &variant.action);
+        for rule in whole.chain(expanded).chain(rules(spec, "random_events")?) {
             let rule = rule.as_object()?;
             infer_element_kinds(
                 &mut layout,
@@ -55,7 +63,10 @@ impl Plan {
             scheduled: Size::default(),
             budget: Budget::default(),
         };
-        let actions = rules(spec, "actions")?.iter().map(|action| builder.action(action.as_object()?));
+        let actions = rules(spec, "actions")?
+            .iter()
+            .enumerate()
+            .map(|(index, action)| builder.action(action.as_object()?, variants_of(index)));
         let actions = actions.collect::<Option<_>>()?;
         let events = rules(spec, "random_events")?.iter().zip(&program.events);
         let events = events.map(|(event, compiled)| {
@@ -68,7 +79,14 @@ impl Plan {
         let start = InitialState::new(state, &mut builder, &events)?;
         let losses = builder.conditions(rules(spec, "loss_conditions")?)?;
         let wins = builder.conditions(rules(spec, "win_conditions")?)?;
-        let decay = builder.decay(spec)?;
+        let mut decay = builder.decay(spec)?;
+        let mut masked_decay = None;
+        if program.ends_early {
+            let mutations = decay
+                .drain(..)
+                .map(|(slot, amount)| builder.bounded_write(slot, Write::Subtract, Scalar::Constant(amount)));
+            masked_decay = Some(Consequence { derives: Vec::new(), mutations: mutations.collect() });
+        }
         let distances = builder.distances();
         let most_elements = builder.most_elements()?;
         let (columns, sites) = (builder.columns, builder.sites);
@@ -82,6 +100,8 @@ impl Plan {
             losses,
             wins,
             decay,
+            masked_decay,
+            ends_early: program.ends_early,
             sites,
             distances,
             most_elements,
@@ -143,7 +163,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn action(&mut self, action: &Object) -> Option<Action> {
+    fn action(&mut self, action: &Object, variants: &[variants::Variant]) -> Option<Action> {
         let mut names = Names::new();
         let mut params = Vec::new();
         for (name, schema) in action.get("params")?.as_object()?.iter() {
@@ -152,18 +172,50 @@ impl Builder<'_> {
             params.push(Param { column: self.columns, kind, domain });
             self.columns += 1;
         }
+        if !variants.is_empty() {
+            let variants: Vec<Variant> =
+                variants.iter().map(|variant| self.variant(variant, &names)).collect::<Option<_>>()?;
+            let legal = variants.iter().map(|variant| {
+                let fixed = variant.values.iter().map(|(column, value)| {
+                    Condition::Compare(Relation::Equal, Scalar::Column(*column), Scalar::Constant(*value))
+                });
+                Condition::All(fixed.chain([variant.legal.clone()]).collect())
+            });
+            let legal = Condition::Any(legal.collect());
+            let consequence = Consequence { derives: Vec::new(), mutations: Vec::new() };
+            return Some(Action { params, depends_on_params: true, legal, consequence, variants });
+        }
+        let legal = self.preconditions(action, &names)?;
+        let depends_on_params =
+            !params.is_empty() && fallback::may_read(action.get("preconditions")?, "params");
+        let consequence = self.consequence(action, &names)?;
+        Some(Action { params, depends_on_params, legal, consequence, variants: Vec::new() })
+    }
+
+    fn variant(&mut self, variant: &variants::Variant, names: &Names) -> Option<Variant> {
+        let action = variant.action.as_object()?;
+        let values = variant.values.iter().map(|(name, value)| {
+            let (_, number) = self.layout.scalar(&Value::from(value))?;
+            Some((names.get(name)?.0, number))
+        });
+        Some(Variant {
+            values: values.collect::<Option<_>>()?,
+            legal: self.preconditions(action, names)?,
+            consequence: self.consequence(action, names)?,
+        })
+    }
+
+    fn preconditions(&mut self, action: &Object, names: &Names) -> Option<Condition> {
         let logic = action.get("preconditions")?;
-        let depends_on_params = !params.is_empty() && fallback::may_read(logic, "params");
-        let tries = if params.is_empty() { 2 } else { PARAM_TRIES as u64 + 1 };
-        let legal = self.expression(
+        let tries = if names.is_empty() { 2 } else { PARAM_TRIES as u64 + 1 };
+        self.expression(
             logic,
-            &names,
+            names,
             &Names::new(),
             tries,
             |scope, logic| scope.condition(logic),
             interpreted_condition,
-        )?;
-        Some(Action { params, depends_on_params, legal, consequence: self.consequence(action, &names)? })
+        )
     }
 
     fn domain(&self, schema: &Object) -> Option<(Kind, Domain)> {
@@ -204,7 +256,14 @@ impl Builder<'_> {
     }
 
     fn conditions(&mut self, ends: &[Value]) -> Option<Vec<Condition>> {
-        ends.iter().map(|end| self.condition(end.as_object()?.get("when")?, &Names::new())).collect()
+        let times = if self.program.ends_early { 2 } else { 1 };
+        let conditions = ends.iter().map(|end| {
+            let when = end.as_object()?.get("when")?;
+            let names = Names::new();
+            let lower = |scope: &Scope<'_>, logic: &Value| scope.condition(logic);
+            self.expression(when, &names, &names, times, lower, interpreted_condition)
+        });
+        conditions.collect()
     }
 
     pub(super) fn expression<T>(
@@ -303,11 +362,7 @@ impl Builder<'_> {
                     let super::layout::Place::Slot(slot) = members.get(key)? else { return None };
                     let (kind, number) = self.layout.scalar(value)?;
                     (kind == self.layout.slots.get(*slot)?.kind).then_some(())?;
-                    mutations.push(Mutation::Write {
-                        slot: *slot,
-                        write: Write::Set,
-                        value: Scalar::Constant(number),
-                    });
+                    mutations.push(self.bounded_write(*slot, Write::Set, Scalar::Constant(number)));
                 }
             }
             ("push", Target::List(list)) => {
@@ -326,7 +381,7 @@ impl Builder<'_> {
             (_, Target::Slot(slot)) => {
                 let value = self.resolve(value, derives, later)?;
                 let write = write_for(operation, self.layout.slots.get(slot)?.kind, value.kind)?;
-                mutations.push(Mutation::Write { slot, write, value: value.scalar });
+                mutations.push(self.bounded_write(slot, write, value.scalar));
             }
             (_, Target::Item(list, index)) => {
                 let value = self.resolve(value, derives, later)?;
@@ -337,6 +392,53 @@ impl Builder<'_> {
         }
         self.budget.changes((mutations.len() - before) as u64, self.layout.texts.longest());
         Some(())
+    }
+
+    /// Return a write to a slot. A bounded one sets what the bounds leave of the result.
+    fn bounded_write(&self, slot: usize, write: Write, value: Scalar) -> Mutation {
+        let Some((low, high)) = self.limits(slot) else { return Mutation::Write { slot, write, value } };
+        let calculate = |operation, first, second| Scalar::Calculation {
+            operation,
+            first: Box::new(first),
+            rest: vec![second],
+        };
+        let mut result = match write {
+            Write::Set => value,
+            Write::Add => calculate(Operation::Add, Scalar::Column(slot), value),
+            Write::Subtract => calculate(Operation::Subtract, Scalar::Column(slot), value),
+            Write::Multiply => calculate(Operation::Multiply, Scalar::Column(slot), value),
+        };
+        if low.is_finite() {
+            result = calculate(Operation::Greatest, result, Scalar::Constant(low));
+        }
+        if high.is_finite() {
+            result = calculate(Operation::Least, result, Scalar::Constant(high));
+        }
+        Mutation::Write { slot, write: Write::Set, value: result }
+    }
+
+    /// Return the bounds of a slot.
+    fn limits(&self, slot: usize) -> Option<(f64, f64)> {
+        let mut path = vec![Segment::Key("state".into())];
+        path.extend(self.layout.slots.get(slot)?.path.iter().cloned());
+        self.program.bounds.limits(&format_path(&path))
+    }
+
+    /// Return the slots that are dealt, or `None` if something else is.
+    pub(super) fn deals(&self) -> Option<Vec<Deal>> {
+        let spec = self.program.spec().as_object()?;
+        let dealt = rules(spec, "deal")?.iter().zip(&self.program.deals).map(|(deal, compiled)| {
+            let deal = deal.as_object()?;
+            let path = parse_path(deal.get("path")?.as_text()?).ok()?;
+            let Target::Slot(slot) = self.layout.find(path.get(1..)?)? else { return None };
+            let values = list(deal, "values")?.iter().map(|value| {
+                let (kind, number) = self.layout.scalar(value)?;
+                (kind == self.layout.slots.get(slot)?.kind).then_some(())?;
+                Some(self.limits(slot).map_or(number, |(low, high)| clamp(number, low, high)))
+            });
+            Some(Deal { slot, key: compiled.key, values: values.collect::<Option<_>>()? })
+        });
+        dealt.collect()
     }
 
     fn element(&self, list: usize) -> Option<Kind> {

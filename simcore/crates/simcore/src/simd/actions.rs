@@ -84,15 +84,13 @@ impl Block<'_> {
                 counters.count_chosen(index, &hit);
             }
             if machine.actions_masked {
-                self.run_rule::<V>(machine.actions.get(index), &hit);
+                self.run_action::<V>(index, &hit);
             } else {
                 chosen_actions.set_where(&hit, index as u64);
             }
         }
         if !machine.actions_masked {
-            self.run_rule_per_lane(&chosen_actions, |index| {
-                machine.plan.actions.get(index).map(|action| &action.consequence)
-            });
+            self.run_rule_per_lane(&chosen_actions, Self::consequence_in);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::canonical_json;
 use crate::ir::Plan;
 use crate::personas::ROLLOUT_KEY;
-use crate::rng::{INCREMENT, mix, run_seed};
+use crate::rng::{INCREMENT, choose, draw, mix, run_seed};
 use crate::value::Value;
 
 use super::counters::Counters;
@@ -113,6 +113,11 @@ impl<'a> Block<'a> {
         for (slot, place) in plan.layout.slots.iter().enumerate() {
             self.registers.set_number(slot, lane, place.initial);
         }
+        for deal in &plan.start.deals {
+            let drawn = choose(draw(seed, deal.key, 0, 0), deal.values.len() as u64);
+            let value = usize::try_from(drawn).ok().and_then(|drawn| deal.values.get(drawn));
+            self.registers.set_number(deal.slot, lane, value.copied().unwrap_or_default());
+        }
         #[expect(clippy::cast_precision_loss, reason = "a count of turns")]
         self.registers.set_number(plan.turn, lane, first_turn as f64);
         for (list, place) in plan.layout.lists.iter().enumerate() {
@@ -125,7 +130,7 @@ impl<'a> Block<'a> {
         }
         self.registers.load_pending(plan, lane);
         if let Some(counters) = &mut self.counters {
-            counters.clear(lane);
+            counters.start(&self.registers, lane);
         }
     }
 

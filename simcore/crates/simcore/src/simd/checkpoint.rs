@@ -44,12 +44,12 @@ impl WriteSets {
             actions: plan
                 .actions
                 .iter()
-                .map(|action| WriteSet::for_consequence(plan, &action.consequence))
+                .map(|action| WriteSet::for_consequences(plan, action.consequences()))
                 .collect(),
             events: plan
                 .events
                 .iter()
-                .map(|event| WriteSet::for_consequence(plan, &event.consequence))
+                .map(|event| WriteSet::for_consequences(plan, std::iter::once(&event.consequence)))
                 .collect(),
             turns: WriteSet::for_turns(plan),
         }
@@ -57,10 +57,10 @@ impl WriteSets {
 }
 
 impl WriteSet {
-    /// Return the write set of a consequence.
-    fn for_consequence(plan: &Plan, consequence: &Consequence) -> Self {
+    /// Return the write set of consequences.
+    fn for_consequences<'p>(plan: &Plan, rules: impl Iterator<Item = &'p Consequence>) -> Self {
         let mut write_set = Self::default();
-        for mutation in &consequence.mutations {
+        for mutation in rules.flat_map(|consequence| &consequence.mutations) {
             match mutation {
                 Mutation::Write { slot, .. } => write_set.columns.push(*slot),
                 Mutation::WriteItem { list, .. }

@@ -4,7 +4,7 @@ use crate::dry_run::statistics::{Statistics, WatchedPath};
 use crate::ir::{Plan, Spot};
 
 use super::registers::Registers;
-use super::vectors::{Integers, Mask};
+use super::vectors::{Column, Integers, Mask};
 
 /// Counters of the runs in progress, and the watched numbers.
 #[derive(Debug)]
@@ -23,13 +23,19 @@ struct WatchedNumber<'a> {
     watched: &'a WatchedPath,
     /// Its location and its initial value.
     from: Option<(Spot, f64)>,
+    /// The initial value in each lane, if it differs between runs.
+    dealt: Option<Box<Column>>,
 }
 
 impl<'a> Counters<'a> {
     pub(super) fn new(plan: &Plan, watched: &'a [WatchedPath]) -> Self {
         let columns = |number| vec![Integers::ZERO; number];
-        let watched_number =
-            |watched: &'a WatchedPath| WatchedNumber { watched, from: plan.layout.number(watched.path()) };
+        let watched_number = |watched: &'a WatchedPath| {
+            let from = plan.layout.number(watched.path());
+            let is_dealt = |slot| plan.start.deals.iter().any(|deal| deal.slot == slot);
+            let dealt = matches!(from, Some((Spot::Slot(slot), _)) if is_dealt(slot));
+            WatchedNumber { watched, from, dealt: dealt.then(|| Box::new(Column::ZERO)) }
+        };
         Self {
             legal: columns(plan.actions.len()),
             taken: columns(plan.actions.len()),
@@ -53,8 +59,13 @@ impl<'a> Counters<'a> {
         count(&mut self.drawn, event, mask);
     }
 
-    /// Reset the counters of a lane.
-    pub(super) fn clear(&mut self, lane: usize) {
+    /// Reset the counters of a lane whose run starts.
+    pub(super) fn start(&mut self, registers: &Registers, lane: usize) {
+        for WatchedNumber { from, dealt, .. } in &mut self.watched {
+            if let (Some(dealt), Some((Spot::Slot(slot), _))) = (dealt, *from) {
+                dealt.set(lane, registers.number(slot, lane));
+            }
+        }
         for counts in self.legal.iter_mut().chain(&mut self.taken).chain(&mut self.drawn) {
             counts.set(lane, 0);
         }
@@ -65,10 +76,11 @@ impl<'a> Counters<'a> {
         add(&mut detail.legal, &self.legal, lane);
         add(&mut detail.taken, &self.taken, lane);
         add(&mut detail.drawn, &self.drawn, lane);
-        for (moved, WatchedNumber { watched, from }) in detail.moves.iter_mut().zip(&self.watched) {
+        for (moved, WatchedNumber { watched, from, dealt }) in detail.moves.iter_mut().zip(&self.watched) {
             if let Some((spot, first)) = *from
                 && let Some(last) = last(spot, registers, lane)
             {
+                let first = dealt.as_ref().map_or(first, |dealt| dealt.get(lane));
                 *moved += watched.movement(first, last);
             }
         }

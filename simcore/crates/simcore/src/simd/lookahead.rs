@@ -8,7 +8,7 @@ use super::block::Block;
 use super::checkpoint::Checkpoint;
 use super::counters::Counters;
 use super::isa::Vectors;
-use super::turn::{EVENT_KEY, POLICY_KEY};
+use super::turn::{EVENT_KEY, POLICY_KEY, evaluate_condition};
 use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 
 /// The candidate without an action.
@@ -91,7 +91,7 @@ impl Block<'_> {
                 continue;
             };
             lookahead.before_candidate.save(&self.registers, write_set);
-            self.run_rule::<V>(machine.actions.get(index), &mask);
+            self.run_action::<V>(index, &mask);
             let value_of = self.candidate_value::<V>(&mask, &mut lookahead.before_event);
             lookahead.before_candidate.restore(&mut self.registers, write_set);
             lookahead.consider(index as u64, &mask, &value_of);
@@ -119,6 +119,15 @@ impl Block<'_> {
         before_event: &mut Checkpoint,
     ) {
         let machine = self.machine;
+        let mut open = mask.clone();
+        if machine.plan.ends_early {
+            for code in &machine.ends {
+                let (tested, mut holds) = (open.clone(), Mask::NONE);
+                evaluate_condition::<V>(&mut self.registers, &machine.plan, code, &tested, &mut holds);
+                open.and_not(&holds);
+            }
+        }
+        let mask = &open;
         for (index, write_set) in machine.write_sets.events.iter().enumerate() {
             let mut may = mask.clone();
             self.narrow_to_eligible::<V>(index, &mut may);
@@ -156,7 +165,7 @@ impl Block<'_> {
             for rollout in 0..ROLLOUTS {
                 lookahead.before_candidate.restore(&mut self.registers, turns);
                 now.begin_rollout(self, rollout, &mask);
-                self.run_rule::<V>(machine.actions.get(action), &mask);
+                self.run_action::<V>(action, &mask);
                 let value = self.play_rollout::<V>();
                 value_of.add_where(&mask, Numbers::Each(&value));
             }

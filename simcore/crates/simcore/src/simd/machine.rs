@@ -26,8 +26,12 @@ pub(crate) struct Machine {
     /// For each action, then each event, the code of its consequence.
     pub(super) actions: Vec<Code>,
     pub(super) events: Vec<Code>,
+    /// For each action, the code of its variants.
+    pub(super) variants: Vec<Vec<Code>>,
     /// For each site, the code of its consequence.
     pub(super) sites: Vec<Code>,
+    /// The code of decay that needs masks or bounds.
+    pub(super) masked_decay: Option<Code>,
     /// The events that last for more than one turn.
     pub(super) lasting: Vec<usize>,
     /// For each of them, the last turn of an occurrence before the runs, and the turn of its start, which
@@ -54,8 +58,14 @@ impl Machine {
         let ends = plan.losses.iter().chain(&plan.wins).map(|end| compiler.condition_code(end)).collect();
         let mut run_rule = |consequence: &Consequence| compiler.consequence_code(consequence);
         let actions = plan.actions.iter().map(|action| run_rule(&action.consequence)).collect();
+        let variants = plan
+            .actions
+            .iter()
+            .map(|action| action.variants.iter().map(|variant| run_rule(&variant.consequence)).collect());
+        let variants = variants.collect();
         let events = plan.events.iter().map(|event| run_rule(&event.consequence)).collect();
         let sites = plan.sites.iter().map(|site| run_rule(&site.consequence())).collect();
+        let masked_decay = plan.masked_decay.as_ref().map(run_rule);
         let lasting = plan.events.iter().enumerate().filter(|(_, event)| event.turns > 1);
         let lasting: Vec<usize> = lasting.map(|(index, _)| index).collect();
         let value = plan.distances.as_ref().map(|distances| compiler.value_code(distances, value_column));
@@ -65,7 +75,9 @@ impl Machine {
             ends,
             actions,
             events,
+            variants,
             sites,
+            masked_decay,
             value,
             value_column,
             write_sets: WriteSets::new(&plan),

@@ -19,7 +19,7 @@ use super::vectors::{Column, Combine, Integers, LANES, Mask, Numbers};
 pub(super) static POLICY_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("policy"));
 pub(super) static EVENT_KEY: LazyLock<u64> = LazyLock::new(|| stream_key("event"));
 
-impl Block<'_> {
+impl<'a> Block<'a> {
     /// Play all runs of the task to their end.
     #[inline(always)]
     pub(super) fn play<V: Vectors>(&mut self, result: &mut Runs) {
@@ -41,9 +41,24 @@ impl Block<'_> {
         if acts_at_random {
             self.act_at_random::<V>();
         }
+        let ends_early = self.machine.plan.ends_early;
+        let early = if ends_early { self.end_early::<V>() } else { Mask::NONE };
         self.apply_events::<V>();
-        self.decay();
+        self.decay::<V>();
         self.check_end_conditions::<V>();
+        if ends_early {
+            self.playing.or(&early);
+            self.ended.or(&early);
+        }
+    }
+
+    /// Check the end conditions before the random event. The lanes whose run ends leave the rest of the turn.
+    #[inline(always)]
+    fn end_early<V: Vectors>(&mut self) -> Mask {
+        self.check_end_conditions::<V>();
+        let early = self.ended.clone();
+        self.playing.and_not(&early);
+        early
     }
 
     /// Execute due entries in the order of scheduling. A repeated call has no effect.
@@ -97,14 +112,41 @@ impl Block<'_> {
         }
     }
 
+    /// Execute the code of an action in the lanes of a mask, by the variant of each lane.
+    #[inline(always)]
+    pub(super) fn run_action<V: Vectors>(&mut self, index: usize, mask: &Mask) {
+        let machine = self.machine;
+        self.run_rule::<V>(machine.actions.get(index), mask);
+        let variants = machine.plan.actions.get(index).map_or(&[][..], |action| action.variants.as_slice());
+        for (place, variant) in variants.iter().enumerate() {
+            let mut chosen = mask.clone();
+            for (column, value) in &variant.values {
+                let given = Numbers::Each(self.registers.column(*column));
+                chosen.compare(Combine::And, Relation::Equal, given, Numbers::All(*value));
+            }
+            if chosen.any() {
+                self.run_rule::<V>(machine.variants.get(index).and_then(|codes| codes.get(place)), &chosen);
+            }
+        }
+    }
+
+    /// Return the consequence of an action in a lane.
+    pub(super) fn consequence_in(&self, lane: usize, index: usize) -> Option<&'a Consequence> {
+        let action = self.machine.plan.actions.get(index)?;
+        let is_given = |(column, value): &(usize, f64)| self.registers.number(*column, lane) == *value;
+        let variant = action.variants.iter().find(|variant| variant.values.iter().all(is_given));
+        Some(variant.map_or(&action.consequence, |variant| &variant.consequence))
+    }
+
     /// Apply the chosen rule of each lane.
     pub(super) fn run_rule_per_lane<'c>(
         &mut self,
         chosen: &Integers,
-        rule: impl Fn(usize) -> Option<&'c Consequence>,
+        rule: impl Fn(&Self, usize, usize) -> Option<&'c Consequence>,
     ) {
         for (lane, &index) in chosen.0.iter().enumerate() {
-            if let Some(consequence) = usize::try_from(index).ok().and_then(&rule) {
+            let index = usize::try_from(index).ok();
+            if let Some(consequence) = index.and_then(|index| rule(self, lane, index)) {
                 self.run_rule_in(lane, consequence);
             }
         }
@@ -200,7 +242,7 @@ impl Block<'_> {
             }
         }
         if !machine.events_masked {
-            self.run_rule_per_lane(&chosen, |index| {
+            self.run_rule_per_lane(&chosen, |_, _, index| {
                 machine.plan.events.get(index).map(|event| &event.consequence)
             });
         }
@@ -242,7 +284,11 @@ impl Block<'_> {
     // --- the end of a turn ---
 
     #[inline(always)]
-    fn decay(&mut self) {
+    fn decay<V: Vectors>(&mut self) {
+        if self.machine.masked_decay.is_some() {
+            let playing = self.playing.clone();
+            self.run_rule::<V>(self.machine.masked_decay.as_ref(), &playing);
+        }
         for (slot, amount) in &self.machine.plan.decay {
             self.registers.column_mut(*slot).subtract(*amount);
             if self.registers.may_overflow {
@@ -253,7 +299,7 @@ impl Block<'_> {
 
     /// Check the end conditions. The first one that holds ends a run.
     #[inline(always)]
-    fn check_end_conditions<V: Vectors>(&mut self) {
+    pub(super) fn check_end_conditions<V: Vectors>(&mut self) {
         let machine = self.machine;
         let mut open = self.playing.clone();
         for (index, code) in machine.ends.iter().enumerate() {

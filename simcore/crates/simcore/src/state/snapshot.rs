@@ -86,6 +86,7 @@ fn parse_state(program: &Program, snapshot: Members<'_, Value>) -> Result<State>
         log: Arc::new(entries("log")?.iter().map(parse_log_line).collect::<Result<_>>()?),
         status: parse_status(program, document::object(document::field(snapshot, "status")?)?)?,
         rolls: snapshot.get("rolls").map_or_else(|| Ok(BTreeMap::new()), parse_rolls)?,
+        is_dealt: true,
     };
     for entry in entries("scheduled")? {
         let entry = parse_scheduled(program, entry)?;
@@ -117,7 +118,7 @@ fn parse_scheduled(program: &Program, entry: &Value) -> Result<Scheduled> {
     let entry = document::object(entry)?;
     let effects = Effect::compile_scheduled(
         document::field(entry, "effects")?,
-        &mut Compiling::new(program.turn_minutes),
+        &mut Compiling::new(program.turn_minutes, &program.bounds),
     )?;
     let due = document::count(document::field(entry, "due")?)?;
     check_member_count(entry, 3)?;

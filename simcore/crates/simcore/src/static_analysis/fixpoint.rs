@@ -48,6 +48,10 @@ impl<'a> ReachableStates<'a> {
         for (index, list) in plan.layout.lists.iter().enumerate() {
             states.put_list(index, list_of(&list.initial, list.element(), &evaluator)?);
         }
+        for deal in &plan.start.deals {
+            let kind = plan.layout.slots.get(deal.slot).map_or(Kind::Number, |slot| slot.kind);
+            states.put(deal.slot, join_values(&deal.values, kind, &evaluator)?.ok_or(Unknown)?);
+        }
         for param in plan.actions.iter().flat_map(|action| &action.params) {
             states.put(param.column, domain(&param.domain, param.kind, &evaluator)?);
         }
@@ -74,6 +78,10 @@ impl<'a> ReachableStates<'a> {
             states.put(self.plan.turn, Interval::exact(self.turn as f64));
             self.open(&mut states)?;
             self.act(&mut states)?;
+            if self.plan.ends_early && !self.check_end_conditions(&mut states)? {
+                unfinished = false;
+                break;
+            }
             self.apply_events(&mut states)?;
             self.decay(&mut states)?;
             unfinished = self.check_end_conditions(&mut states)?;
@@ -100,11 +108,25 @@ impl<'a> ReachableStates<'a> {
         let plan = self.plan;
         let mut result = states.clone();
         for (index, action) in plan.actions.iter().enumerate() {
-            if let Some(after) =
-                self.apply_rule(ACTIONS, index, &action.legal, &action.consequence, states)?
+            if action.variants.is_empty()
+                && let Some(after) =
+                    self.apply_rule(ACTIONS, index, &action.legal, &action.consequence, states)?
             {
                 result.join(&after, plan.turn);
                 self.scratch = after;
+            }
+            for variant in &action.variants {
+                let mut fixed = states.clone();
+                for (column, value) in &variant.values {
+                    fixed.put(*column, self.evaluator.texts.text(Interval::exact(*value))?);
+                }
+                let (legal, consequence) = (&variant.legal, &variant.consequence);
+                if let Some(mut after) = self.apply_rule(ACTIONS, index, legal, consequence, &fixed)? {
+                    for (column, _) in &variant.values {
+                        after.put(*column, states.column(*column));
+                    }
+                    result.join(&after, plan.turn);
+                }
             }
         }
         *states = result;
@@ -151,6 +173,9 @@ impl<'a> ReachableStates<'a> {
     }
 
     fn decay(&mut self, states: &mut States) -> Known<()> {
+        if let Some(decay) = &self.plan.masked_decay {
+            self.apply(decay, states)?;
+        }
         for (slot, amount) in &self.plan.decay {
             let less = states.column(*slot).difference(Interval::exact(*amount))?;
             states.put(*slot, less.check_bounded()?);

@@ -26,6 +26,9 @@ impl Texts {
         places.extend(
             layout.lists.iter().filter(|list| list.element() == Kind::Text).flat_map(|list| &list.initial),
         );
+        for deal in plan.start.deals.iter().filter(|deal| is_text(deal.slot)) {
+            places.extend(&deal.values);
+        }
         for param in plan.actions.iter().flat_map(|action| &action.params) {
             if param.kind == Kind::Text {
                 let crate::ir::Domain::Options(options) = &param.domain else { return Err(Unknown) };

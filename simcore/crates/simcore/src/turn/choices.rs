@@ -69,7 +69,13 @@ pub(crate) fn legal_choices<'a>(
         let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
         for _ in 0..tries {
             let params = action.params.sample(|| draws.next_draw())?;
-            match rule_execution::holds(program, &state, &action.preconditions, &params, record) {
+            match rule_execution::holds(
+                program,
+                &state,
+                &action.rule_for(&params).preconditions,
+                &params,
+                record,
+            ) {
                 Ok(false) => {}
                 Ok(true) => {
                     choices.push(Choice { index, action, params });

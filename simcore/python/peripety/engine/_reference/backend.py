@@ -25,7 +25,7 @@ from peripety.engine._reference.effects import CallTrace
 from peripety.engine._reference.jsonlogic import ReferenceData, ReferenceRule, evaluate
 from peripety.engine._reference.policy import ReferencePolicy
 from peripety.engine._reference.state import ReferenceState, Rules
-from peripety.engine._reference.turn import PersonaDraws, act, legal_choices, narrate, roll, step
+from peripety.engine._reference.turn import PersonaDraws, act, deal, legal_choices, narrate, roll, step
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
 from peripety.version import __version__
@@ -184,7 +184,7 @@ class ReferenceProgram:
 
     def new_state(self, seed: int) -> ReferenceState:
         """Return the initial state for a seed."""
-        return ReferenceState.initial(self._rules, seed)
+        return deal(ReferenceState.initial(self._rules, seed))
 
     def load_state(self, snapshot: bytes) -> ReferenceState:
         """Restore a state from its snapshot."""

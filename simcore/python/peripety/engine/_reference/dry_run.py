@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.engine._reference.effects import CallTrace
 from peripety.engine._reference.personas import get_persona
 from peripety.engine._reference.state import ReferenceState, Rules, RunEnd
-from peripety.engine._reference.turn import PersonaDraws, act, check_ongoing, legal_choices, step
+from peripety.engine._reference.turn import PersonaDraws, act, check_ongoing, deal, legal_choices, step
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.paths import lookup, parse_path
 from peripety.engine.rng import RNG_VERSION, run_seed
@@ -40,7 +40,6 @@ class RunStatistics:
 
     def __init__(self, start: ReferenceState, watch: list[tuple[str, float]]) -> None:
         rules = start.rules
-        self._first = {"state": start.tree_value}
         self._turns: dict[str, Counter[int]] = {"lost": Counter(), "won": Counter()}
         self._actions = {action["id"]: {"legal": 0, "taken": 0} for action in rules.actions}
         self._events = {event["id"]: 0 for event in rules.events}
@@ -61,13 +60,13 @@ class RunStatistics:
         if event_id is not None:
             self._events[event_id] += 1
 
-    def count_ending(self, outcome: str, turns: int, state: ReferenceState) -> None:
-        """Count the end of a run."""
+    def count_ending(self, outcome: str, turns: int, first: Any, state: ReferenceState) -> None:
+        """Count the end of a run, which began with the tree `first`."""
         if outcome in self._turns:
             self._turns[outcome][turns] += 1
-        last = {"state": state.tree_value}
+        start, last = {"state": first}, {"state": state.tree_value}
         for text, (path, scale) in self._watched.items():
-            self._moves[text] += _measure_move(lookup(self._first, path), lookup(last, path), scale)
+            self._moves[text] += _measure_move(lookup(start, path), lookup(last, path), scale)
 
     def report(self) -> dict[str, Any]:
         """Return the JSON of a `RunDetail`."""
@@ -92,7 +91,7 @@ def _measure_move(first: Any, last: Any, scale: float) -> int:
 
 
 def dry_run(rules: Rules, options: dict[str, Any], runners: CompiledRunners | None = None) -> dict[str, Any]:
-    """Simulate runs `first_run` … `first_run + runs - 1`.
+    """Simulate runs `first_run` … `first_run + runs - 1`, each with a deal of its own.
 
     Args:
         rules: the scenario.
@@ -102,7 +101,7 @@ def dry_run(rules: Rules, options: dict[str, Any], runners: CompiledRunners | No
     Returns:
         A `DryRunReport`; turns are counted over all runs. Digest and detail are present on request.
     """
-    return _simulate(ReferenceState.initial(rules, 0), options, runners, acted=False)
+    return _simulate(ReferenceState.initial(rules, 0), options, runners, acted=False, deals=True)
 
 
 def simulate_from(state: ReferenceState, options: dict[str, Any]) -> dict[str, Any]:
@@ -116,7 +115,7 @@ def simulate_from(state: ReferenceState, options: dict[str, Any]) -> dict[str, A
         CoreError: `RUN_ENDED`.
     """
     check_ongoing(state)
-    return _simulate(state, options, None, acted=bool(options.get("acted")))
+    return _simulate(state, options, None, acted=bool(options.get("acted")), deals=False)
 
 
 def _simulate(
@@ -125,13 +124,14 @@ def _simulate(
     runners: CompiledRunners | None,
     *,
     acted: bool,
+    deals: bool,
 ) -> dict[str, Any]:
     """Return the report of runs from a state; players support the initial state only."""
     rules, seed, name = start.rules, int(options["seed"]), options["persona"]
     horizon = int(options.get("horizon", rules.horizon))
     tally = _RunTotals(start, options.get("watch", []))
     persona = get_persona(name, rules, start.turn + horizon)
-    interpreter = _Interpreter(start, persona, horizon, tally, acted=acted)
+    interpreter = _Interpreter(start, persona, horizon, tally, acted=acted, deals=deals)
     digest = hashlib.sha256() if options.get("digest") else None
     is_detailed = bool(options.get("detail"))
     first = int(options["first_run"])
@@ -194,17 +194,22 @@ class _Interpreter:
         tally: _RunTotals,
         *,
         acted: bool,
+        deals: bool,
     ) -> None:
         self._start = start
         self._persona = persona
         self._last = start.turn + horizon
         self._tally = tally
         self._acted = acted
+        self._deals = deals
 
     def play(self, seed: int) -> RunEnd:
         """Simulate one run to its end."""
         state, tally, outcome = self._start.fork(), self._tally, "survived"
         state.seed = seed
+        if self._deals:
+            deal(state)
+        first = state.tree_value
         while state.turn < self._last and outcome == "survived":
             try:
                 self._take_action(state)
@@ -217,7 +222,7 @@ class _Interpreter:
                 tally.detail.count_event(finished["event"])
                 outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
         turns = state.turn - self._start.turn
-        tally.detail.count_ending(outcome, turns, state)
+        tally.detail.count_ending(outcome, turns, first, state)
         return RunEnd(outcome, state.status.get("condition"), turns, state.tree)
 
     def _take_action(self, state: ReferenceState) -> None:

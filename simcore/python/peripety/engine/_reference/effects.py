@@ -159,9 +159,10 @@ class _Transaction:
         target = self.require_value(path, dict, "an object")
         if not isinstance(value, dict):
             raise EngineError("TYPE_MISMATCH", f"the value to merge is {describe_kind(value)}, not an object")
-        for key in sorted(value):
-            self.record_change((*path, key), "patch", get_child(target, key), value[key])
-        self.replace_at(path, {**target, **value})
+        stored = self.state.rules.bounds.clamp_members(path, value)
+        for key, item in stored.items():
+            self.record_change((*path, key), "patch", get_child(target, key), item)
+        self.replace_at(path, {**target, **stored})
 
     def push(self, path: Path, value: Any) -> None:
         target = self.require_value(path, list, "an array")
@@ -193,6 +194,7 @@ class _Transaction:
         return value
 
     def write(self, path: Path, operation: str, value: Any) -> None:
+        value = self.state.rules.bounds.clamp(path, value)
         self.record_change(path, operation, lookup(self.state.tree_value, path[1:]), value)
         self.replace_at(path, value)
 

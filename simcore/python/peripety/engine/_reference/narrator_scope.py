@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from peripety.engine._reference.bounds import NumberBounds
 from peripety.engine._reference.limits import find_forbidden_key, looks_like_code
+from peripety.engine._reference.variants import list_rules
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.paths import MISSING, Path, format_path, parse_path, parse_state_path
@@ -48,6 +50,7 @@ class NarratorPermissions:
     """Narrator scope of a scenario."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
+        self._bounds = NumberBounds(spec.get("bounds", {}))
         grants = spec.get("narrator_scope")
         self._limits: _PermissionSource = _DefaultScope(spec) if grants is None else _ExplicitGrants(grants)
 
@@ -78,6 +81,7 @@ class NarratorPermissions:
             calculated: paths whose number an earlier change of the list calculates.
         """
         operation, path, value = _parse_change(change)
+        self._check_bounds(operation, path, value)
         self._limits.check(operation, path, value)
         if operation not in _CALCULATING:
             return
@@ -88,6 +92,16 @@ class NarratorPermissions:
             )
             raise EngineError("OUT_OF_SCOPE", message)
         calculated.add(path)
+
+    def _check_bounds(self, operation: str, path: Path, value: Any) -> None:
+        """Raise if a change writes something else than a number to a bounded path, or replaces its holder."""
+        try:
+            if operation == "set":
+                self._bounds.clamp(path, value)
+            elif operation == "patch":
+                self._bounds.clamp_members(path, value)
+        except EngineError as error:
+            raise _change_error(error.message) from None
 
 
 class _PermissionSource(Protocol):
@@ -183,7 +197,7 @@ class _DefaultScope(_PermissionSource):
 
 def _iter_literal_writes(spec: dict[str, Any]) -> Iterator[tuple[str, Path, Any]]:
     """Yield every write of the rules with a literal value, as (operation, path, value)."""
-    for rule in [*spec["actions"], *spec["random_events"]]:
+    for rule in list_rules(spec):
         derives = rule.get("derives", {})
         pending = list(rule["effects"])
         while pending:

@@ -17,7 +17,15 @@ from peripety.engine._reference.effects import CallTrace, build_data, force_even
 from peripety.engine._reference.jsonlogic import Evaluation, evaluate
 from peripety.engine._reference.jsonlogic_operators import COMPARISONS, is_truthy
 from peripety.engine._reference.state import ReferenceState
-from peripety.engine._reference.turn import Choice, PersonaDraws, act, legal_choices, open_turn, step
+from peripety.engine._reference.turn import (
+    Choice,
+    PersonaDraws,
+    act,
+    find_ending,
+    legal_choices,
+    open_turn,
+    step,
+)
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.rng import choose, draw, stream_key
 
@@ -218,6 +226,12 @@ class _StateEvaluator:
         worst = self.evaluate(state)
         if not _is_ongoing(state):
             return worst
+        if state.rules.ends_early:
+            try:
+                if find_ending(state, CallTrace())["kind"] != "ongoing":
+                    return worst
+            except EngineError:
+                return _END_VALUES["errored"]
         for index in range(len(state.rules.events)):
             after = state.fork()
             with _end_run_on_error(after):

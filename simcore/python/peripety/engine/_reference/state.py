@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from peripety.engine import strict_json
 from peripety.engine._reference import limits
+from peripety.engine._reference.bounds import NumberBounds
 from peripety.engine._reference.limits import (
     MAX_LOG_LINES,
     MAX_PENDING,
@@ -25,6 +26,7 @@ from peripety.engine._reference.limits import (
     measure,
 )
 from peripety.engine._reference.narrator_scope import NarratorPermissions
+from peripety.engine._reference.variants import Variant, list_variants
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.paths import parse_path
@@ -163,6 +165,7 @@ def _is_target(operation: str, path: Any) -> bool:
 
 
 DEFAULT_HORIZON = 50
+_PORTRAYAL = frozenset({"voice", "manner", "wants", "knows", "secret"})
 
 
 class Rules:
@@ -172,9 +175,19 @@ class Rules:
         spec = strict_json.parse_canonical(document)
         self.initial = spec["state"]
         self.initial_size = measure(self.initial)
-        self.entities = spec.get("entities", [])
+        # Rules read of an entity what they read in version 1.0.
+        self.entities = [
+            {key: value for key, value in entity.items() if key not in _PORTRAYAL}
+            for entity in spec.get("entities", [])
+        ]
+        self.bounds = NumberBounds(spec.get("bounds", {}))
+        self.deals: list[Any] = spec.get("deal", [])
+        # From version 1.1 on, end conditions are also tested before the random event.
+        self.ends_early = spec.get("spec_version") == "1.1"
         self.actions: list[Any] = spec["actions"]
         self.events: list[Any] = spec["random_events"]
+        # The variants of each action; none without parameters in paths and messages.
+        self.variants: list[list[Variant]] = list_variants(spec)
         self.losses: list[Any] = spec["loss_conditions"]
         self.wins: list[Any] = spec.get("win_conditions", [])
         self.decay: dict[str, float] = spec["negativity_budget"].get("decay_per_turn", {})
@@ -188,6 +201,18 @@ class Rules:
             limits.duration_in_turns(event["duration"], self.turn_minutes) if "duration" in event else 1
             for event in self.events
         ]
+
+    def list_actions(self, index: int) -> list[dict[str, Any]]:
+        """Return the variants of the action of an index, or the action itself if it has none."""
+        return [variant.action for variant in self.variants[index]] or [self.actions[index]]
+
+    def get_variant(self, index: int, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the action of an index as it is for some legal parameters."""
+        for values, action in self.variants[index]:
+            if all(params[name] == value for name, value in values.items()):
+                return action
+        whole: dict[str, Any] = self.actions[index]
+        return whole
 
 
 @dataclass
@@ -217,7 +242,7 @@ class ReferenceState:
 
     @classmethod
     def initial(cls, rules: Rules, seed: int) -> ReferenceState:
-        """Return the initial state of a run for a seed."""
+        """Return the state of the document for a seed, before the deal."""
         return cls(rules, seed, rules.initial, rules.initial_size.nodes, rules.initial_size.text)
 
     def fork(self) -> ReferenceState:

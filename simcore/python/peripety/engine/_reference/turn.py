@@ -100,6 +100,19 @@ def _sample_param(schema: dict[str, Any], value: int) -> Any:
             )
 
 
+ONGOING = {"kind": "ongoing"}
+
+
+def deal(state: ReferenceState) -> ReferenceState:
+    """Draw the hidden truths of a run, write them to the state of the document, and return it."""
+    for entry in state.rules.deals:
+        cause = f"deal:{entry['id']}"
+        drawn = choose(draw(state.seed, stream_key(cause), 0, 0), len(entry["values"]))
+        effect = {"op": "set", "path": entry["path"], "value": entry["values"][drawn]}
+        apply_effects(state, [effect], {}, cause, CallTrace())
+    return state
+
+
 POLICY_STREAM = "policy"
 _POLICY_KEY = stream_key(POLICY_STREAM)
 # Number of parameter draws before an action counts as not legal.
@@ -149,6 +162,7 @@ def _try_action(state: ReferenceState, index: int, params: Any, record: CallTrac
         return [
             {"code": "ILLEGAL_PARAM", "rule": f"{rule}/params", "message": problem} for problem in problems
         ]
+    action = state.rules.get_variant(index, params)
     try:
         if not is_satisfied(state, action["preconditions"], params, record):
             message = f"the preconditions of '{action['id']}' do not hold"
@@ -191,9 +205,12 @@ def step(state: ReferenceState) -> dict[str, Any]:
 
 def _step(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
     _apply_due_effects(state, record)
-    event = select_event(state, record)
-    _decay(state, record)
-    status = _check_endings(state, record)
+    status = find_ending(state, record) if state.rules.ends_early else ONGOING
+    event = None
+    if status["kind"] == "ongoing":
+        event = select_event(state, record)
+        _decay(state, record)
+        status = find_ending(state, record)
     state.turn += 1
     state.opened = False
     state.rolls = {}
@@ -257,7 +274,7 @@ def _decay(state: ReferenceState, record: CallTrace) -> None:
             record.record_failure(failure, f"/negativity_budget/decay_per_turn/{escape_segment(text)}")
 
 
-def _check_endings(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
+def find_ending(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
     """Return the status by the first condition that holds: losses in order, then wins."""
     for kind, section, conditions in (
         ("lost", "loss_conditions", state.rules.losses),
@@ -271,7 +288,7 @@ def _check_endings(state: ReferenceState, record: CallTrace) -> dict[str, Any]:
                 continue
             if is_met:
                 return {"kind": kind, "condition": condition["id"], "message": condition.get("message")}
-    return {"kind": "ongoing"}
+    return ONGOING
 
 
 class PersonaDraws:
@@ -308,7 +325,8 @@ def legal_choices(state: ReferenceState, draws: PersonaDraws, record: CallTrace)
 
 def _is_legal(state: ReferenceState, index: int, params: dict[str, Any], record: CallTrace) -> bool:
     try:
-        return is_satisfied(state, state.rules.actions[index]["preconditions"], params, record)
+        action = state.rules.get_variant(index, params)
+        return is_satisfied(state, action["preconditions"], params, record)
     except EngineError as error:
         record.record_failure(error, f"/actions/{index}/preconditions")
         return False

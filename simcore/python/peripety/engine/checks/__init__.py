@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.engine.checks.document_checks import StateModel, check_document
 from peripety.engine.checks.rule_checks import check_rules
+from peripety.engine.checks.story_checks import check_story
 from peripety.engine.schema_validation import MAX_FINDINGS
 
 if TYPE_CHECKING:
@@ -20,4 +21,5 @@ if TYPE_CHECKING:
 def check_spec(spec: dict[str, Any]) -> list[Finding]:
     """Return the findings of a scenario that is valid against the schema, at most 50."""
     world = StateModel(spec)
-    return list(islice(chain(check_document(spec), check_rules(spec, world)), MAX_FINDINGS))
+    found = chain(check_document(spec), check_rules(spec, world), check_story(spec, world))
+    return list(islice(found, MAX_FINDINGS))

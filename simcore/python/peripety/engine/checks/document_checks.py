@@ -15,10 +15,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from peripety.engine._reference import limits
+from peripety.engine._reference.bounds import NumberBounds
 from peripety.engine._reference.jsonlogic_operators import OPERATORS
 from peripety.engine._reference.limits import MAX_STATE_NODES, MAX_STATE_TEXT, measure
+from peripety.engine._reference.variants import list_rules
 from peripety.engine.backend_protocol import EngineError
-from peripety.engine.paths import FORBIDDEN_KEYS, MISSING, Path, lookup, parse_path, split_variable
+from peripety.engine.paths import (
+    FORBIDDEN_KEYS,
+    MISSING,
+    Path,
+    lookup,
+    parse_path,
+    parse_state_path,
+    split_variable,
+)
 from peripety.engine.schema_validation import format_pointer
 from peripety.errors import Finding
 
@@ -31,7 +41,11 @@ class StateModel:
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.state = spec["state"]
+        self.has_variants = spec["spec_version"] == "1.1"
         self.entities = {entity["id"] for entity in spec.get("entities", [])}
+        self.bounds = NumberBounds(
+            {text: limit for text, limit in spec.get("bounds", {}).items() if is_state_path(text)},
+        )
         self._created_paths = set(_iter_created_paths(spec))
         self._created_containers = {path[:end] for path in self._created_paths for end in range(1, len(path))}
 
@@ -68,11 +82,21 @@ class StateModel:
         return any(path[:end] in self._created_paths for end in range(1, len(path) + 1))
 
 
+def is_state_path(text: str) -> bool:
+    """Return True if a text is a path into the state."""
+    try:
+        parse_state_path(text)
+    except EngineError:
+        return False
+    return True
+
+
 def _is_index(segment: str | int) -> bool:
     return isinstance(segment, int) or (segment.isascii() and segment.isdecimal())
 
 
 def _iter_created_paths(spec: dict[str, Any]) -> Iterator[Path]:
+    yield from (parse_path(entry["path"]) for entry in spec.get("deal", []) if is_state_path(entry["path"]))
     for effect in iter_effects(spec):
         try:
             path = parse_path(effect.get("path", "state"))
@@ -86,8 +110,8 @@ def _iter_created_paths(spec: dict[str, Any]) -> Iterator[Path]:
 
 
 def iter_effects(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield every effect of a scenario, including those inside schedules."""
-    pending = [effect for rule in [*spec["actions"], *spec["random_events"]] for effect in rule["effects"]]
+    """Yield every effect of a scenario, including those inside schedules, for each variant of an action."""
+    pending = [effect for rule in list_rules(spec) for effect in rule["effects"]]
     while pending:
         effect = pending.pop()
         yield effect
@@ -95,7 +119,7 @@ def iter_effects(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 MAX_EFFECTS = 4096
-_SECTIONS = ("entities", "actions", "random_events", "loss_conditions", "win_conditions")
+_SECTIONS = ("entities", "actions", "random_events", "loss_conditions", "win_conditions", "deal")
 
 
 def check_document(spec: dict[str, Any]) -> Iterator[Finding]:

@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.engine._reference.effects import find_derive_names
 from peripety.engine._reference.limits import looks_like_code
+from peripety.engine._reference.variants import (
+    MAX_VARIANTS,
+    iter_placed_params,
+    list_options,
+    list_variants,
+)
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import RuleScope, check_duration, check_expression
 from peripety.engine.paths import MISSING, Path, parse_state_path
@@ -21,6 +27,7 @@ from peripety.errors import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from peripety.engine._reference.variants import Variant
     from peripety.engine.checks.document_checks import StateModel
 
 
@@ -62,6 +69,7 @@ def check_effects(
             yield from _check_target(effect, here, state_model)
             if "value" in effect:
                 yield from _check_value(effect, here, derives)
+                yield from _check_bounds(effect, here, state_model, derives)
 
 
 def _check_schedule(
@@ -135,6 +143,25 @@ def _check_value(effect: dict[str, Any], place: str, derives: frozenset[str]) ->
         yield Finding("CODE_IN_VALUE", f"{place}/value", message)
 
 
+def _check_bounds(
+    effect: dict[str, Any],
+    place: str,
+    state_model: StateModel,
+    derives: frozenset[str],
+) -> Iterator[Finding]:
+    """Yield a finding if a literal cannot be stored at a bounded path, or replaces what holds one."""
+    value, bounds = effect["value"], state_model.bounds
+    path, finding = _parse_target(effect["path"], place)
+    is_literal = path not in bounds.limits or not (isinstance(value, str) and value in derives)
+    try:
+        if finding is None and effect["op"] == "set" and is_literal:
+            bounds.clamp(path, value)
+        elif finding is None and effect["op"] == "patch" and isinstance(value, dict):
+            bounds.clamp_members(path, value)
+    except EngineError as error:
+        yield Finding(error.code, place, error.message)
+
+
 def check_path(text: str, place: str, state_model: StateModel) -> Iterator[Finding]:
     """Yield a finding if a path does not exist."""
     path, finding = _parse_target(text, place)
@@ -161,8 +188,8 @@ def _join_path(path: Path) -> str:
 
 def check_rules(spec: dict[str, Any], state_model: StateModel) -> Iterator[Finding]:
     """Yield the findings about every rule of a scenario, section by section."""
-    for index, action in enumerate(spec["actions"]):
-        yield from _check_action(action, f"/actions/{index}", state_model)
+    for index, (action, variants) in enumerate(zip(spec["actions"], list_variants(spec), strict=True)):
+        yield from _check_action(action, variants, f"/actions/{index}", state_model)
     for index, event in enumerate(spec["random_events"]):
         yield from _check_event(event, f"/random_events/{index}", state_model)
     for section in ("loss_conditions", "win_conditions"):
@@ -174,16 +201,62 @@ def check_rules(spec: dict[str, Any], state_model: StateModel) -> Iterator[Findi
         yield from check_path(scope["path"], f"/narrator_scope/{index}/path", state_model)
 
 
-def _check_action(action: dict[str, Any], place: str, state_model: StateModel) -> Iterator[Finding]:
+def _check_action(
+    action: dict[str, Any],
+    variants: list[Variant],
+    place: str,
+    state_model: StateModel,
+) -> Iterator[Finding]:
     for name, schema in action["params"].items():
         yield from _check_param(schema, f"{place}/params{format_pointer([name])}")
+    if state_model.has_variants:
+        misplaced = [*_check_placed_params(action, variants, place)]
+        yield from misplaced
+        if misplaced and not variants:
+            return
     params = frozenset(action["params"])
-    yield from check_expression(
-        action["preconditions"],
-        f"{place}/preconditions",
-        RuleScope(state_model, params),
-    )
-    yield from _check_rule(action, place, state_model, params)
+    known: set[tuple[str, str]] = set()
+    for variant in [variant.action for variant in variants] or [action]:
+        found = [
+            *check_expression(
+                variant["preconditions"], f"{place}/preconditions", RuleScope(state_model, params)
+            ),
+            *_check_rule(variant, place, state_model, params),
+        ]
+        yield from (finding for finding in found if (finding.code, finding.path) not in known)
+        known.update((finding.code, finding.path) for finding in found)
+
+
+def _check_placed_params(
+    action: dict[str, Any],
+    variants: list[Variant],
+    place: str,
+) -> Iterator[Finding]:
+    """Yield the findings about parameters in paths and messages."""
+    placed = [*iter_placed_params(action)]
+    for name, here in placed:
+        if not list_options(action, name):
+            message = f"the parameter '{name[:64]}' is not a string with enum, so it cannot stand here"
+            yield Finding("BAD_PARAM", f"{place}{here}", message)
+    if placed and not variants and all(list_options(action, name) for name, _ in placed):
+        message = f"its parameters stand in paths with more than {MAX_VARIANTS} combinations of values"
+        yield Finding("LIMIT_EXCEEDED", place, message)
+    for message_place, told in _iter_messages(action["effects"], f"{place}/effects"):
+        missing = [option for option in list_options(action, told["param"]) if option not in told["texts"]]
+        if missing:
+            yield Finding(
+                "MISSING_KEY",
+                f"{message_place}/texts",
+                f"the value '{missing[0][:64]}' of '{told['param'][:64]}' needs a text",
+            )
+
+
+def _iter_messages(effects: list[Any], place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the messages that depend on a parameter, with their places."""
+    for index, effect in enumerate(effects):
+        if isinstance(effect.get("message"), dict):
+            yield f"{place}/{index}/message", effect["message"]
+        yield from _iter_messages(effect.get("effects", []), f"{place}/{index}/effects")
 
 
 def _check_event(event: dict[str, Any], place: str, state_model: StateModel) -> Iterator[Finding]:

@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine.policies.spec import PolicySpec
-from peripety.engine.schemas import OUTCOME, POLICY_SPEC, SCENARIO_SPEC
-from peripety.engine.spec import Outcome, ScenarioSpec
+from peripety.engine.schemas import OUTCOME, POLICY_SPEC, SCENARIO_SPEC, SCENARIO_SPEC_1_1
+from peripety.engine.spec import Outcome, ScenarioSpec, ScenarioSpec11
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-_MODELS: dict[str, type[BaseModel]] = {SCENARIO_SPEC: ScenarioSpec, OUTCOME: Outcome, POLICY_SPEC: PolicySpec}
+_MODELS: dict[str, type[BaseModel]] = {
+    SCENARIO_SPEC: ScenarioSpec,
+    SCENARIO_SPEC_1_1: ScenarioSpec11,
+    OUTCOME: Outcome,
+    POLICY_SPEC: PolicySpec,
+}
 
 
 def _generate(name: str) -> str:

@@ -138,7 +138,10 @@ def _describe_path(path: str, states: AbstractValue, rules: Rules) -> str:
     for key in parse_path(path)[1:]:
         value = get_child(value, key)
         start = start.get(key) if isinstance(start, dict) else None
-    begins = f" starts at {_format_literal(start)} and" if not isinstance(start, dict | list | None) else ""
+    is_known = not isinstance(start, dict | list | None) and path not in {
+        deal["path"] for deal in rules.deals
+    }
+    begins = f" starts at {_format_literal(start)} and" if is_known else ""
     moves = _describe_moves(path, rules)
     return f"{path}{begins} {_describe_range(value)}{f' ({moves})' if moves else ''}"
 
@@ -337,16 +340,21 @@ class _ClaimFinder:
                 argument = self._explain(rule[key], stage, place, rule.get("params", {}))
                 yield Proof(code, f"/{section}/{index}", argument)
 
-    def _explain(self, condition: Any, stage: str, place: str, params: dict[str, Any]) -> str:
+    def _explain(self, condition: Any, stage: str, place: str, params: dict[str, Any] | None) -> str:
         if place not in self._reachable.rules:
             return "It is never evaluated: earlier conditions end every run first."
         states = self._reachable.states[stage]
+        if stage == "actions" and self._rules.variants[int(place.split("/")[2])]:
+            params = None
         return explain_never(
             condition,
             states,
             self._rules,
             self._horizon,
-            lambda part: not may_hold(self._rules, part, states, params, self._reachable.turns),
+            # The paths of an action with variants are not those of the state.
+            lambda part: (
+                params is not None and not may_hold(self._rules, part, states, params, self._reachable.turns)
+            ),
         )
 
 

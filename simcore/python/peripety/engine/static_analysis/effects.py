@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from peripety.engine._reference import limits
@@ -20,11 +21,13 @@ from peripety.engine.static_analysis.abstract_domain import (
     get_item,
     get_member,
     join,
+    number_range,
     replace_member,
 )
 from peripety.engine.static_analysis.arithmetic import FAILS, add, multiply, subtract
 
 if TYPE_CHECKING:
+    from peripety.engine._reference.bounds import NumberBounds
     from peripety.engine.static_analysis.abstract_domain import StepBudget
 
 
@@ -77,6 +80,7 @@ def apply_effects(
     moment: EffectTime,
     place: str,
     budget: StepBudget,
+    bounds: NumberBounds,
 ) -> EffectsResult:
     """Apply a list of effects to all states of a set at once.
 
@@ -87,6 +91,7 @@ def apply_effects(
         moment: the time.
         place: JSON Pointer of the list.
         budget: pays for the work.
+        bounds: bounds of numbers.
     """
     fails = 0
     failing: int | None = None
@@ -102,6 +107,8 @@ def apply_effects(
         elif operation != "addlog":
             path = parse_path(effect["path"])
             write = _OPERATIONS[operation](_resolve(effect.get("value"), derives))
+            if bounds.limits:
+                write = _clamped(write, path, operation, bounds)
             tree, why = _write_at(tree, path[1:], write)
             fails |= why
             failing = index if why and failing is None else failing
@@ -147,6 +154,50 @@ def _write_at(value: AbstractValue, path: Path, write: _Write) -> tuple[Abstract
         return BOTTOM, fails
     items = item if array.minimum == array.maximum == 1 else join(get_item(array), item)
     return array_range(max(array.minimum, key + 1), array.maximum, items), fails
+
+
+# --- bounds ---
+
+
+def _clamped(write: _Write, path: Path, operation: str, bounds: NumberBounds) -> _Write:
+    """Return a write that stores bounded numbers within their bounds."""
+    limits = bounds.limits.get(path)
+    if operation == "patch":
+        members = {own[-1]: limits for own, limits in bounds.limits.items() if own[:-1] == path}
+        return lambda before: _clamp_members(write(before), members, may_fail=path in bounds.holders)
+    return write if limits is None else lambda before: _clamp_result(write(before), limits)
+
+
+def _clamp_members(
+    result: tuple[AbstractValue, int],
+    members: dict[str | int, tuple[float, float]],
+    *,
+    may_fail: bool,
+) -> tuple[AbstractValue, int]:
+    after, fails = result
+    if after.object is None:
+        return result
+    fields = dict(after.object.fields)
+    for key, limit in members.items():
+        fields[str(key)], why = _clamp_result((get_member(after.object, str(key)), 0), limit)
+        fails |= why
+        if not fields[str(key)].kinds:
+            return BOTTOM, fails
+    # A patch with a derived value may replace an object that holds bounded numbers, and then fails.
+    fails |= FAILS if may_fail and after.object.rest is None else 0
+    return after._replace(object=AbstractObject(fields, after.object.rest)), fails
+
+
+def _clamp_result(
+    result: tuple[AbstractValue, int], limits: tuple[float, float]
+) -> tuple[AbstractValue, int]:
+    after, fails = result
+    if not after.kinds & NUMBER:
+        return BOTTOM, fails | FAILS
+    fails |= FAILS if after.kinds != NUMBER else 0
+    low, high = (min(max(number, limits[0]), limits[1]) for number in (after.low, after.high))
+    whole = after.whole and all(limit.is_integer() for limit in limits if isfinite(limit))
+    return number_range(low, high, whole=whole), fails
 
 
 # --- operations ---

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from peripety.engine._reference.variants import Variant
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.static_analysis.abstract_domain import (
     BOTTOM,
@@ -125,16 +127,23 @@ class _AbstractSimulation:
         self._budget = budget
         self._reachable = ReachableStates()
         self._entities = from_literal(rules.entities)
-        self._params = [get_param_domains(action["params"]) for action in rules.actions]
+        # For each action its variants, with the domains of their parameters.
+        self._actions = [
+            [
+                (variant.action, get_param_domains({**action["params"], **_fix_params(variant.values)}))
+                for variant in rules.variants[index] or [Variant({}, action)]
+            ]
+            for index, action in enumerate(rules.actions)
+        ]
         self._turn = 0
-        # Effects that may be due, by turn and place.
-        self._pending: dict[int, dict[str, ScheduledEffects]] = {}
+        # Effects that may be due, by turn and by their list in the rules.
+        self._pending: dict[int, dict[int, ScheduledEffects]] = {}
         # Last turn in which each event may continue.
         self._lasting: dict[int, int] = {}
         self._is_steady = not is_time_dependent(rules)
 
     def run(self) -> ReachableStates:
-        tree: AbstractValue | None = from_literal(self._rules.initial)
+        tree: AbstractValue | None = self._deal(from_literal(self._rules.initial))
         before: Any = None
         while tree is not None and self._turn < self._horizon:
             standing = (tree, {event: until - self._turn for event, until in self._lasting.items()})
@@ -150,12 +159,26 @@ class _AbstractSimulation:
         """Return the states of ongoing runs after a turn; None if every run has ended."""
         tree = self._open_turn(tree)
         tree = self._act(tree)
+        if self._rules.ends_early:
+            ongoing = self._check_endings(tree)
+            if ongoing is None:
+                return None
+            tree = ongoing
         tree = self._apply_events(tree)
         tree = self._apply_decay(tree)
         return self._check_endings(tree)
 
     def _record_states(self, stage: str, tree: AbstractValue) -> None:
         self._reachable.states[stage] = join(self._reachable.states[stage], tree)
+
+    def _deal(self, tree: AbstractValue) -> AbstractValue:
+        """Return the states after any deal."""
+        for index, entry in enumerate(self._rules.deals):
+            effects = [{"op": "set", "path": entry["path"], "value": value} for value in entry["values"]]
+            place = f"/deal/{index}"
+            dealt = [self._apply_effects(tree, [effect], {}, place, "").tree for effect in effects]
+            tree = reduce(join, dealt)
+        return tree
 
     # --- phases of a turn ---
 
@@ -166,16 +189,12 @@ class _AbstractSimulation:
     def _act(self, tree: AbstractValue) -> AbstractValue:
         self._record_states("actions", tree)
         result = tree
-        for index, action in enumerate(self._rules.actions):
+        for index, variants in enumerate(self._actions):
             place = f"/actions/{index}"
-            data = self._find_satisfying(
-                action["preconditions"],
-                f"{place}/preconditions",
-                tree,
-                self._params[index],
-            )
-            if data is not None:
-                result = join(result, self._apply_rule(data, action, place) or result)
+            for action, params in variants:
+                data = self._find_satisfying(action["preconditions"], f"{place}/preconditions", tree, params)
+                if data is not None:
+                    result = join(result, self._apply_rule(data, action, place) or result)
         return result
 
     def _apply_events(self, tree: AbstractValue) -> AbstractValue:
@@ -303,7 +322,7 @@ class _AbstractSimulation:
     ) -> EffectsResult:
         """Apply effects and store what they schedule; results are recorded for the rule, if one is given."""
         moment = EffectTime(self._turn, self._rules.turn_minutes)
-        outcome = apply_effects(tree, effects, derives, moment, place, self._budget)
+        outcome = apply_effects(tree, effects, derives, moment, place, self._budget, self._rules.bounds)
         if rule:
             failing = (
                 place
@@ -314,8 +333,8 @@ class _AbstractSimulation:
         for due, later in outcome.scheduled:
             if due <= self._horizon:
                 entries = self._pending.setdefault(due, {})
-                before = entries.get(later.place)
-                entries[later.place] = later if before is None else _join_schedules(before, later)
+                before = entries.get(id(later.effects))
+                entries[id(later.effects)] = later if before is None else _join_schedules(before, later)
         return outcome
 
     # --- steps in unknown order ---
@@ -345,6 +364,11 @@ class _AbstractSimulation:
     def _build_data(self, tree: AbstractValue, params: AbstractValue) -> AbstractValue:
         turn = number_range(float(self._turn), float(self._turn), whole=True)
         return _build_data(tree, params, turn, self._entities)
+
+
+def _fix_params(values: dict[str, str]) -> dict[str, Any]:
+    """Return the declarations of parameters that have one value each."""
+    return {name: {"type": "string", "enum": [value]} for name, value in values.items()}
 
 
 def may_hold(rules: Rules, condition: Any, states: AbstractValue, params: dict[str, Any], turns: int) -> bool:

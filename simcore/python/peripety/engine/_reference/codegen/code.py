@@ -248,7 +248,8 @@ def get_items_kind(items: list[Any]) -> ValueKind:
 
 def iter_effects_with_rules(rules: Rules) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield every effect of the scenario, including those inside schedules, with its rule."""
-    pending = [(effect, rule) for rule in [*rules.actions, *rules.events] for effect in rule["effects"]]
+    actions = [action for index in range(len(rules.actions)) for action in rules.list_actions(index)]
+    pending = [(effect, rule) for rule in [*actions, *rules.events] for effect in rule["effects"]]
     while pending:
         effect, rule = pending.pop()
         yield effect, rule
@@ -257,6 +258,7 @@ def iter_effects_with_rules(rules: Rules) -> Iterator[tuple[dict[str, Any], dict
 
 def _iter_written_paths(rules: Rules) -> Iterator[Path]:
     yield from map(parse_path, rules.decay)
+    yield from (parse_path(entry["path"]) for entry in rules.deals)
     for effect, _ in iter_effects_with_rules(rules):
         if effect["op"] == "patch":
             if not isinstance(effect["value"], dict):
@@ -269,6 +271,8 @@ def _iter_written_paths(rules: Rules) -> Iterator[Path]:
 
 def _iter_written_leaves(rules: Rules) -> Iterator[tuple[Path, Any]]:
     """Yield a leaf written to each path; it determines the kind of an initially absent value."""
+    for entry in rules.deals:
+        yield from ((parse_path(entry["path"]), leaf) for leaf in entry["values"] if type(leaf) in _LEAVES)
     for effect, rule in iter_effects_with_rules(rules):
         value = effect.get("value")
         if isinstance(value, dict):

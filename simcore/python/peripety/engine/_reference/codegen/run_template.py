@@ -10,6 +10,7 @@ Generated function of a run: the phases of a turn around the statements of the r
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine._reference import turn as legal
@@ -40,9 +41,12 @@ class ActionCompiler:
         width: number of the persona's draws that each row should contain.
     """
 
-    def __init__(self, actions: list[Any], rule_compiler: RuleCompiler, context: CodegenContext) -> None:
+    def __init__(self, rules: Rules, rule_compiler: RuleCompiler, context: CodegenContext) -> None:
+        actions = rules.actions
         self._actions = actions
+        self._variants = rules.variants
         self._rule_compiler = rule_compiler
+        self._context = context
         self._params = [
             _ParamVariables(action["params"], f"a{n}", context) for n, action in enumerate(actions)
         ]
@@ -72,12 +76,12 @@ class ActionCompiler:
     def _write_action(self, number: int) -> tuple[list[str], list[str]]:
         """Return the statements that test whether an action is legal, and those that perform it."""
         action, params = self._actions[number], self._params[number]
-        body = self._rule_compiler.compile_rule(action, params.codes)
+        body = self._write_body(number)
         offer = f"legal.append({number})"
         if not params.count:
             condition = self._rule_compiler.compile_condition(action["preconditions"])
             return _guard(condition, [offer]), body
-        condition = self._rule_compiler.compile_condition(action["preconditions"], params.codes, PARAM_TRIES)
+        condition = self._compile_condition(number)
         if params.find_used([condition.text]):
             # Parameters are drawn for each attempt; the last draw is the one that the action uses.
             drawn = self._write_samples(params, [condition.text, *body], self._index)
@@ -89,6 +93,41 @@ class ActionCompiler:
         if condition.literal is not True:
             offered += ["else:", *indent([f"index += {PARAM_TRIES * params.count}"])]
         return offered, [*self._write_samples(params, body, place), *body]
+
+    def _write_body(self, number: int) -> list[str]:
+        """Return the statements that perform an action, by its variant."""
+        params, variants = self._params[number], self._variants[number]
+        if not variants:
+            return self._rule_compiler.compile_rule(self._actions[number], params.codes)
+        lines: list[str] = []
+        for values, action in variants:
+            test = f"{'elif' if lines else 'if'} {self._variant_test(number, values)}:"
+            lines += [test, *indent(self._rule_compiler.compile_rule(action, params.codes))]
+        return lines
+
+    def _compile_condition(self, number: int) -> CodeFragment:
+        """Return the code of the preconditions of an action with parameters, by its variant."""
+        params, variants = self._params[number], self._variants[number]
+        actions = [variant.action for variant in variants] or [self._actions[number]]
+        conditions = [
+            self._rule_compiler.compile_condition(action["preconditions"], params.codes, PARAM_TRIES)
+            for action in actions
+        ]
+        *others, last = conditions
+        text = last.operand
+        for condition, variant in zip(others, variants, strict=False):
+            text = f"{condition.operand} if {self._variant_test(number, variant.values)} else {text}"
+        if len({condition.text for condition in conditions}) == 1:
+            return last
+        may_fail = any(condition.may_fail for condition in conditions)
+        return replace(last, text=text, literal=None, may_fail=may_fail, is_atom=False)
+
+    def _variant_test(self, number: int, values: dict[str, str]) -> str:
+        codes = self._params[number].codes
+        tests = (
+            f"{codes[name].text} == {self._context.add_constant(value)}" for name, value in values.items()
+        )
+        return " and ".join(tests)
 
     def _write_samples(self, params: _ParamVariables, readers: list[str], place: str) -> list[str]:
         return [
@@ -263,19 +302,21 @@ def write_run(rules: Rules, layout: SlotLayout, context: CodegenContext, persona
         returns the outcome, the condition, the number of turns, and the values of the slots.
     """
     writer = RuleCompiler(rules, layout, context)
-    actions = ActionCompiler(rules.actions, writer, context) if persona == "random" else None
+    actions = ActionCompiler(rules, writer, context) if persona == "random" else None
     events = EventCompiler(rules, writer)
+    endings = [*_write_endings("lost", rules.losses, writer), *_write_endings("won", rules.wins, writer)]
     turn = [
         *(actions.write_statements() if actions else []),
+        *(endings if rules.ends_early else []),
         *events.write_statements(),
         *writer.compile_decay(),
-        *_write_endings("lost", rules.losses, writer),
-        *_write_endings("won", rules.wins, writer),
+        *endings,
     ]
     turn = _write_opening(writer.scheduled_statements) + turn
     slots = list(layout.slots.values())
     lines = [
         *(f"{slot.name} = {_initial_source(slot, context)}" for slot in slots),
+        *writer.compile_deals(),
         *(
             ["pending = {}  # entry: when it is due, its statements, the values that it brings"]
             if writer.scheduled_statements

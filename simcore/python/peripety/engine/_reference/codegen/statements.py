@@ -6,6 +6,7 @@ nothing is rolled back. Changes are not recorded, and the log is not part of a s
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine._reference import limits
@@ -19,11 +20,13 @@ from peripety.engine._reference.codegen.code import (
     Slot,
     SlotLayout,
     ValueKind,
+    write_dispatch,
 )
 from peripety.engine._reference.codegen.expressions import ExpressionCompiler
 from peripety.engine._reference.effects import find_derive_names
 from peripety.engine._reference.limits import handling_cost, measure
 from peripety.engine.paths import MISSING, Path, lookup_variable, parse_path
+from peripety.engine.rng import stream_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +129,17 @@ class RuleCompiler:
         lines, derives = self._compile_derives(rule.get("derives", {}), params)
         return lines + self._compile_effects(rule["effects"], derives)
 
+    def compile_deals(self) -> list[str]:
+        """Return the statements that draw the hidden truths of a run."""
+        lines: list[str] = []
+        for entry in self._rules.deals:
+            target, values = self._target(parse_path(entry["path"])), entry["values"]
+            key = self._context.add_constant(stream_key(f"deal:{entry['id']}"))
+            lines.append(f"dealt = (draw(seed, {key}, 0, 0) >> 32) * {len(values)} >> 32")
+            outcomes = [self.set(target, self._context.literal_code(value)) for value in values]
+            lines += write_dispatch("dealt", outcomes)
+        return lines
+
     def compile_decay(self) -> list[str]:
         """Return the statements of decay, in path order."""
         lines: list[str] = []
@@ -217,7 +231,7 @@ class RuleCompiler:
         self._context.record_growth(slot, to=value.bound)
         if kind.is_list:
             self._context.charge(_CHANGE_STEPS * self._context.capacity)
-        return [f"{_target_source(target)} = {_copy_source(value)}"]
+        return [f"{_target_source(target)} = {_copy_source(value)}", *self._clamp(target)]
 
     def pop(self, target: Slot | Element, _value: CodeFragment) -> list[str]:
         return [f"{self._array(target)}.pop()"]
@@ -254,7 +268,20 @@ class RuleCompiler:
             lines.insert(0, f"if {name} is None: raise Deopt")
         if self._context.is_guarded(slot):
             lines.append(f"if not {-MAX_NUMBER!r} <= {name} <= {MAX_NUMBER!r}: raise Deopt")
-        return lines
+        return lines + self._clamp(target)
+
+    def _clamp(self, target: Slot | Element) -> list[str]:
+        """Return the statements that limit a number to its bounds."""
+        limits = self._rules.bounds.limits.get(target.path) if isinstance(target, Slot) else None
+        if limits is None:
+            return []
+        name = _target_source(target)
+        tests = ((name, "<", limits[0]), (name, ">", limits[1]))
+        return [
+            f"if {name} {test} {limit!r}: {name} = {limit!r}"
+            for name, test, limit in tests
+            if isfinite(limit)
+        ]
 
     # --- schedules ---
 

@@ -1,0 +1,113 @@
+"""Static checks of the keys of version 1.1: bounds, deals, epilogues and labels."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from peripety.engine._reference.limits import MAX_STATE_NODES, MAX_STATE_TEXT, looks_like_code, measure
+from peripety.engine.backend_protocol import EngineError
+from peripety.engine.checks.document_checks import is_state_path
+from peripety.engine.checks.rule_checks import check_path
+from peripety.engine.paths import MISSING, lookup, parse_state_path
+from peripety.engine.schema_validation import format_pointer
+from peripety.engine.strict_json import MAX_DEPTH
+from peripety.errors import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from peripety.engine.checks.document_checks import StateModel
+
+
+def check_story(spec: dict[str, Any], state_model: StateModel) -> Iterator[Finding]:
+    """Yield the findings about the keys of version 1.1."""
+    for text, limit in spec.get("bounds", {}).items():
+        yield from _check_limit(text, limit, f"/bounds{format_pointer([text])}", spec["state"])
+    deals = spec.get("deal", [])
+    for index, entry in enumerate(deals):
+        yield from _check_deal(entry, f"/deal/{index}", state_model)
+    yield from _check_overlaps(deals)
+    yield from _check_deal_sizes(spec)
+    endings = {
+        end["id"] for section in ("loss_conditions", "win_conditions") for end in spec.get(section, [])
+    }
+    for name in spec.get("epilogues", {}):
+        if name not in endings:
+            message = f"no loss or win condition has the id '{name[:80]}'"
+            yield Finding("UNKNOWN_ENDING", f"/epilogues{format_pointer([name])}", message)
+    for text in spec.get("labels", {}):
+        yield from check_path(text, f"/labels{format_pointer([text])}", state_model)
+
+
+def _check_limit(text: str, limit: dict[str, float], place: str, state: Any) -> Iterator[Finding]:
+    if not limit:
+        yield Finding("BAD_BOUNDS", place, "give 'min', 'max' or both")
+    if limit.get("min", float("-inf")) > limit.get("max", float("inf")):
+        yield Finding("BAD_BOUNDS", place, "min is above max")
+    value = state
+    try:
+        path = parse_state_path(text)
+    except EngineError as error:
+        yield Finding(error.code, place, error.message)
+        return
+    for segment in path[1:]:
+        value = MISSING if isinstance(value, list) else lookup(value, (segment,))
+    if value is MISSING:
+        message = f"'{text[:80]}' is not a value of the initial state, or is below an array"
+        yield Finding("UNKNOWN_PATH", place, message)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        yield Finding("TYPE_MISMATCH", place, f"'{text[:80]}' does not hold a number")
+    elif not limit.get("min", value) <= value <= limit.get("max", value):
+        yield Finding("BAD_BOUNDS", place, f"the initial value of '{text[:80]}' is not within the bounds")
+
+
+def _check_deal(entry: dict[str, Any], place: str, state_model: StateModel) -> Iterator[Finding]:
+    try:
+        path = parse_state_path(entry["path"])
+    except EngineError as error:
+        yield Finding(error.code, f"{place}/path", error.message)
+        return
+    if len(path) == 1:
+        message = "the whole state cannot be set; name a key of it, such as state.a"
+        yield Finding("BAD_PATH", f"{place}/path", message)
+    elif lookup(state_model.state, path[1:]) is MISSING:
+        message = f"'{entry['path'][:80]}' is not in the initial state"
+        yield Finding("UNKNOWN_PATH", f"{place}/path", message)
+    for index, value in enumerate(entry["values"]):
+        if looks_like_code(value):
+            message = "the values of a deal are literals; an operation or a template is none"
+            yield Finding("CODE_IN_VALUE", f"{place}/values/{index}", message)
+        if len(path) - 1 + measure(value).depth > MAX_DEPTH:
+            message = f"nested deeper than {MAX_DEPTH} levels of the state"
+            yield Finding("LIMIT_EXCEEDED", f"{place}/values/{index}", message)
+        try:
+            state_model.bounds.clamp(path, value)
+        except EngineError as error:
+            yield Finding(error.code, f"{place}/values/{index}", error.message)
+
+
+def _check_overlaps(deals: list[dict[str, Any]]) -> Iterator[Finding]:
+    known = [
+        (index, parse_state_path(entry["path"]))
+        for index, entry in enumerate(deals)
+        if is_state_path(entry["path"])
+    ]
+    for (_, one), (index, other) in combinations(known, 2):
+        shorter = min(len(one), len(other))
+        if one[:shorter] == other[:shorter]:
+            yield Finding(
+                "BAD_DEAL", f"/deal/{index}/path", "an earlier deal writes the same path, or one around it"
+            )
+
+
+def _check_deal_sizes(spec: dict[str, Any]) -> Iterator[Finding]:
+    """Yield a finding if the state may outgrow its limits by the deal."""
+    sizes = [[measure(value) for value in entry["values"]] for entry in spec.get("deal", [])]
+    if not sizes:
+        return
+    initial = measure(spec["state"])
+    nodes = initial.nodes + sum(max(size.nodes for size in values) for values in sizes)
+    text = initial.text + sum(max(size.text for size in values) for values in sizes)
+    if nodes > MAX_STATE_NODES or text > MAX_STATE_TEXT:
+        yield Finding("LIMIT_EXCEEDED", "/deal", "the values of the deal may break the limits of the state")
