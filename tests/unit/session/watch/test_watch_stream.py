@@ -85,7 +85,7 @@ async def test_a_follower_who_falls_far_behind_is_let_go_and_can_go_on(database_
     async with table(database_url, SCENARIO) as game:
         await game.play(1, "act")
         held = Held()
-        async with closing(game.sessions.watch(WatchRequest(game.session_id))) as events:
+        async with closing(game.sessions.watch_streams.open(WatchRequest(game.session_id))) as events:
             while held.last_sequence < (await game.now()).session.last_sequence:
                 held.hear([await anext(events)])
             waiting = asyncio.ensure_future(anext(events))
