@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf.message_factory import GetMessageClass
+
 from peripety import engine as engine_api
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.session.v1 import session_pb2 as pb
@@ -192,7 +194,7 @@ def max_turn_message_size(seen: TurnView) -> int:
 
 
 _TURN_EVENTS: dict[str, Any] = {
-    field.name: getattr(pb.TurnEvent, field.message_type.name)
+    field.name: GetMessageClass(field.message_type)
     for field in pb.TurnEvent.DESCRIPTOR.oneofs_by_name["event"].fields
     if field.message_type is not None
 }
