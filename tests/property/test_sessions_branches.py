@@ -101,7 +101,7 @@ class Branching(RuleBasedStateMachine):
             self.expected[name].asked.append(request)
 
     async def played(self, request: TurnRequest) -> Committed:
-        async with closing(self.sessions.play_turn(request)) as events:
+        async with closing(self.sessions.turn_runner.run(request)) as events:
             last = [seen.event async for seen in events][-1]
         assert isinstance(last, Committed)
         return last

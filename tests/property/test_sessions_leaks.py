@@ -118,13 +118,13 @@ async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, lis
             assert_clean(viewer, [request.system, request.tools, request.messages])
         turn = (await game.now()).session.turn + 1
     fork = (
-        await game.sessions.fork(ForkRequest(new_id(), game.session_id, turn=turn // 2))
+        await game.sessions.branches.fork(ForkRequest(new_id(), game.session_id, turn=turn // 2))
     ).session.session_id
     served = servicer(game)
     for viewer in VIEWERS:
         for message in await asked_for(served, game.session_id, fork, viewer or ""):
             assert_clean(viewer, message)
-        async with closing(game.sessions.watch(WatchRequest(game.session_id, viewer))) as events:
+        async with closing(game.sessions.watch_streams.open(WatchRequest(game.session_id, viewer))) as events:
             last = (await game.now()).session.last_sequence
             while last > 0:
                 assert_clean(viewer, encode_watch_event(await anext(events)))

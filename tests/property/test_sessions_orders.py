@@ -101,7 +101,7 @@ async def _made(sessions: SessionManager, request: TurnRequest, call: Call) -> l
 
 
 async def _take(sessions: SessionManager, request: TurnRequest) -> list[TurnEventView]:
-    return [event async for event in sessions.play_turn(request)]
+    return [event async for event in sessions.turn_runner.run(request)]
 
 
 async def _check(

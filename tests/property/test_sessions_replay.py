@@ -125,7 +125,7 @@ async def bundles_of_a_game(random: Random) -> list[bytes]:
                 step = random.random()
                 if step < 0.15:
                     seed = random.choice([None, random.randrange(2**53)])
-                    fork = await game.sessions.fork(ForkRequest(new_id(), session_id, turn, seed))
+                    fork = await game.sessions.branches.fork(ForkRequest(new_id(), session_id, turn, seed))
                     names.append(fork.session.session_id)
                 elif step < 0.25 and turn < session.turn:
                     back = RewindRequest(new_id(), session_id, turn, expected_turn=session.turn)
@@ -140,6 +140,6 @@ async def bundles_of_a_game(random: Random) -> list[bytes]:
                     request = TurnRequest(session_id, new_id(), session.turn + 1, calls, words)
                     await game.take(request)
             return [
-                b"".join([piece async for piece in game.sessions.export(session_id, 0)])
+                b"".join([piece async for piece in game.sessions.exporter.export(session_id, 0)])
                 for session_id in names
             ]

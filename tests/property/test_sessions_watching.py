@@ -57,7 +57,7 @@ class Follower:
 
     async def _until_it_breaks(self, events: int) -> None:
         request = WatchRequest(self.game.session_id, self.view, self.held.last_sequence, self.held.attempt_id)
-        async with closing(self.game.sessions.watch(request)) as stream:
+        async with closing(self.game.sessions.watch_streams.open(request)) as stream:
             async for event in stream:
                 assert not isinstance(event, WatchClosed | WatchHeartbeat | SeatActed)
                 self.held.hear([event])

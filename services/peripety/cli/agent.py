@@ -1,9 +1,4 @@
-"""Agent command group, runs.
-
-Commands and options of `peripety agent`.
-
-Implementation of `peripety agent`: run agents, show runs, rerun phases.
-"""
+"""`peripety agent`: run agents, show runs, rerun phases."""
 
 from __future__ import annotations
 

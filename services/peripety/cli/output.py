@@ -247,6 +247,8 @@ def finding_fields(finding: Finding) -> dict[str, str]:
 
 
 _PICO = 10**12
+_MARGIN_SECONDS = 60.0
+_LONGEST_CALL_SECONDS = 86_400.0
 
 
 def make_budget(
@@ -264,6 +266,12 @@ def make_budget(
     if seconds:
         written.max_time.FromTimedelta(timedelta(seconds=seconds))
     return written
+
+
+def deadline_of(budget: common.Budget) -> float:
+    """Return the deadline of a call in seconds: behind the budget's own time limit, or a day without one."""
+    limit = budget.max_time.ToTimedelta().total_seconds() if budget.HasField("max_time") else 0.0
+    return limit + _MARGIN_SECONDS if limit else _LONGEST_CALL_SECONDS
 
 
 def format_usage(completion: pb.Completion) -> str:

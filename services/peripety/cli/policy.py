@@ -1,9 +1,4 @@
-"""Policy command group; list, show, delete.
-
-Commands and options of `peripety policy`.
-
-`peripety policy list`, `show` and `delete`: stored policies.
-"""
+"""`peripety policy`: the command group; list, show and delete stored policies."""
 
 from __future__ import annotations
 

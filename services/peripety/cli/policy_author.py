@@ -1,6 +1,4 @@
-"""Policy author and its inputs.
-
-`peripety policy compile`: a written policy to rules and a test suite.
+"""`peripety policy compile`: a written policy becomes rules and a test suite.
 
 Inputs of the policy commands: folders, documents, suites, and ids of stored policies.
 """
@@ -24,6 +22,7 @@ from peripety.cli.input_documents import STDIN, open_input
 from peripety.cli.options import MaxCost, MaxTime, MaxTokens, Model, Server
 from peripety.cli.output import (
     MAX_INPUT_BYTES,
+    deadline_of,
     make_budget,
     person_console,
     printable,
@@ -208,7 +207,8 @@ async def _compile(
 ) -> pb.CompilePolicyResponse.Compiled:
     with live_policy_view(out) as story:
         async with services_at(server, "gateway", "policies") as channel:
-            async for event in PolicyServiceStub(channel).CompilePolicy(request):
+            stub, timeout = PolicyServiceStub(channel), deadline_of(request.budget)
+            async for event in stub.CompilePolicy(request, timeout=timeout):
                 story.show(event)
                 if event.HasField("compiled"):
                     return event.compiled

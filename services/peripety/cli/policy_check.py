@@ -1,8 +1,6 @@
-"""Verify, lint, diff, decide, mutate, cover.
+"""`peripety policy verify`, `analyze`, `diff`, `decide`, `mutate` and `generate-scenarios`.
 
-`peripety policy verify`, `analyze`, `diff` and `decide`: deterministic checks without a model.
-
-`peripety policy mutate` and `generate-scenarios`: mutation score and coverage of a policy suite.
+These checks are deterministic and need no model.
 """
 
 from __future__ import annotations

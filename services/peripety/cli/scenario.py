@@ -1,11 +1,4 @@
-"""Scenario command group; list, show, delete.
-
-Commands about scenario specifications, and their options.
-
-`peripety scenarios`: list, show and delete stored scenarios.
-
-Commands and options of `peripety scenarios`.
-"""
+"""`peripety scenarios`: list, show and delete stored scenarios."""
 
 from __future__ import annotations
 

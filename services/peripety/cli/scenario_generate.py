@@ -39,6 +39,7 @@ from peripety.cli.options import (
     Server,
 )
 from peripety.cli.output import (
+    deadline_of,
     make_budget,
     open_output,
     person_console,
@@ -78,7 +79,7 @@ async def write_specification(
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
-    async for event in stub.GenerateScenario(request):
+    async for event in stub.GenerateScenario(request, timeout=deadline_of(request.budget)):
         view.generation(event)
         if event.HasField("completed"):
             return event.completed
@@ -125,7 +126,7 @@ async def amend_scenario(
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
-    async for event in stub.AmendScenario(request):
+    async for event in stub.AmendScenario(request, timeout=deadline_of(request.budget)):
         view.amendment(event)
         if event.HasField("amended"):
             return event.amended

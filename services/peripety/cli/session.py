@@ -1,9 +1,4 @@
-"""Session command group; fork, rewind, compare.
-
-`peripety sessions list`, `show`, `fork`, `rewind`, `compare` and `delete`.
-
-Commands and options of `peripety sessions`.
-"""
+"""`peripety sessions`: the command group; list, show, fork, rewind, compare and delete."""
 
 from __future__ import annotations
 

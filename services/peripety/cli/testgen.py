@@ -1,9 +1,4 @@
-"""Testgen command group; list, show, rerun.
-
-Commands and options of `peripety testgen`.
-
-`peripety testgen run`, `list`, `show`, `cancel` and `delete`: stored runs.
-"""
+"""`peripety testgen`: the command group; run, list, show, cancel and delete stored runs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Generate, resume, export and their inputs.
+"""`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file.
 
 Inputs of the test generation commands, as messages.
-
-`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file.
 """
 
 from __future__ import annotations

@@ -38,6 +38,15 @@ async def closing(events: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
             await events.aclose()
 
 
+async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
+    """Wait until an event is set, for at most so many seconds; return False if it is not set by then."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
+
+
 # Smaller work takes less time than the hop to a thread and back on a busy event loop.
 _INLINE_BYTES = 32 * 1024
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.core.concurrency import closing
 from peripety.errors import Severity
-from peripety.gateway.budgets.order_budget import remaining_budget
-from peripety.gateway.budgets.types import BudgetAmount
+from peripety.gateway.budgets.order_budget import OrderBudget
 from peripety.gateway.pb.requests import request_to_proto
 from peripety.gateway.pb.responses import event_from_proto
 from peripety.gateway.structured_output.validator import AnswerValidation, generate_valid
 from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode, ResponseSchema
-from peripety.gateway.types.response import Completed, Completion, collect_completion
+from peripety.gateway.types.response import Completed, Completion, UsageTotal, collect_completion
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -76,23 +74,15 @@ class _BudgetedCalls:
 
     def __init__(self, send: SendRequest, budget: Budget | None) -> None:
         self._send = send
-        self._budget = budget
-        self._used = BudgetAmount()
-        self._started_at = time.monotonic()
+        self._budget = None if budget is None else OrderBudget(budget)
 
     async def call(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         if self._budget is not None:
-            left = remaining_budget(self._budget, self._used, time.monotonic() - self._started_at)
-            request = replace(request, budget=left)
+            request = replace(request, budget=self._budget.remaining())
         async with closing(self._send(request)) as events:
             async for event in events:
-                if isinstance(event, Completed):
-                    made, usage = event.completion, event.completion.usage
-                    self._used += BudgetAmount(
-                        made.calls,
-                        usage.input_tokens + usage.output_tokens,
-                        made.cost or 0,
-                    )
+                if self._budget is not None and isinstance(event, Completed):
+                    self._budget.add_usage(UsageTotal.from_completion(event.completion))
                 yield event
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import BigInteger, Column, Index, Table, Text, func, insert, select, update
 
 from peripety.core import logging_setup
+from peripety.core.concurrency import wait_for_event
 from peripety.core.storage.database import METADATA
 from peripety.core.validation import Page, PagePosition, decode_page_token, make_page, resolve_page_size
 from peripety.errors import UnavailableError
@@ -254,20 +255,13 @@ class UsageAggregator:
     async def _write_periodically(self) -> None:
         try:
             while self._pending and not self._closing.is_set():
-                await self._wait_for_batch()
+                await wait_for_event(self._closing, self._pause)
                 try:
                     await self._write()
                 except UnavailableError as error:
                     _log.warning("usage cannot be written", extra=logging_setup.describe_error(error))
         finally:
             self._writer = None
-
-    async def _wait_for_batch(self) -> None:
-        try:
-            async with asyncio.timeout(self._pause):
-                await self._closing.wait()
-        except TimeoutError:
-            pass
 
     async def _write(self) -> None:
         """Write the pending sums, even if the waiting caller is cancelled."""

@@ -18,11 +18,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
-    BigInteger,
     Column,
     Float,
     Index,
-    Integer,
     LargeBinary,
     String,
     Table,
@@ -35,7 +33,13 @@ from sqlalchemy import (
 from peripety import engine
 from peripety.core.lru import LruCache
 from peripety.core.storage.database import METADATA
-from peripety.core.storage.versioned_store import VersionedStore, derive_id, to_datetime, versions_table
+from peripety.core.storage.versioned_store import (
+    AUTOINCREMENT,
+    VersionedStore,
+    derive_id,
+    to_datetime,
+    versions_table,
+)
 from peripety.core.validation import Page
 from peripety.engine import DryRunReport
 from peripety.errors import ConflictError, Finding, NotFoundError, Severity, current_code
@@ -57,7 +61,7 @@ _certificates = Table(
     "scenario_certificates",
     METADATA,
     # The greatest number of a version is its latest certificate; see the table of versions.
-    Column("position", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("position", AUTOINCREMENT, primary_key=True, autoincrement=True),
     Column("scenario_id", String(64), nullable=False),
     Column("spec_hash", String(64), nullable=False),
     Column("certificate_hash", String(64), nullable=False, index=True),

@@ -17,7 +17,7 @@ import logging
 import re
 import time
 import uuid
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +27,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from peripety.core import call_context, logging_setup
+from peripety.core.concurrency import closing
 from peripety.core.validation import normalize_uuid
 from peripety.errors import (
     InvalidArgumentError,
@@ -248,7 +249,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 async def _write_responses(call: _Call, replies: AsyncGenerator[Any, None]) -> None:
     # Written by this coroutine and not by gRPC: a cancellation then closes the generator at once, in its own
     # task.
-    async with aclosing(replies):
+    async with closing(replies):
         async for message in replies:
             await call.write(message)
 

@@ -87,7 +87,7 @@ class SessionServicer(SessionServiceServicer):
     ) -> AsyncIterator[pb.TakeTurnResponse]:
         """Play a turn and stream its events."""
         turn = pb_requests.turn_request_from_proto(request)
-        async with closing(self._sessions.play_turn(turn)) as events:
+        async with closing(self._sessions.turn_runner.run(turn)) as events:
             async for seen in events:
                 yield pb.TakeTurnResponse(event=responses.turn_event_to_proto(seen))
 
@@ -129,7 +129,7 @@ class SessionServicer(SessionServiceServicer):
         _context: Any,
     ) -> pb.SubmitActionsResponse:
         """Submit the actions of one seat in a session whose seats act at the same time."""
-        waiting = await self._sessions.submit(pb_requests.submission_from_proto(request))
+        waiting = await self._sessions.round_scheduler.submit(pb_requests.submission_from_proto(request))
         return pb.SubmitActionsResponse(waiting_seat_ids=waiting)
 
     async def WatchSession(  # type: ignore[override]  # noqa: N802 - the contract's name; bytes, encoded once
@@ -138,7 +138,9 @@ class SessionServicer(SessionServiceServicer):
         _context: Any,
     ) -> AsyncIterator[bytes]:
         """Watch a session."""
-        async with closing(self._sessions.watch(pb_requests.watch_request_from_proto(request))) as events:
+        async with closing(
+            self._sessions.watch_streams.open(pb_requests.watch_request_from_proto(request))
+        ) as events:
             async for event in events:
                 yield encode_watch_event(event)
 
@@ -165,7 +167,7 @@ class SessionServicer(SessionServiceServicer):
         _context: Any,
     ) -> pb.ForkSessionResponse:
         """Create a session that shares the first turns of another."""
-        seen = await self._sessions.fork(pb_requests.fork_request_from_proto(request))
+        seen = await self._sessions.branches.fork(pb_requests.fork_request_from_proto(request))
         return pb.ForkSessionResponse(session=responses.session_to_proto(seen))
 
     async def RewindSession(  # noqa: N802 - the contract's name
@@ -183,7 +185,7 @@ class SessionServicer(SessionServiceServicer):
         _context: Any,
     ) -> pb.CompareBranchesResponse:
         """Compare two sessions: their last common turn, and the differences since."""
-        compared = await self._sessions.compare(pb_requests.compare_request_from_proto(request))
+        compared = await self._sessions.branches.compare(pb_requests.compare_request_from_proto(request))
         return responses.comparison_to_proto(compared)
 
     async def ReplaySession(  # noqa: N802 - the contract's name
@@ -193,7 +195,7 @@ class SessionServicer(SessionServiceServicer):
     ) -> AsyncIterator[pb.ReplaySessionResponse]:
         """Replay every turn of a session and compare it with its record."""
         sequence = 0
-        replay = self._sessions.replay(request.session_id, request.first_turn, request.last_turn)
+        replay = self._sessions.exporter.replay(request.session_id, request.first_turn, request.last_turn)
         async with closing(replay) as turns:
             async for turn in turns:
                 sequence += 1
@@ -206,7 +208,7 @@ class SessionServicer(SessionServiceServicer):
     ) -> AsyncIterator[pb.ExportSessionResponse]:
         """Export a session as a bundle that can be verified independently."""
         sequence = 0
-        async with closing(self._sessions.export(request.session_id, request.last_turn)) as pieces:
+        async with closing(self._sessions.exporter.export(request.session_id, request.last_turn)) as pieces:
             async for piece in pieces:
                 sequence += 1
                 yield pb.ExportSessionResponse(sequence=sequence, chunk=piece)

@@ -1,9 +1,4 @@
-"""Create, list, fork, rewind, delete; session as it begins.
-
-Initial state of a session.
-
-Session manager: create, read, list, play, resume, fork, rewind, watch, export and delete sessions.
-"""
+"""Session manager: create, read, list, resume, rewind, import and delete sessions."""
 
 from __future__ import annotations
 
@@ -37,20 +32,16 @@ from peripety.session.watch.broadcaster import SessionBroadcaster
 from peripety.session.watch.watch_stream import WatchStreams
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncIterator
 
     from peripety.core.validation import Page
     from peripety.scenario.types import ScenarioSource
-    from peripety.session.branch_types import BranchComparison, CompareRequest, ForkRequest, RewindRequest
-    from peripety.session.bundles.exporter import ReplayCompleted
-    from peripety.session.bundles.verifier import ReplayedTurn
+    from peripety.session.branch_types import RewindRequest
     from peripety.session.narration.narrator import Narrator
-    from peripety.session.seats.turn_order import SubmitActionsRequest
     from peripety.session.session_view import Ruleset, RulesetCache, SessionView
     from peripety.session.store.session_store import SessionStore
-    from peripety.session.types import CommittedTurn, NewSession, SessionSummary, TurnRequest
+    from peripety.session.types import CommittedTurn, NewSession, SessionSummary
     from peripety.session.visibility import MessageLimit, TurnEventView
-    from peripety.session.watch.topic import WatchEvent, WatchRequest
 
 
 def create_session(program: engine.Program, request: NewSession) -> Session:
@@ -91,6 +82,13 @@ class SessionManager:
         narrator: narrates their turns.
         message_limit: size limit of a turn and of a page of turns.
         watchers: maximum number of concurrent watchers.
+
+    Attributes:
+        turn_runner: plays turns.
+        round_scheduler: collects the actions of seats that act together, and plays turns that are due.
+        branches: forks and compares sessions.
+        watch_streams: opens streams of the events of a session.
+        exporter: exports and replays sessions.
     """
 
     def __init__(
@@ -106,11 +104,11 @@ class SessionManager:
         self._scenarios = scenarios
         self._rulesets = rulesets
         self._broadcaster = SessionBroadcaster(store, max_watchers=watchers)
-        self._turn_runner = TurnRunner(store, rulesets, narrator, message_limit, self._broadcaster)
-        self._watch_streams = WatchStreams(store, rulesets, self._broadcaster)
-        self._round_scheduler = RoundScheduler(store, rulesets, self._turn_runner, self._broadcaster)
-        self._branches = BranchManager(store, rulesets, message_limit)
-        self._exporter = SessionExporter(store, rulesets, scenarios)
+        self.turn_runner = TurnRunner(store, rulesets, narrator, message_limit, self._broadcaster)
+        self.watch_streams = WatchStreams(store, rulesets, self._broadcaster)
+        self.round_scheduler = RoundScheduler(store, rulesets, self.turn_runner, self._broadcaster)
+        self.branches = BranchManager(store, rulesets, message_limit)
+        self.exporter = SessionExporter(store, rulesets, scenarios)
         self._importer = SessionImporter(store, message_limit)
         self._message_limit = message_limit
 
@@ -177,10 +175,6 @@ class SessionManager:
         await self._store.delete(session_id, request_id)
         self._broadcaster.publish_deletion(session_id)
 
-    def play_turn(self, request: TurnRequest) -> AsyncGenerator[TurnEventView, None]:
-        """Play a turn, or replay it if its request has played it already."""
-        return self._turn_runner.run(request)
-
     async def resume(
         self,
         session_id: str,
@@ -243,49 +237,16 @@ class SessionManager:
         )
         return make_page(found, fitting, lambda seen: PagePosition(seen.turn.turn))
 
-    async def fork(self, request: ForkRequest) -> SessionView:
-        """Create a session that shares the first turns of another."""
-        return await self._branches.fork(request)
-
     async def rewind(self, request: RewindRequest) -> SessionView:
         """Undo the last turns of a session."""
-        seen = await self._branches.rewind(request)
+        seen = await self.branches.rewind(request)
         self._broadcaster.poll_now()
         return seen
-
-    async def compare(self, request: CompareRequest) -> BranchComparison:
-        """Compare two sessions: their last common turn, and the differences since."""
-        return await self._branches.compare(request)
-
-    def watch(self, request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
-        """Watch a session until it ends."""
-        return self._watch_streams.open(request)
-
-    async def submit(self, submission: SubmitActionsRequest) -> tuple[str, ...]:
-        """Submit the actions of a seat."""
-        return await self._round_scheduler.submit(submission)
-
-    def start_polling(self) -> None:
-        """Start polling for turns that are due."""
-        self._round_scheduler.start_polling()
 
     async def aclose(self) -> None:
         """Shut down: close all watch streams and stop the seat-timeout scheduler."""
         await self._broadcaster.aclose()
-        await self._round_scheduler.aclose()
-
-    def replay(
-        self,
-        session_id: str,
-        first_turn: int,
-        last_turn: int,
-    ) -> AsyncGenerator[ReplayedTurn | ReplayCompleted, None]:
-        """Replay a session and compare it with its record."""
-        return self._exporter.replay(session_id, first_turn, last_turn)
-
-    def export(self, session_id: str, last_turn: int) -> AsyncGenerator[bytes, None]:
-        """Export a session as a bundle."""
-        return self._exporter.export(session_id, last_turn)
+        await self.round_scheduler.aclose()
 
     async def import_bundle(self, request_id: str, chunks: AsyncIterator[bytes]) -> SessionView:
         """Import the session of a bundle and return its public view."""

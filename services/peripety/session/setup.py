@@ -70,7 +70,7 @@ async def register_service(wiring: ServiceContainer) -> None:
         watchers=max(1, config.max_concurrent_calls // 2),
     )
     wiring.on_stopping(sessions.aclose)
-    sessions.start_polling()
+    sessions.round_scheduler.start_polling()
     workers = WorkerPool("futures")
     wiring.resources.callback(workers.close)
     servicer = SessionServicer(sessions, OutcomeForecaster(store, rulesets, workers))

@@ -38,14 +38,14 @@ other process plays it for a seat that is late .
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from peripety import engine
 from peripety.core.call_context import now_micros
-from peripety.core.concurrency import run_in_thread_if_large, shield_until_done
+from peripety.core.concurrency import closing, run_in_thread_if_large, shield_until_done
 from peripety.core.idempotency.store import check_same_request
 from peripety.errors import ConflictError, InternalError, PeripetyError
 from peripety.gateway.types.response import UsageTotal
@@ -162,7 +162,7 @@ class TurnRunner:
                         return
                     told = None
                     context = await self._narration_context(attempt, stage)
-                    async with aclosing(self._narrator.narrate(context)) as telling:
+                    async with closing(self._narrator.narrate(context)) as telling:
                         async for happened in telling:
                             if isinstance(happened, NarrationResult):
                                 told = happened

@@ -25,7 +25,7 @@ from peripety.gateway.types.response import (
 from support.gateway.requests import call_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from peripety.gateway.providers.provider import Provider, ProviderCall, ProviderEvent
     from peripety.gateway.types.message import Part
@@ -133,21 +133,22 @@ class GatedGateway:
 Script: TypeAlias = "list[GatewayEvent | Exception]"
 
 
-class PlayingGateway:
-    """Plays one script for each request, the last one again and again.
+class FakeGateway:
+    """Plays one script for each request, the last one again and again; a function makes one of the request.
 
     Attributes:
+        scripts: the scripts that are left.
         requests: the requests so far.
     """
 
-    def __init__(self, *scripts: Script) -> None:
-        self._scripts = [*scripts]
+    def __init__(self, *scripts: Script | Callable[[GenerateRequest], Script]) -> None:
+        self.scripts = [*scripts]
         self.requests: list[GenerateRequest] = []
 
-    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        script = self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
+    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+        script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
         self.requests.append(request)
-        for event in script:
+        for event in script if isinstance(script, list) else script(request):
             if isinstance(event, Exception):
                 raise event
             yield event
@@ -164,6 +165,11 @@ def completion(*parts: Part, stop: StopReason = StopReason.END) -> Completion:
 def saying(*pieces: str) -> Script:
     """An answer in prose, or in JSON."""
     return [*map(TextDelta, pieces), Completed(completion(Text("".join(pieces))))]
+
+
+def echoing(request: GenerateRequest) -> Script:
+    """The answer `re: <last message>`."""
+    return saying(f"re: {request.messages[-1].text}")
 
 
 def calling(*calls: tuple[str, str]) -> Script:

@@ -277,7 +277,7 @@ class Table:
 
     async def take(self, request: TurnRequest) -> list[TurnEventView]:
         """Play a turn to its end."""
-        async with closing(self.sessions.play_turn(request)) as events:
+        async with closing(self.sessions.turn_runner.run(request)) as events:
             return [event async for event in events]
 
     def request(
@@ -454,7 +454,7 @@ async def forked(
     **more: Any,
 ) -> SessionView:
     """Fork a session."""
-    return await sessions.fork(ForkRequest(new_id(), session_id, turn, **more))
+    return await sessions.branches.fork(ForkRequest(new_id(), session_id, turn, **more))
 
 
 async def rewound(sessions: SessionManager, session_id: str, turn: int, **more: Any) -> SessionView:

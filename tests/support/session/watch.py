@@ -28,7 +28,7 @@ async def watch(
 ) -> list[WatchEvent]:
     """Follow a session until an event, which is the last one returned, or until it is closed."""
     told = []
-    async with closing(sessions.watch(WatchRequest(session_id, **request))) as events:
+    async with closing(sessions.watch_streams.open(WatchRequest(session_id, **request))) as events:
         async for event in events:
             told.append(event)
             if until(event):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from support.engine.specs import document, spec
 from support.repo.repository import every_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -55,6 +57,21 @@ def test_the_list_shows_the_first_line_of_the_help_of_a_command(name: str, entry
     assert help_text is not None
     assert help_text.split("\n\n")[0].split(". ")[0].rstrip(".") + "." == entry.summary
     assert f"  {entry.summary}\n" in run("--help").stdout
+
+
+def every_command(name: str, command: Any) -> Iterator[tuple[str, ...]]:
+    yield (name,)
+    for child, grandchild in getattr(command, "commands", {}).items():
+        yield from ((name, *path) for path in every_command(child, grandchild))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_shows_no_python_types_and_cuts_no_summary(name: str) -> None:
+    for path in every_command(name, load_command(name)):
+        shown = run(*path, "--help").stdout
+        assert not re.search(
+            r"<\w+[ >]|list\[|\{[A-Z]+\}[ \n]|\[\[|<=x|x>=|\w\.\.\.\n", shown[shown.index("\n") :]
+        )
 
 
 def test_version_names_the_core() -> None:

@@ -7,7 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from peripety.cli.output import MAX_INPUT_BYTES, one_line, printable, read_text_argument
+from peripety.cli.output import (
+    MAX_INPUT_BYTES,
+    deadline_of,
+    make_budget,
+    one_line,
+    printable,
+    read_text_argument,
+)
 from peripety.errors import InvalidArgumentError
 
 
@@ -60,3 +67,8 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 
 def test_text_of_a_stranger_does_not_look_like_a_line_of_ours() -> None:
     assert one_line("a: certified\nb\u2028c\x07") == "a: certified b c\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_call_ends_after_the_time_limit_of_its_budget_and_not_before() -> None:
+    assert deadline_of(make_budget(seconds=1_000)) == 1_060
+    assert deadline_of(make_budget(tokens=5)) == 86_400

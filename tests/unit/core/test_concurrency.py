@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.core.concurrency import WorkCancelledError, WorkerPool, raise_if_cancelled, shield_until_done
+from peripety.core.concurrency import (
+    WorkCancelledError,
+    WorkerPool,
+    raise_if_cancelled,
+    shield_until_done,
+    wait_for_event,
+)
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import UnavailableError
 from peripety.scenario.types import ScenarioRegistered
@@ -42,6 +48,13 @@ async def test_work_that_must_end_ends_however_often_its_caller_is_cancelled() -
     with pytest.raises(asyncio.CancelledError):
         await caller
     assert done == ["work"]
+
+
+async def test_waiting_for_an_event_tells_whether_it_was_set_in_time() -> None:
+    event = asyncio.Event()
+    assert not await wait_for_event(event, 0.001)
+    event.set()
+    assert await wait_for_event(event, 60)
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import re
 import pytest
 
 from peripety.engine.schemas import SCENARIO_SPEC, schema_document
-from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.draft_cache import load_prompt
 
-GENERATE = prompt("generate")
+GENERATE = load_prompt("generate")
 
 
 @pytest.mark.parametrize("name", ["generate", "stepwise"])
 def test_a_prompt_tells_its_version(name: str) -> None:
-    assert re.search(r"\(prompt version \d+\)", prompt(name).splitlines()[0])
+    assert re.search(r"\(prompt version \d+\)", load_prompt(name).splitlines()[0])
 
 
 @pytest.mark.parametrize("op", ["set", "inc", "dec", "mul", "patch", "push", "pop", "addlog", "schedule"])

@@ -60,7 +60,7 @@ async def play(game: Table, session_id: str, *actions: str, turns: int = 1) -> N
 
 
 async def compared(game: Table, other: str, **more: object) -> BranchComparison:
-    return await game.sessions.compare(
+    return await game.sessions.branches.compare(
         CompareRequest(**{"session_id": game.session_id, "other_session_id": other, **more}),  # type: ignore[arg-type]
     )
 
@@ -172,13 +172,13 @@ async def test_what_cannot_be_compared_is_named(database_url: str) -> None:
         here_twice = (game.session_id, game.session_id)
         here = CompareRequest(*here_twice)
         with pytest.raises(InvalidArgumentError) as caught:
-            await game.sessions.compare(replace(here, session_id="", other_session_id=""))
+            await game.sessions.branches.compare(replace(here, session_id="", other_session_id=""))
         for unknown in (replace(here, other_session_id="other"), replace(here, pov="nobody")):
             with pytest.raises(NotFoundError):
-                await game.sessions.compare(unknown)
+                await game.sessions.branches.compare(unknown)
         for wrong in (replace(here, page_size=-1), CompareRequest(*here_twice, None, 0, "no token")):
             with pytest.raises(InvalidArgumentError):
-                await game.sessions.compare(wrong)
+                await game.sessions.branches.compare(wrong)
     assert [violation.field for violation in caught.value.violations] == ["session_id", "other_session_id"]
 
 
@@ -358,12 +358,12 @@ async def test_the_same_request_makes_one_fork(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
         await play_turns(game, 2)
         request = ForkRequest(new_id(), game.session_id, 1)
-        made = await asyncio.gather(*(game.sessions.fork(request) for _ in range(5)))
+        made = await asyncio.gather(*(game.sessions.branches.fork(request) for _ in range(5)))
         assert len({seen.session.session_id for seen in made}) == 1
         await game.sessions.delete(game.session_id, new_id())
-        assert (await game.sessions.fork(request)).session == made[0].session
+        assert (await game.sessions.branches.fork(request)).session == made[0].session
         with pytest.raises(AlreadyExistsError) as caught:
-            await game.sessions.fork(ForkRequest(request.request_id, game.session_id, 2))
+            await game.sessions.branches.fork(ForkRequest(request.request_id, game.session_id, 2))
     assert caught.value.code == "REQUEST_ID_REUSED"
 
 
@@ -383,7 +383,7 @@ async def test_a_wrong_field_of_a_fork_is_named(
 ) -> None:
     async with table(database_url, FATEFUL) as game:
         with pytest.raises(InvalidArgumentError) as caught:
-            await game.sessions.fork(
+            await game.sessions.branches.fork(
                 ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change}),
             )
     assert [violation.field for violation in caught.value.violations] == [field]
@@ -405,7 +405,7 @@ async def test_a_fork_of_what_does_not_exist_is_not_made(
     async with table(database_url, FATEFUL) as game:
         await play_turns(game, 1)
         with pytest.raises(NotFoundError) as caught:
-            await game.sessions.fork(
+            await game.sessions.branches.fork(
                 ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change}),
             )
         assert len((await game.sessions.list_sessions(None, 0, "")).items) == 1

@@ -54,17 +54,19 @@ async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) 
     async with table(database_url, FATEFUL) as game:
         await play(game, game.session_id, TURNS)
         kept = await verified(game.store, game.session_id)
-        points = await points_of(game, lambda one: one.fork(ForkRequest(new_id(), game.session_id, 2)))
+        points = await points_of(
+            game, lambda one: one.branches.fork(ForkRequest(new_id(), game.session_id, 2))
+        )
         made = 2
         outcomes = set()
         for point in range(1, points + 1):
             request = ForkRequest(new_id(), game.session_id, 2)
             faults = Faults(point, kind)
-            await attempted(process(game, faults).fork(request), faults)
+            await attempted(process(game, faults).branches.fork(request), faults)
             there = len((await game.sessions.list_sessions(None, 0, "")).items) - made
             assert there in {0, 1}
             outcomes.add(there)
-            fork = (await game.sessions.fork(request)).session
+            fork = (await game.sessions.branches.fork(request)).session
             made += 1
             assert len((await game.sessions.list_sessions(None, 0, "")).items) == made
             assert await verified(game.store, fork.session_id) == kept[:2]
@@ -113,7 +115,7 @@ async def attempt(game: Table, faults: Faults, request: Any) -> None:
     sessions = process(game, faults)
 
     async def take() -> None:
-        async for _ in sessions.play_turn(request):
+        async for _ in sessions.turn_runner.run(request):
             pass
 
     await attempted(take(), faults)

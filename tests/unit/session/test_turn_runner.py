@@ -61,7 +61,7 @@ async def test_mechanics_come_before_prose_and_the_commit_comes_last(database_ur
 
 async def test_mechanics_do_not_wait_for_the_narrator(database_url: str) -> None:
     async with table(database_url, document(), ScriptedGateway([[SILENCE]])) as game:
-        async with aclosing(game.sessions.play_turn(game.request(1, "act"))) as events:
+        async with aclosing(game.sessions.turn_runner.run(game.request(1, "act"))) as events:
             first = [await anext(events) for _ in range(3)]
         assert kinds(first) == WHOLE_TURN[:3]
 
@@ -278,7 +278,7 @@ async def _in_two_processes(
         ]
 
         async def take(number: int) -> list[TurnEventView]:
-            return [event async for event in sessions[number].play_turn(requests[number])]
+            return [event async for event in sessions[number].turn_runner.run(requests[number])]
 
         return list(await asyncio.gather(take(0), take(1), return_exceptions=True))
     finally:
@@ -325,7 +325,7 @@ async def test_a_turn_that_is_cancelled_leaves_nothing_and_ends_the_model_s_call
 async def test_an_attempt_that_is_begun_anew_says_so(database_url: str) -> None:
     async with table(database_url, document()) as game:
         request = game.request(1, "act")
-        async with aclosing(game.sessions.play_turn(request)) as events:
+        async with aclosing(game.sessions.turn_runner.run(request)) as events:
             first = await anext(events)
         second = (await game.take(request))[0]
         assert isinstance(first.event, Accepted)
@@ -337,7 +337,7 @@ async def test_an_attempt_that_is_begun_anew_says_so(database_url: str) -> None:
 async def test_a_reader_who_leaves_after_the_commit_finds_the_turn_done(database_url: str) -> None:
     async with table(database_url, document()) as game:
         request = game.request(1, "act")
-        async with aclosing(game.sessions.play_turn(request)) as events:
+        async with aclosing(game.sessions.turn_runner.run(request)) as events:
             async for seen in events:
                 if isinstance(seen.event, Committed):
                     break

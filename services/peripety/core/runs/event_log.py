@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from peripety.core.concurrency import wait_for_event
 from peripety.core.runs.types import RunUpdate
 
 if TYPE_CHECKING:
@@ -144,8 +144,6 @@ class RunEventWriter(Generic[E]):
             UnavailableError: see `commit`.
         """
         while not self._closed:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_RENEW_SECONDS):
-                    await self._news.wait()
+            await wait_for_event(self._news, _RENEW_SECONDS)
             await self.commit(RunUpdate())
             await asyncio.sleep(_PAUSE_SECONDS)

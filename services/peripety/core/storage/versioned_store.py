@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ID_DIGITS = 24
 # SQLite autoincrements only INTEGER columns, which have 64 bits there.
-_AUTOINCREMENT = BigInteger().with_variant(Integer, "sqlite")
+AUTOINCREMENT = BigInteger().with_variant(Integer, "sqlite")
 
 
 def versions_table(name: str, thing: str, content: str, *columns: Column[Any]) -> Table:
@@ -34,12 +34,7 @@ def versions_table(name: str, thing: str, content: str, *columns: Column[Any]) -
         name,
         METADATA,
         # Increases and is never reused: the greatest position of an id is its latest version.
-        Column(
-            "position",
-            BigInteger().with_variant(Integer, "sqlite"),
-            primary_key=True,
-            autoincrement=True,
-        ),
+        Column("position", AUTOINCREMENT, primary_key=True, autoincrement=True),
         Column(thing, String(64), nullable=False),
         Column(content, String(64), nullable=False),
         *columns,

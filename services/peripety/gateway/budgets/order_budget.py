@@ -129,9 +129,9 @@ class OrderBudget:
         Raises:
             ResourceExhaustedError: the budget is exhausted.
         """
-        usage = self.spent.usage
-        used = BudgetAmount(self.spent.calls, usage.input_tokens + usage.output_tokens, self.spent.cost or 0)
-        return remaining_budget(self._budget, used, self._now() - self._started_at)
+        return remaining_budget(
+            self._budget, BudgetAmount.from_usage(self.spent), self._now() - self._started_at
+        )
 
     @property
     def is_expired(self) -> bool:
@@ -161,19 +161,19 @@ class OrderBudget:
         details, budget = error.details, self._budget
         if error.code != BUDGET_EXHAUSTED or details.get("budget") != BudgetKind.REQUEST.value:
             return None
-        usage = self.spent.usage
+        amount = BudgetAmount.from_usage(self.spent)
         match details.get("cap"):
             case "max_time":
                 return _limit_finding(f"time limit of {budget.max_seconds:g} s exceeded")
             case "max_cost":
                 limit, used = (
                     f"${format_dollars(budget.max_cost or 0)}",
-                    f"${format_dollars(self.spent.cost or 0)}",
+                    f"${format_dollars(amount.cost)}",
                 )
             case "max_calls":
-                limit, used = f"{budget.max_calls} calls", str(self.spent.calls)
+                limit, used = f"{budget.max_calls} calls", f"{amount.calls}"
             case _:
-                limit, used = f"{budget.max_tokens} tokens", str(usage.input_tokens + usage.output_tokens)
+                limit, used = f"{budget.max_tokens} tokens", f"{amount.tokens}"
         return _limit_finding(f"budget of {limit} exhausted: {used} used, and another answer may exceed it")
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.gateway.types.request import Budget
+    from peripety.gateway.types.response import UsageTotal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ class BudgetAmount:
     calls: int = 0
     tokens: int = 0
     cost: int = 0
+
+    @classmethod
+    def from_usage(cls, spent: UsageTotal) -> BudgetAmount:
+        """Return the amount of a usage; an unknown cost counts as nothing."""
+        tokens = spent.usage.input_tokens + spent.usage.output_tokens
+        return cls(spent.calls, tokens, spent.cost or 0)
 
     def __add__(self, other: BudgetAmount) -> BudgetAmount:
         """Return the sum of both amounts."""

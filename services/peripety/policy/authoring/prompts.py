@@ -156,8 +156,8 @@ def _unique_names(names: Iterable[str]) -> list[str]:
     return [*dict.fromkeys(names)]
 
 
-prompt = partial(read_prompt, "peripety.policy")
-prompts = partial(read_prompts, "peripety.policy")
+load_prompt = partial(read_prompt, "peripety.policy")
+load_prompts = partial(read_prompts, "peripety.policy")
 
 
 MAX_OUTPUT_TOKENS = 8_192
@@ -168,7 +168,7 @@ _EXPECTED_TURNS = 3
 
 def authoring_system_text(name: str, material: Mapping[str, Any]) -> str:
     """Return a system text: a prompt, with the material as a JSON object in its last line."""
-    return f"{prompt(name)}\n{to_compact_json(material)}"
+    return f"{load_prompt(name)}\n{to_compact_json(material)}"
 
 
 def start_conversation(gateway: ModelGateway, system: str, model: str | None) -> Conversation:

@@ -25,9 +25,9 @@ from peripety.gateway.structured_output.validator import was_truncated
 from peripety.gateway.types.response import Completed, UsageTotal, collect_completion
 from peripety.policy.authoring.prompts import (
     judgement_schema,
+    load_prompts,
     patches_schema,
     prompt_material,
-    prompts,
     rules_schema,
     scenario_to_document,
 )
@@ -95,7 +95,9 @@ def order_fingerprint(order: CompileOrder) -> str:
     schemas = [schema(order.tools) for schema in (rules_schema, patches_schema, judgement_schema)]
     options = [order.replace_corrected, order.directed, order.mutation, order.model]
     handwritten = [*map(scenario_to_document, order.handwritten)]
-    return digest_key(prompt_material(order, order.tools), handwritten, limits, options, prompts(), schemas)
+    return digest_key(
+        prompt_material(order, order.tools), handwritten, limits, options, load_prompts(), schemas
+    )
 
 
 T = TypeVar("T")

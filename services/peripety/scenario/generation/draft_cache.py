@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from peripety.scenario.types import GenerationEvent, GenerationOrder
 
 
-prompt = partial(read_prompt, "peripety.scenario")
-prompts = partial(read_prompts, "peripety.scenario")
+load_prompt = partial(read_prompt, "peripety.scenario")
+load_prompts = partial(read_prompts, "peripety.scenario")
 
 
 _CAPACITY = 1_000
@@ -165,7 +165,7 @@ def _is_model_result(event: SpecGenerated) -> bool:
 @cache
 def _fingerprint() -> str:
     """Return the common inputs of all results: the program, the engine, the prompts and the schema."""
-    told = [__version__, ENGINE_VERSION, prompts(), answer_schema()]
+    told = [__version__, ENGINE_VERSION, load_prompts(), answer_schema()]
     return sha256(json.dumps(told).encode()).hexdigest()
 
 

@@ -19,7 +19,7 @@ from peripety.gateway.budgets.order_budget import OrderBudget
 from peripety.gateway.conversations.conversation import Conversation
 from peripety.gateway.types.request import CacheConfig, GenerationOptions
 from peripety.gateway.types.response import Completed, TextDelta, UsageTotal
-from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.generation.evaluation import encode_json
 from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import Progress, ProgressStage
@@ -185,7 +185,7 @@ def start_document_conversation(
         limits: the maximum number of requests, all with the same schema.
     """
     cache = CacheConfig(expected_reuse=limits.answers - 1)
-    return Conversation(gateway, prompt("generate"), options=GenerationOptions(model=model, cache=cache))
+    return Conversation(gateway, load_prompt("generate"), options=GenerationOptions(model=model, cache=cache))
 
 
 _MAX_FINDINGS = 20

@@ -31,7 +31,7 @@ from peripety.core.concurrency import closing
 from peripety.errors import Finding, Severity
 from peripety.gateway.conversations.conversation import Conversation
 from peripety.gateway.types.request import GenerationOptions, ResponseSchema
-from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.outline_authoring.section_prompts import OUTLINE_SECTIONS
 from peripety.scenario.types import ProgressStage
 
@@ -272,7 +272,7 @@ def parse_outline(outline: Mapping[str, Any], description: str, rule_based: Blue
 
 def _collect_names(description: str, used_names: Iterable[str]) -> NameCollector:
     """Return a name collector without words of the prompt, which weak models repeat."""
-    told, about = (set(_WORD.findall(text.casefold())) for text in (prompt(PROMPT_NAME), description))
+    told, about = (set(_WORD.findall(text.casefold())) for text in (load_prompt(PROMPT_NAME), description))
     return NameCollector(used_names, told - about)
 
 
@@ -337,7 +337,7 @@ class OutlineAuthor:
     def __init__(self, client: ModelClient, gateway: ModelGateway, order: GenerationOrder, seed: int) -> None:
         self._client = client
         options = GenerationOptions(model=order.model, temperature=_TEMPERATURE)
-        self._conversation = Conversation(gateway, prompt(PROMPT_NAME), options=options)
+        self._conversation = Conversation(gateway, load_prompt(PROMPT_NAME), options=options)
         self._description = order.description
         self._seed = seed
         self._gaps: list[Finding] = []

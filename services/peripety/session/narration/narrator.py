@@ -100,15 +100,13 @@ class NarrationBudget:
         turn, session = self._options.turn_budget, self._options.session_budget
         left = []
         if turn is not None:
-            left.append(remaining_budget(turn, _to_amount(self.usage), time.monotonic() - self._started))
+            left.append(
+                remaining_budget(turn, BudgetAmount.from_usage(self.usage), time.monotonic() - self._started)
+            )
         if session is not None:
-            left.append(remaining_budget(session, _to_amount(self._usage_before + self.usage), 0.0))
+            used = BudgetAmount.from_usage(self._usage_before + self.usage)
+            left.append(remaining_budget(session, used, 0.0))
         return _intersect(left) if left else None
-
-
-def _to_amount(spent: UsageTotal) -> BudgetAmount:
-    tokens = spent.usage.input_tokens + spent.usage.output_tokens
-    return BudgetAmount(spent.calls, tokens, spent.cost or 0)
 
 
 def _intersect(budgets: list[Budget]) -> Budget:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from peripety.core.concurrency import wait_for_event
 from peripety.errors import NotFoundError, PeripetyError, ResourceExhaustedError
 from peripety.session.types import CommittedTurn
 from peripety.session.watch.topic import LoggedTurn, LogHead, SessionRewound, SessionTopic, last_sequence_of
@@ -162,11 +163,7 @@ class SessionBroadcaster:
                 await self._poll_once()
             except PeripetyError as error:
                 _log.warning("sessions cannot be polled now", extra={"code": error.code})
-            try:
-                async with asyncio.timeout(self._poll_seconds):
-                    await self._poll_requested.wait()
-            except TimeoutError:
-                continue
+            await wait_for_event(self._poll_requested, self._poll_seconds)
 
     async def _poll_once(self) -> None:
         ends = await self._store.last_sequences(list(self._topics))

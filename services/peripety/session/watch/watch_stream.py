@@ -7,11 +7,10 @@ Watch stream of a session: recorded events first, then live ones, without gap or
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peripety.core.concurrency import closing
+from peripety.core.concurrency import closing, wait_for_event
 from peripety.session.types import sequence_of_attempt
 from peripety.session.validation import check_watch_request
 from peripety.session.watch.topic import (
@@ -83,10 +82,7 @@ class WatchStreams:
                 if reason is not None:
                     yield WatchClosed(reason, watcher.last_sequence)
                     return
-                try:
-                    async with asyncio.timeout(self._heartbeat_seconds):
-                        await news.wait()
-                except TimeoutError:
+                if not await wait_for_event(news, self._heartbeat_seconds):
                     yield WatchHeartbeat(watcher.last_sequence)
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from peripety.testgen.types import CaseVerdict, SuiteQuality, TaskEnvironment, TestCase, TestGenOrder
 
 
-prompt = partial(read_prompt, "peripety.testgen")
-prompts = partial(read_prompts, "peripety.testgen")
+load_prompt = partial(read_prompt, "peripety.testgen")
+load_prompts = partial(read_prompts, "peripety.testgen")
 
 
 _MAX_PREVIEW_CHARACTERS = 1_500
@@ -56,7 +56,7 @@ def render_system_text(order: TestGenOrder, subject: Subject | None) -> str:
         material["environment"] = _environment_material(order.environment)
     if subject is not None:
         material["subject"] = {"kind": subject.kind.value, **subject.material}
-    return f"{prompt('system')}\n{to_compact_json(material)}"
+    return f"{load_prompt('system')}\n{to_compact_json(material)}"
 
 
 def to_compact_json(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from peripety.gateway.budgets.types import BUDGET_EXHAUSTED, BudgetKind
+from peripety.gateway.budgets.types import BUDGET_EXHAUSTED, BudgetAmount, BudgetKind
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.testgen.events import GenerationStop
@@ -149,8 +149,7 @@ class RunBudget:
         account, budget = self._account, self._budget
         if self.seconds_for_calls <= 0:
             raise self.time_limit_error
-        used = account.spent.usage.input_tokens + account.spent.usage.output_tokens
-        left = self._tokens - used - account.reserved_tokens
+        left = self._tokens - BudgetAmount.from_usage(account.spent).tokens - account.reserved_tokens
         if prompt_tokens + min(output_tokens, _MIN_OUTPUT_TOKENS) > left:
             raise LimitReachedError(self._token_limit_name)
         tokens = min((prompt_tokens + output_tokens) * max_responses, left)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,42 +15,13 @@ from peripety.gateway.conversations.conversation import (
     TurnSize,
     first_turn_index,
 )
-from peripety.gateway.types.message import ChatMessage, ChatRole
-from peripety.gateway.types.request import Budget, GenerateRequest, GenerationOptions
+from peripety.gateway.types.message import ChatRole
+from peripety.gateway.types.request import Budget, GenerationOptions
 from peripety.gateway.types.response import (
-    Completed,
-    Completion,
-    GatewayEvent,
     Repairing,
-    StopReason,
     TextDelta,
-    Usage,
-    collect_completion,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-
-class Gateway:
-    """Answers `re: <last message>` after whatever `before` yields, and remembers the requests."""
-
-    def __init__(self) -> None:
-        self.requests: list[GenerateRequest] = []
-        self.before: list[GatewayEvent | Exception] = []
-
-    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        self.requests.append(request)
-        for event in self.before:
-            if isinstance(event, Exception):
-                raise event
-            yield event
-        text = f"re: {request.messages[-1].text}"
-        yield TextDelta(text)
-        yield Completed(Completion(ChatMessage.assistant(text), None, Usage(), StopReason.END, "m", "p"))
-
-    async def generate(self, request: GenerateRequest) -> Completion:
-        return await collect_completion(self.stream(request))
+from support.gateway.fake_gateway import FakeGateway, echoing, saying
 
 
 def texts(conversation: Conversation) -> list[tuple[ChatRole, str]]:
@@ -58,7 +29,7 @@ def texts(conversation: Conversation) -> list[tuple[ChatRole, str]]:
 
 
 async def test_user_and_assistant_are_kept_together() -> None:
-    conversation = Conversation(Gateway(), "s")
+    conversation = Conversation(FakeGateway(echoing), "s")
     await conversation.send("a")
     await conversation.send("b")
     assert texts(conversation) == [
@@ -70,7 +41,7 @@ async def test_user_and_assistant_are_kept_together() -> None:
 
 
 async def test_each_request_extends_the_one_before() -> None:
-    gateway = Gateway()
+    gateway = FakeGateway(echoing)
     conversation = Conversation(gateway, "s", options=GenerationOptions(model="m"))
     for text in "abc":
         await conversation.send(text)
@@ -80,7 +51,7 @@ async def test_each_request_extends_the_one_before() -> None:
 
 
 async def test_what_a_turn_says_of_its_options_comes_before_what_the_conversation_says() -> None:
-    gateway = Gateway()
+    gateway = FakeGateway(echoing)
     conversation = Conversation(gateway, "s", options=GenerationOptions(model="m", seed=1))
     await conversation.send("a", options=GenerationOptions(seed=2, budget=Budget(max_calls=1)))
     await conversation.send("b")
@@ -89,20 +60,19 @@ async def test_what_a_turn_says_of_its_options_comes_before_what_the_conversatio
 
 
 async def test_a_failed_turn_leaves_the_conversation_as_it_was() -> None:
-    gateway = Gateway()
+    gateway = FakeGateway(echoing)
     conversation = Conversation(gateway, "s")
     await conversation.send("a")
-    gateway.before = [TextDelta("half"), UnavailableError("gone")]
+    gateway.scripts = [[TextDelta("half"), UnavailableError("gone")], echoing]
     with pytest.raises(UnavailableError):
         await conversation.send("b")
     assert len(conversation.turns) == 1
-    gateway.before = []
     await conversation.send("c")
     assert [turn.user_messages[0].text for turn in conversation.turns] == ["a", "c"]
 
 
 async def test_an_abandoned_turn_leaves_the_conversation_as_it_was() -> None:
-    conversation = Conversation(Gateway(), "s")
+    conversation = Conversation(FakeGateway(echoing), "s")
     async with closing(conversation.stream("a")) as events:
         async for _ in events:
             break
@@ -112,15 +82,14 @@ async def test_an_abandoned_turn_leaves_the_conversation_as_it_was() -> None:
 
 
 async def test_a_repair_leaves_no_trace_in_the_history() -> None:
-    gateway = Gateway()
-    gateway.before = [TextDelta("bad"), Repairing(())]
+    gateway = FakeGateway([TextDelta("bad"), Repairing(()), *saying("re: a")])
     conversation = Conversation(gateway, "s")
     await conversation.send("a")
     assert texts(conversation) == [(ChatRole.USER, "a"), (ChatRole.ASSISTANT, "re: a")]
 
 
 async def test_two_turns_at_once_are_refused() -> None:
-    conversation = Conversation(Gateway(), "s")
+    conversation = Conversation(FakeGateway(echoing), "s")
     async with closing(conversation.stream("a")) as events:
         await anext(events)
         with pytest.raises(ConflictError):
@@ -128,9 +97,9 @@ async def test_two_turns_at_once_are_refused() -> None:
 
 
 async def test_a_conversation_goes_on_from_earlier_turns() -> None:
-    first = Conversation(Gateway(), "s")
+    first = Conversation(FakeGateway(echoing), "s")
     await first.send("a")
-    second = Conversation(Gateway(), "s", turns=first.turns)
+    second = Conversation(FakeGateway(echoing), "s", turns=first.turns)
     await second.send("b")
     assert [turn.user_messages[0].text for turn in second.turns] == ["a", "b"]
     assert len(first.turns) == 1

@@ -25,7 +25,7 @@ from peripety.gateway.types.response import (
     TextDelta,
     Usage,
 )
-from support.gateway.fake_gateway import COST, GatedGateway, answer, question
+from support.gateway.fake_gateway import COST, FakeGateway, GatedGateway, answer, question
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -338,11 +338,7 @@ async def test_a_caller_keeps_to_its_own_deadline_and_the_call_to_none(asking: A
 
 
 async def test_a_stream_without_an_end_is_a_defect_and_no_answer(asking: Asking) -> None:
-    class Endless(GatedGateway):
-        async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-            yield TextDelta(request.messages[0].text)
-
-    gateway = CachingModelGateway(Endless(), asking.cache, asking.answerer)
+    gateway = CachingModelGateway(FakeGateway([TextDelta("u")]), asking.cache, asking.answerer)
     with pytest.raises(InternalError):
         await gateway.generate(question())
     await gateway.aclose()

@@ -591,7 +591,7 @@ async def test_whatever_is_changed_is_asked_for_again(changed: dict[str, Any]) -
 async def test_a_changed_prompt_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     artifacts = InMemoryArtifactCache()
     await ran(artifacts=artifacts)
-    monkeypatch.setattr("peripety.policy.authoring.prompts.prompt", lambda name: f"other {name}")
+    monkeypatch.setattr("peripety.policy.authoring.prompts.load_prompt", lambda name: f"other {name}")
     assert (await ran(artifacts=artifacts)).model.of(RULES_SCHEMA_NAME)
 
 

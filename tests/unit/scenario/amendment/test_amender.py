@@ -15,7 +15,7 @@ from peripety.gateway.types.request import CacheConfig
 from peripety.gateway.types.response import UsageTotal
 from peripety.scenario.amendment.amender import Amender
 from peripety.scenario.certificate.types import CertificateVerdict
-from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import (
     AmendmentCompleted,
@@ -163,7 +163,7 @@ async def test_a_model_is_shown_the_scenario_and_changes_parts_of_it(registry: S
     assert [edit.summary for edit in last.edits] == ["horizon 15 → 20"]
     assert last.spent == SPENT
     (request,) = gateway.requests
-    assert request.system == prompt("generate")
+    assert request.system == load_prompt("generate")
     assert request.cache == CacheConfig(expected_reuse=3)
     asked = json.loads(request.messages[-1].text)
     assert asked == {"scenario": program(siege()).spec, "instruction": "twenty turns"}

@@ -112,7 +112,7 @@ async def test_another_configured_model_writes_anew_where_the_order_names_none(d
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("__version__", "0"), ("ENGINE_VERSION", "0"), ("prompts", dict), ("answer_schema", dict)],
+    [("__version__", "0"), ("ENGINE_VERSION", "0"), ("load_prompts", dict), ("answer_schema", dict)],
 )
 async def test_another_version_of_the_program_of_prompts_or_of_the_schema_writes_anew(
     database: Database,

@@ -25,7 +25,7 @@ from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Completed, Completion, StopReason, TextDelta
 from peripety.scenario.generation.draft import SpecDraft
-from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.generation.evaluation import SpecEvaluator
 from peripety.scenario.generation.loop import RepairLoop, ScenarioGenerator
 from peripety.scenario.generation.model_client import ModelClient
@@ -106,7 +106,7 @@ async def test_the_prompt_is_a_file_and_the_question_is_the_description_as_json(
     text = 'anything at all: "{{quoted}}", \u200f\u05d0, \U0001f600'
     _, gateway = await generated(GOOD, description=text, seed=5)
     (request,) = gateway.requests
-    assert request.system == prompt("generate")
+    assert request.system == load_prompt("generate")
     assert [json.loads(message.text) for message in request.messages] == [{"description": text, "seed": 5}]
     assert request.schema is not None
     assert request.schema.name == "scenario_spec"
@@ -163,7 +163,7 @@ async def test_a_model_that_writes_nothing_of_a_document_twice_is_asked_part_by_
     assert (last.attempts, last.without_model, last.model) == (6, False, "fake/scripted")
     assert json.loads(last.document)["name"] == "A gauge and its keeper"
     assert [codes(found) for found in of(ValidationFailed, events)] == [["NOT_JSON"], ["NOT_JSON"]]
-    assert gateway.requests[2].system == prompt("stepwise")
+    assert gateway.requests[2].system == load_prompt("stepwise")
     assert engine.validate(last.document) == []
 
 
@@ -171,7 +171,7 @@ async def test_a_server_about_which_nothing_is_known_is_asked_part_by_part_at_on
     events, gateway = await generated(*ANSWERS, provider=ProviderName.GENERIC)
     assert isinstance(events[-1], SpecGenerated)
     assert codes(events[-1]) == ["WORDS_ONLY"]
-    assert [request.system for request in gateway.requests] == [prompt("stepwise")] * 4
+    assert [request.system for request in gateway.requests] == [load_prompt("stepwise")] * 4
     (draft,) = of(DraftProposed, events)
     assert engine.canonicalize(engine.parse(draft.document)) == events[-1].document
 
@@ -210,7 +210,7 @@ async def test_the_model_that_an_order_names_decides(
 ) -> None:
     answers = [GOOD] if system == "generate" else ANSWERS
     _, gateway = await generated(*answers, model=model, provider=provider)
-    assert gateway.requests[0].system == prompt(system)
+    assert gateway.requests[0].system == load_prompt(system)
     assert gateway.requests[0].model == model
 
 

@@ -23,7 +23,7 @@ from peripety.author.text_analysis.terms import Term
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.gateway.types.request import Budget
-from peripety.scenario.generation.draft_cache import prompt
+from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.generation.model_client import ModelClient
 from peripety.scenario.outline_authoring.outline_author import (
     OUTLINE_SCHEMA,
@@ -281,7 +281,7 @@ async def test_four_answers_make_a_scenario_in_the_words_of_the_model() -> None:
 async def test_one_conversation_asks_for_one_part_after_the_other() -> None:
     _, _, gateway = await written(*ANSWERS)
     requests = gateway.requests
-    assert {request.system for request in requests} == {prompt("stepwise")}
+    assert {request.system for request in requests} == {load_prompt("stepwise")}
     asked = [json.loads(request.messages[-1].text) for request in requests]
     assert [question["write"] for question in asked] == ["outline", "quantities", "actions", "events"]
     assert asked[0]["description"] == DESCRIPTION

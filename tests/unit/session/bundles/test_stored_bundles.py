@@ -73,11 +73,11 @@ async def played(game: Game, turns: int) -> None:
 
 
 async def exported(sessions: SessionManager, session_id: str, last_turn: int = 0) -> bytes:
-    return b"".join([piece async for piece in sessions.export(session_id, last_turn)])
+    return b"".join([piece async for piece in sessions.exporter.export(session_id, last_turn)])
 
 
 async def replayed(game: Game, first: int = 0, last: int = 0) -> tuple[list[ReplayedTurn], ReplayCompleted]:
-    *turns, completed = [item async for item in game.sessions.replay(game.session_id, first, last)]
+    *turns, completed = [item async for item in game.sessions.exporter.replay(game.session_id, first, last)]
     assert isinstance(completed, ReplayCompleted)
     return [turn for turn in turns if isinstance(turn, ReplayedTurn)], completed
 
@@ -200,7 +200,7 @@ async def test_an_imported_session_is_the_same_and_goes_on(database_url: str) ->
         assert (after.usage, after.last_sequence, after.parent) == (before.usage, before.last_sequence, None)
         assert await exported(game.sessions, after.session_id) == bundle
         # Turns that were imported can be read, forked and rewound like those that were played here.
-        past = await game.sessions.fork(ForkRequest(new_id(), after.session_id, 17))
+        past = await game.sessions.branches.fork(ForkRequest(new_id(), after.session_id, 17))
         assert past.session.turn == 17
         back = await game.sessions.rewind(RewindRequest(new_id(), after.session_id, 5, expected_turn=20))
         assert back.session.turn == 5
@@ -216,7 +216,7 @@ async def test_a_fork_under_another_seed_is_exported_with_it_before_and_after_it
 ) -> None:
     async with table(database_url, SPEC) as game:
         await played(game, 2)
-        fork = await game.sessions.fork(ForkRequest(new_id(), game.session_id, seed=77))
+        fork = await game.sessions.branches.fork(ForkRequest(new_id(), game.session_id, seed=77))
         bundle = await exported(game.sessions, fork.session.session_id)
         taken_in = (await game.sessions.import_bundle(new_id(), pieces(bundle))).session
         assert (taken_in.seed, taken_in.reseeded, taken_in.first_seed) == (77, True, fork.session.first_seed)
@@ -376,14 +376,14 @@ async def test_a_turn_that_no_message_of_this_server_can_hold_is_not_taken_in(da
 async def test_a_session_that_is_rewound_meanwhile_is_not_written_down_as_two(database_url: str) -> None:
     async with table(database_url, SPEC) as game:
         await played(game, 40)
-        pages = game.sessions.replay(game.session_id, 0, 0)
+        pages = game.sessions.exporter.replay(game.session_id, 0, 0)
         await anext(pages)
         await game.sessions.rewind(RewindRequest(new_id(), game.session_id, 3, expected_turn=40))
         with pytest.raises(ConflictError) as caught:
             [item async for item in pages]
         assert caught.value.code == "STALE_TURN"
         await played(game, 40)
-        writing = game.sessions.export(game.session_id, 0)
+        writing = game.sessions.exporter.export(game.session_id, 0)
         document = game.store.get_document
 
         async def rewound(spec_hash: str) -> bytes:

@@ -31,13 +31,14 @@ from peripety.session.narration.narrator import Narrator
 from peripety.session.narration.turn_narration import NarrationResult
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document
+from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import SILENCE, SPENT, ScriptedGateway, outcome, scene_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.gateway.types.request import GenerateRequest
-    from peripety.gateway.types.response import GatewayEvent, ModelGateway
+    from peripety.gateway.types.response import ModelGateway
     from peripety.session.narration.turn_context import NarrationContext
 
 
@@ -257,23 +258,8 @@ async def test_an_answer_without_end_is_cut_off() -> None:
 
 
 async def test_a_stream_without_an_end_event_is_no_answer() -> None:
-    class NoEnd(ScriptedGateway):
-        async def stream(self, _request: GenerateRequest) -> Any:
-            yield TextDelta(outcome())
-
-    assert_told_by_server(await told(NoEnd()), "OUTCOME_INVALID", UsageTotal())
-
-
-class Sends(ScriptedGateway):
-    """Gateway that violates its own contract."""
-
-    def __init__(self, *events: GatewayEvent) -> None:
-        super().__init__()
-        self._events = events
-
-    async def stream(self, _request: GenerateRequest) -> Any:
-        for event in self._events:
-            yield event
+    gateway = FakeGateway([TextDelta(outcome())])
+    assert_told_by_server(await told(gateway), "OUTCOME_INVALID", UsageTotal())
 
 
 def completed(value: Any) -> Completed:
@@ -286,11 +272,13 @@ def completed(value: Any) -> Completed:
 )
 async def test_a_gateway_that_lets_a_bad_outcome_through_costs_no_turn(value: Any) -> None:
     used = UsageTotal(1, Usage(), None, None)
-    assert_told_by_server(await told(Sends(completed(value))), "NARRATOR_FAILED", used)
+    assert_told_by_server(await told(FakeGateway([completed(value)])), "NARRATOR_FAILED", used)
 
 
 async def test_prose_that_turns_out_to_read_otherwise_is_told_anew() -> None:
-    events = await told(Sends(TextDelta('{"narrative": "One thing'), completed({"narrative": "Another."})))
+    events = await told(
+        FakeGateway([TextDelta('{"narrative": "One thing'), completed({"narrative": "Another."})]),
+    )
     assert events[:-1] == [
         NarrativeChunk("One thing"),
         NarrativeRetracted("the complete narrative differs from the streamed text"),

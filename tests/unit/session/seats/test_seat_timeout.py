@@ -64,9 +64,14 @@ async def heard(game: Table, turn: int) -> list[TurnEventView]:
 
 async def test_a_turn_is_played_when_all_seats_have_acted_in_their_order(database_url: str) -> None:
     async with together(database_url) as game:
-        assert await game.sessions.submit(submission(game, 1, "two", "double", input="Second.")) == ("one",)
+        assert await game.sessions.round_scheduler.submit(
+            submission(game, 1, "two", "double", input="Second.")
+        ) == ("one",)
         assert (await game.now()).session.turn == 0
-        assert await game.sessions.submit(submission(game, 1, "one", "act", input="First.")) == ()
+        assert (
+            await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act", input="First."))
+            == ()
+        )
         events = await heard(game, 1)
         now = await game.now()
     assert [(act.action_id, act.entity_id) for act in only(events, ActionResolved)] == [
@@ -80,19 +85,19 @@ async def test_a_turn_is_played_when_all_seats_have_acted_in_their_order(databas
 
 async def test_what_one_seat_cannot_do_does_not_hold_up_the_others(database_url: str) -> None:
     async with together(database_url) as game:
-        await game.sessions.submit(submission(game, 1, "one", "never"))
-        await game.sessions.submit(submission(game, 1, "two"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one", "never"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two"))
         events = await heard(game, 1)
     assert [act.accepted for act in only(events, ActionResolved)] == [False]
 
 
 async def test_followers_hear_who_has_acted(database_url: str) -> None:
     async with together(database_url) as game:
-        await game.sessions.submit(submission(game, 1, "two"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two"))
         there = asyncio.Event()
         watching = asyncio.create_task(watch(game.sessions, game.session_id, noticing(there, commits(1))))
         await there.wait()
-        await game.sessions.submit(submission(game, 1, "one"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one"))
         told = await watching
     assert [event for event in told if isinstance(event, SeatActed)] == [
         SeatActed(1, "two", ("one",)),
@@ -103,20 +108,24 @@ async def test_followers_hear_who_has_acted(database_url: str) -> None:
 async def test_the_same_request_again_changes_nothing(database_url: str) -> None:
     async with together(database_url) as game:
         first = submission(game, 1, "one", "act")
-        assert await game.sessions.submit(first) == await game.sessions.submit(first) == ("two",)
-        await game.sessions.submit(submission(game, 1, "two"))
+        assert (
+            await game.sessions.round_scheduler.submit(first)
+            == await game.sessions.round_scheduler.submit(first)
+            == ("two",)
+        )
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two"))
         await heard(game, 1)
-        assert await game.sessions.submit(first) == ()
+        assert await game.sessions.round_scheduler.submit(first) == ()
         with pytest.raises(AlreadyExistsError):
-            await game.sessions.submit(replace(first, input="Something else."))
+            await game.sessions.round_scheduler.submit(replace(first, input="Something else."))
         assert (await game.now()).session.turn == 1
 
 
 async def test_a_seat_acts_once_a_turn(database_url: str) -> None:
     async with together(database_url) as game:
-        await game.sessions.submit(submission(game, 1, "one", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act"))
         with pytest.raises(FailedPreconditionError) as caught:
-            await game.sessions.submit(submission(game, 1, "one", "double"))
+            await game.sessions.round_scheduler.submit(submission(game, 1, "one", "double"))
     assert caught.value.code == "SEAT_HAS_ACTED"
 
 
@@ -139,7 +148,7 @@ async def test_what_cannot_be_handed_in_is_refused(
 ) -> None:
     async with together(f"sqlite:///{tmp_path / 'test.db'}") as game:
         with pytest.raises(error):
-            await game.sessions.submit(submission(game, turn, seat, *actions))
+            await game.sessions.round_scheduler.submit(submission(game, turn, seat, *actions))
         assert not (await game.store.seats.load_turn((await game.now()).session)).acted_seats
 
 
@@ -147,14 +156,14 @@ async def test_parameters_that_are_no_values_are_refused_when_they_are_handed_in
     async with together(f"sqlite:///{tmp_path / 'test.db'}") as game:
         odd = replace(submission(game, 1, "one"), actions=(PlayerAction("act", {"x": "\ud800"}),))
         with pytest.raises(PeripetyError):
-            await game.sessions.submit(odd)
+            await game.sessions.round_scheduler.submit(odd)
 
 
 async def test_each_order_has_its_own_call(tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path / 'test.db'}"
     async with at_a_table(url) as game:
         with pytest.raises(FailedPreconditionError) as caught:
-            await game.sessions.submit(submission(game, 1, "one"))
+            await game.sessions.round_scheduler.submit(submission(game, 1, "one"))
         assert caught.value.code == "SEATS_TAKE_TURNS"
     async with together(url) as game:
         with pytest.raises(FailedPreconditionError) as caught:
@@ -162,25 +171,25 @@ async def test_each_order_has_its_own_call(tmp_path: Any) -> None:
         assert caught.value.code == "SIMULTANEOUS_SEATS"
     async with table(url, SCENARIO) as game:
         with pytest.raises(FailedPreconditionError) as caught:
-            await game.sessions.submit(submission(game, 1, "one"))
+            await game.sessions.round_scheduler.submit(submission(game, 1, "one"))
         assert caught.value.code == "SEATS_TAKE_TURNS"
 
 
 async def test_a_run_that_has_ended_takes_nothing_more(database_url: str) -> None:
     async with together(database_url) as game:
-        await game.sessions.submit(submission(game, 1, "one", "end"))
-        await game.sessions.submit(submission(game, 1, "two"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one", "end"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two"))
         await heard(game, 1)
         with pytest.raises(FailedPreconditionError) as caught:
-            await game.sessions.submit(submission(game, 2, "one"))
+            await game.sessions.round_scheduler.submit(submission(game, 2, "one"))
     assert caught.value.code == "RUN_ENDED"
 
 
 async def test_a_turn_goes_on_without_the_seats_whose_time_is_up(database_url: str) -> None:
     async with together(database_url, seconds=3600.0) as game:
-        await game.sessions.submit(submission(game, 1, "two", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two", "act"))
         await game.store.seats.set_deadline((await game.now()).session, now_micros())
-        game.sessions.start_polling()
+        game.sessions.round_scheduler.start_polling()
         events = await heard(game, 1)
     assert [act.entity_id for act in only(events, ActionResolved)] == ["q"]
 
@@ -190,7 +199,7 @@ async def test_a_seat_whose_time_is_up_can_hand_in_nothing(database_url: str) ->
         session = (await game.now()).session
         assert await game.store.seats.claim(session, now_micros() + TURN_LEASE_MICROS)
         with pytest.raises(FailedPreconditionError) as caught:
-            await game.sessions.submit(submission(game, 1, "one"))
+            await game.sessions.round_scheduler.submit(submission(game, 1, "one"))
     assert caught.value.code == "SEAT_TIMEOUT"
 
 
@@ -206,11 +215,11 @@ async def test_a_turn_that_all_have_acted_in_is_played_by_another_process_if_thi
     database_url: str,
 ) -> None:
     async with together(database_url, ScriptedGateway([[SILENCE]]), seconds=3600.0) as game:
-        await game.sessions.submit(submission(game, 1, "one", "act"))
-        await game.sessions.submit(submission(game, 1, "two", "double"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two", "double"))
         await game.sessions.aclose()
         other = sessions_over(SessionStore(game.database), OneScenario(SCENARIO), ScriptedGateway())
-        other.start_polling()
+        other.round_scheduler.start_polling()
         told = await watch(other, game.session_id, commits(1))
         await other.aclose()
     assert [act.action_id for act in only(seen_of(told), ActionResolved)] == ["act", "double"]
@@ -221,7 +230,7 @@ async def test_a_turn_is_played_although_the_last_seat_leaves_while_its_actions_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with together(database_url) as game:
-        await game.sessions.submit(submission(game, 1, "one", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act"))
         seats, stored = SeatStore.submit, asyncio.Event()
 
         async def submit(store: SeatStore, *arguments: Any) -> tuple[SimultaneousTurn, bool]:
@@ -231,7 +240,7 @@ async def test_a_turn_is_played_although_the_last_seat_leaves_while_its_actions_
             return answer
 
         monkeypatch.setattr(SeatStore, "submit", submit)
-        leaving = asyncio.create_task(game.sessions.submit(submission(game, 1, "two")))
+        leaving = asyncio.create_task(game.sessions.round_scheduler.submit(submission(game, 1, "two")))
         await stored.wait()
         leaving.cancel()
         await asyncio.wait([leaving])
@@ -247,9 +256,9 @@ async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_i
 ) -> None:
     async with together(database_url) as game:
         for seat in ("one", "two"):
-            await game.sessions.submit(submission(game, 1, seat, "act"))
+            await game.sessions.round_scheduler.submit(submission(game, 1, seat, "act"))
         await heard(game, 1)
-        await game.sessions.submit(submission(game, 2, "one", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 2, "one", "act"))
         seats, handed_in = SeatStore.submit, submission(game, 2, "two", "act")
 
         async def submit(store: SeatStore, *arguments: Any) -> tuple[SimultaneousTurn, bool]:
@@ -258,25 +267,25 @@ async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_i
             return answer
 
         monkeypatch.setattr(SeatStore, "submit", submit)
-        await game.sessions.submit(handed_in)
-        while game.sessions._round_scheduler._tasks:
-            await asyncio.wait(game.sessions._round_scheduler._tasks)
+        await game.sessions.round_scheduler.submit(handed_in)
+        while game.sessions.round_scheduler._tasks:
+            await asyncio.wait(game.sessions.round_scheduler._tasks)
         assert (await game.now()).session.turn == 0
 
 
 async def test_seats_act_again_in_a_turn_that_was_abandoned(database_url: str) -> None:
     async with together(database_url, document=GROWING) as game:
-        await game.sessions.submit(submission(game, 1, "one", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act"))
         there = asyncio.Event()
         watching = asyncio.create_task(watch(game.sessions, game.session_id, noticing(there, is_abandoned)))
         await there.wait()  # a turn that is not stored is not announced later
-        await game.sessions.submit(submission(game, 1, "two", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two", "act"))
         told = await watching
         session = (await game.now()).session
         while (await game.store.seats.load_turn(session)).acted_seats:  # noqa: ASYNC110 - nobody is told of it
             await asyncio.sleep(0.01)
-        await game.sessions.submit(submission(game, 1, "one", "act"))
-        await game.sessions.submit(submission(game, 1, "two"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act"))
+        await game.sessions.round_scheduler.submit(submission(game, 1, "two"))
         events = await heard(game, 1)
     assert only(seen_of(told), RuleFailed)[0].code == "STATE_LIMIT"
     assert [act.accepted for act in only(events, ActionResolved)] == [True]

@@ -124,7 +124,7 @@ async def test_a_table_that_cannot_be_is_refused(tmp_path: Any, players: Players
 
 async def test_a_seat_whose_time_is_up_passes(database_url: str) -> None:
     async with at_a_table(database_url, order=TurnOrder.ROTATING, seconds=1.0) as game:
-        game.sessions.start_polling()
+        game.sessions.round_scheduler.start_polling()
         heard = seen_of(await watch(game.sessions, game.session_id, commits(1)))
         await game.sessions.aclose()
         now = (await game.now()).session

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from peripety.core.concurrency import closing
 from peripety.session.events import NarrativeChunk
@@ -20,6 +21,11 @@ from support.session.sessions import (
     table,
 )
 from support.session.watch import Held, commits, seen_of, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pytest
 
 SCENARIO = document(
     entities=[{"id": "p", "playable": True}, {"id": "q", "playable": True}],
@@ -79,7 +85,7 @@ async def test_a_follower_who_falls_far_behind_is_let_go_and_can_go_on(database_
     async with table(database_url, SCENARIO) as game:
         await game.play(1, "act")
         held = Held()
-        async with closing(game.sessions.watch(WatchRequest(game.session_id))) as events:
+        async with closing(game.sessions.watch_streams.open(WatchRequest(game.session_id))) as events:
             while held.last_sequence < (await game.now()).session.last_sequence:
                 held.hear([await anext(events)])
             waiting = asyncio.ensure_future(anext(events))
@@ -137,6 +143,37 @@ async def test_seats_are_all_reported_when_news_come_while_one_is_sent(database_
             reported.append(await anext(told))
         await hub.aclose()
     assert reported == [SeatActed(1, "two", ("one",)), SeatActed(1, "one", ())]
+
+
+async def test_a_seat_that_acts_during_a_poll_is_reported_once(
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with at_a_table(database_url, order=TurnOrder.SIMULTANEOUS) as game:
+        seats, session = game.store.seats, (await game.now()).session
+        hub = SessionBroadcaster(game.store, poll_seconds=0.01)
+        list_acted = seats.list_acted
+
+        async def act(seat: str) -> None:
+            await seats.submit(submission(game, 1, seat, "act"), lambda _: None, 2**53)
+
+        async def read_then_act(session_ids: Collection[str]) -> dict[tuple[str, int], tuple[str, ...]]:
+            monkeypatch.setattr(seats, "list_acted", list_acted)
+            found = await list_acted(session_ids)
+            await act("two")
+            hub.publish_seats(session, ("two",))
+            await asyncio.sleep(0.05)
+            return found
+
+        monkeypatch.setattr(seats, "list_acted", read_then_act)
+        watching = WatchStreams(game.store, rulesets(game.store), hub)
+        async with closing(watching.open(WatchRequest(game.session_id))) as told:
+            assert await anext(told) == SeatActed(1, "two", ("one",))
+            following = asyncio.ensure_future(anext(told))
+            await asyncio.sleep(0.1)
+            await act("one")
+            assert await following == SeatActed(1, "one", ())
+        await hub.aclose()
 
 
 async def test_a_follower_is_told_that_the_stream_lives(database_url: str) -> None:

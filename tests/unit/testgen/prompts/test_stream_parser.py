@@ -29,7 +29,7 @@ from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from peripety.testgen.types import Category, DraftTest
-from support.gateway.fake_gateway import PlayingGateway, calling, completion, saying
+from support.gateway.fake_gateway import FakeGateway, calling, completion, saying
 from support.gateway.requests import asking
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def names(arrivals: list[StreamItem]) -> list[str]:
 
 
 async def followed(
-    gateway: PlayingGateway,
+    gateway: FakeGateway,
     form: TestForm = FORM,
     budget: Budget | None = None,
 ) -> list[StreamItem]:
@@ -59,7 +59,7 @@ async def followed(
 
 
 async def test_each_call_of_the_tool_is_a_test_and_the_answer_comes_last() -> None:
-    gateway = PlayingGateway(calling((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, written("b"))))
+    gateway = FakeGateway(calling((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, written("b"))))
     arrivals = await followed(gateway)
     assert names(arrivals) == ["a", "b"]
     assert isinstance(arrivals[-1], Completion)
@@ -71,7 +71,7 @@ async def test_each_call_of_the_tool_is_a_test_and_the_answer_comes_last() -> No
 async def test_a_test_is_given_out_before_the_next_piece_is_asked_for() -> None:
     text = written("a")
     opening, closing = ToolCallDelta("c", text[:-1], GENERATE_TEST_TOOL), ToolCallDelta("c", "}")
-    arrivals = stream_tests(PlayingGateway([opening, closing, UnavailableError("gone")]), QUESTION, FORM)
+    arrivals = stream_tests(FakeGateway([opening, closing, UnavailableError("gone")]), QUESTION, FORM)
     assert names([await anext(arrivals)]) == ["a"]
     with pytest.raises(UnavailableError):
         await anext(arrivals)
@@ -83,7 +83,7 @@ async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
         ToolCallDelta("late", '{"id": "c", "inp', GENERATE_TEST_TOOL),
         *calling()[-1:],
     ]
-    arrivals = await followed(PlayingGateway(broken))
+    arrivals = await followed(FakeGateway(broken))
     assert names(arrivals) == ["a"]
     assert [one for one in arrivals if isinstance(one, UnreadablePart)] == [
         UnreadablePart("it has no input"),
@@ -93,7 +93,7 @@ async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
 
 async def test_a_call_of_another_tool_is_told_as_such() -> None:
     arrivals = await followed(
-        PlayingGateway(calling(("remove", written("a")), (GENERATE_TEST_TOOL, written("b")))),
+        FakeGateway(calling(("remove", written("a")), (GENERATE_TEST_TOOL, written("b")))),
     )
     assert names(arrivals) == ["b"]
     assert UnreadablePart("unknown tool 'remove'; call generate_test") in arrivals
@@ -101,16 +101,16 @@ async def test_a_call_of_another_tool_is_told_as_such() -> None:
 
 async def test_a_model_that_writes_a_list_instead_of_calling_is_understood() -> None:
     text = f'Here they are: {{"tests": [{written("a")}, {written("b")}]}}'
-    assert names(await followed(PlayingGateway(saying(*text)))) == ["a", "b"]
+    assert names(await followed(FakeGateway(saying(*text)))) == ["a", "b"]
 
 
 async def test_a_list_that_cannot_be_followed_is_read_as_a_whole() -> None:
     text = "{'tests': [{'id': 'a', 'input': 'i]}'}, {'id': 'b', 'input': 'j'}]}"
-    assert sorted(names(await followed(PlayingGateway(saying(text))))) == ["a", "b"]
+    assert sorted(names(await followed(FakeGateway(saying(text))))) == ["a", "b"]
 
 
 async def test_a_list_that_is_cut_off_keeps_what_is_whole() -> None:
-    arrivals = await followed(PlayingGateway(saying('{"tests": [', written("a"), ', {"id": "b"')))
+    arrivals = await followed(FakeGateway(saying('{"tests": [', written("a"), ', {"id": "b"')))
     assert names(arrivals) == ["a"]
     assert UnreadablePart("it is incomplete") in arrivals
 
@@ -120,7 +120,7 @@ async def test_a_list_that_is_cut_off_keeps_what_is_whole() -> None:
     [InvalidArgumentError("no tools"), FailedPreconditionError("", code="TOOLS_UNSUPPORTED")],
 )
 async def test_a_model_that_takes_no_tools_is_asked_for_a_list(refusal: Exception) -> None:
-    gateway = PlayingGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))
+    gateway = FakeGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))
     assert names(await followed(gateway)) == ["a"]
     assert [bool(request.tools) for request in gateway.requests] == [True, False]
     schema = gateway.requests[1].schema
@@ -130,7 +130,7 @@ async def test_a_model_that_takes_no_tools_is_asked_for_a_list(refusal: Exceptio
 
 async def test_a_request_that_a_provider_refused_for_its_tools_counts() -> None:
     refusal = InvalidArgumentError("no tools", code="PROVIDER_REFUSED_REQUEST")
-    gateway = PlayingGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))
+    gateway = FakeGateway([refusal], saying(f'{{"tests": [{written("a")}]}}'))
     *_, completion = await followed(gateway, budget=Budget(max_calls=2))
     assert isinstance(completion, Completion)
     assert completion.calls == 2
@@ -138,26 +138,26 @@ async def test_a_request_that_a_provider_refused_for_its_tools_counts() -> None:
 
 
 async def test_no_list_is_asked_for_when_the_refused_request_was_the_last_one() -> None:
-    gateway = PlayingGateway([InvalidArgumentError("no tools", code="PROVIDER_REFUSED_REQUEST")])
+    gateway = FakeGateway([InvalidArgumentError("no tools", code="PROVIDER_REFUSED_REQUEST")])
     with pytest.raises(ResourceExhaustedError):
         await followed(gateway, budget=Budget(max_calls=1))
     assert len(gateway.requests) == 1
 
 
 async def test_who_is_asked_for_a_list_from_the_beginning_is_offered_no_tools() -> None:
-    gateway = PlayingGateway(saying(f'{{"tests": [{written("a")}]}}'))
+    gateway = FakeGateway(saying(f'{{"tests": [{written("a")}]}}'))
     assert names(await followed(gateway, TestForm(None, None, by_list=True))) == ["a"]
     assert [request.tools for request in gateway.requests] == [()]
 
 
 async def test_a_question_that_is_refused_in_both_forms_fails() -> None:
     with pytest.raises(InvalidArgumentError, match="too long"):
-        await followed(PlayingGateway([InvalidArgumentError("too long")]))
+        await followed(FakeGateway([InvalidArgumentError("too long")]))
 
 
 async def test_a_failure_after_the_first_test_is_not_asked_again() -> None:
     script = [*calling((GENERATE_TEST_TOOL, written("a")))[:-1], InvalidArgumentError("late")]
-    gateway = PlayingGateway(script)
+    gateway = FakeGateway(script)
     with pytest.raises(InvalidArgumentError):
         await followed(gateway)
     assert len(gateway.requests) == 1
@@ -165,7 +165,7 @@ async def test_a_failure_after_the_first_test_is_not_asked_again() -> None:
 
 async def test_an_answer_that_is_written_anew_gives_out_both() -> None:
     script = [TextDelta(f"[{written('a')}"), Repairing(()), *saying(f"[{written('b')}]")]
-    assert names(await followed(PlayingGateway(script))) == ["a", "b"]
+    assert names(await followed(FakeGateway(script))) == ["a", "b"]
 
 
 def test_a_model_that_calls_one_tool_at_a_time_is_told_to_go_on() -> None:

@@ -19,8 +19,8 @@ from peripety.testgen.events import (
 from peripety.testgen.prompts.user_messages import (
     SuiteGaps,
     assessment_message,
-    prompt,
-    prompts,
+    load_prompt,
+    load_prompts,
     reflection_message,
     render_system_text,
     round_message,
@@ -165,7 +165,7 @@ def test_the_system_text_ends_with_the_material_in_one_line() -> None:
     environment = TaskEnvironment("linux/x86_64", ("a 3",), ("b",), ("c",), files, 7)
     what = order("alpha", environment=environment)
     text = render_system_text(what, NumberedSubject(1))
-    assert text.startswith(prompt("system"))
+    assert text.startswith(load_prompt("system"))
     told = json.loads(text.rpartition("\n")[2])
     assert told["task"] == "make it so"
     assert told["categories"] == [{"name": "alpha", "description": ""}]
@@ -192,8 +192,8 @@ def test_long_files_are_told_by_their_beginnings() -> None:
 
 
 def test_every_prompt_says_its_version() -> None:
-    assert prompts()
-    for text in prompts().values():
+    assert load_prompts()
+    for text in load_prompts().values():
         assert "(prompt version " in text.partition("\n")[0]
 
 
@@ -211,4 +211,4 @@ def test_every_prompt_says_its_version() -> None:
     ],
 )
 def test_the_instructions_ask_for_what_catches_mistakes(words: str) -> None:
-    assert words in " ".join(prompt("system").split())
+    assert words in " ".join(load_prompt("system").split())
