@@ -181,14 +181,20 @@ class _Cursor:
 
     async def execute(self, statement: str, parameters: Any = ()) -> None:
         read = partial(self._read, statement, parameters)
-        if statement == BEGIN_WRITING:
-            await self._connection.begin(statement)
-        elif statement.startswith("PRAGMA"):
-            self._rows = await self._connection.run_in_thread(read)
-        elif self._connection.is_read_only:
-            self._rows = await self._connection.run_inline(read)
-        else:
-            self._rows = read()
+        try:
+            if statement == BEGIN_WRITING:
+                await self._connection.begin(statement)
+            elif statement.startswith("PRAGMA"):
+                self._rows = await self._connection.run_in_thread(read)
+            elif self._connection.is_read_only:
+                self._rows = await self._connection.run_inline(read)
+            else:
+                self._rows = read()
+        except sqlite3.Error:
+            # An error refers to its cursor, often in a reference cycle. If the garbage collector freed an
+            # open cursor while the thread waits for a lock, it would block the event loop as long.
+            self._cursor.close()
+            raise
 
     async def executemany(self, statement: str, parameters: Any) -> None:
         self._cursor.executemany(statement, parameters)

@@ -118,10 +118,10 @@ async def test_opening_again_finds_everything(database_url: str) -> None:
 
 
 async def test_several_may_open_an_empty_database_at_once(database_url: str) -> None:
-    opened = await asyncio.gather(*(Database.open(database_url) for _ in range(6)))
+    opened = await asyncio.gather(*(Database.open(database_url) for _ in range(12)))
     for database in opened:
         await add_next_pair(database)
-    assert len(await halves(opened[0])) == 6
+    assert len(await halves(opened[0])) == 12
     for database in opened:
         await database.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -104,3 +105,23 @@ async def test_a_connection_that_is_closed_says_so(path: str) -> None:
     await closed.close()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         closed.cursor()
+
+
+async def test_the_garbage_collector_does_not_wait_for_the_lock_of_another_writer(path: str) -> None:
+    first = await DriverConnection.open(path, busy_seconds=2.0, read_only=False)
+    second = await DriverConnection.open(path, busy_seconds=2.0, read_only=False)
+    await first.execute(BEGIN_WRITING)
+    with pytest.raises(sqlite3.OperationalError, match="locked") as caught:
+        await second.execute("PRAGMA journal_mode = WAL")
+    cycle: list[object] = [caught.value]
+    cycle.append(cycle)
+    del cycle, caught
+    waiting = asyncio.create_task(second.execute(BEGIN_WRITING))
+    await asyncio.sleep(0.2)
+    # The error refers to its cursor. An open one would block until the thread gives up.
+    gc.collect()
+    await first.rollback()
+    await waiting
+    await second.rollback()
+    for connection in (first, second):
+        await connection.close()
