@@ -179,7 +179,7 @@ async def test_a_call_that_is_cancelled_begins_nothing_more(
     documents = [(name, named(name)) for name in map(str, range(500))]
     with pytest.raises(DeadlineError):
         await all_of(validate_scenarios(client.scenarios, documents, PLAYED, timeout=0.5))
-    # The cancellation reaches the server later than the error its client.
+    # The cancellation reaches the server later than the error reaches its client.
     await asyncio.sleep(2)
     release.set()
     at_once = len(played)
