@@ -76,6 +76,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow(reason="starts a process for each phase")
 def test_an_agent_runs_its_tools_and_shows_what_each_phase_used(tmp_path: Path, model: Served) -> None:
     done = agent(tmp_path, model, "run", EXAMPLE, "--input", "text=any text")
     assert done.returncode == 0, done.stderr

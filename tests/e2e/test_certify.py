@@ -6,6 +6,8 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.engine.specs import action, as_bytes, at_most
 from support.repo.repository import ROOT
 from support.scenario.batches import contest
@@ -31,6 +33,7 @@ def peripety(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.slow(reason="starts a process for each command")
 def test_a_certificate_is_right_in_another_process_until_it_is_forged(tmp_path: Path) -> None:
     certificate = tmp_path / "certificate.json"
     made = peripety(tmp_path, "certify", SPEC, *FEW, "--out", certificate)

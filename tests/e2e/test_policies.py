@@ -79,6 +79,7 @@ def test_the_same_policy_is_compiled_once(home: Path) -> None:
     assert [json.loads(line)["policy_id"] for line in listed] == [told["policy"]["policy_id"]]
 
 
+@pytest.mark.slow(reason="compiles a policy in a process")
 def test_scenarios_that_hold_are_verified_and_one_that_does_not_is_named(home: Path, tmp_path: Path) -> None:
     verified = peripety(home, "verify", str(office(home)))
     assert (verified.returncode, ", 0 failed" in verified.stdout) == (0, True), verified.stderr

@@ -65,6 +65,7 @@ def run_id(home: Path) -> str:
     return str(listed["run_id"])
 
 
+@pytest.mark.slow(reason="runs a whole generation")
 def test_the_example_program_is_tested_and_the_end_says_how_well(home: Path, run_id: str) -> None:
     told = (home / "told.txt").read_text(encoding="utf-8").splitlines()
     assert told[0].startswith(f"{run_id}: Write `ranges.py`")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from fuzz import arrivals
 from fuzz.arrivals import compare_arrivals
 from peripety.testgen.prompts.stream_parser import DraftStreamParser
@@ -11,13 +13,12 @@ from peripety.testgen.prompts.stream_parser import DraftStreamParser
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pytest
-
     from peripety.gateway.types.response import GatewayEvent
     from peripety.testgen.prompts.stream_parser import UnreadablePart
     from peripety.testgen.types import DraftTest
 
 
+@pytest.mark.slow(reason="cuts answers at hundreds of places")
 def test_tests_are_read_as_written_wherever_an_answer_is_cut() -> None:
     assert [told for number in range(60) if (told := compare_arrivals(7, number)) is not None] == []
 

@@ -39,6 +39,7 @@ def holds(spec: dict[str, Any]) -> None:
 
 @thorough
 @given(shape=st.sampled_from([*SHAPES]), seed=st.integers(0, 2**32), later=st.booleans())
+@pytest.mark.slow(reason="proves and plays hundreds of scenarios")
 def test_random_scenarios(shape: str, seed: int, *, later: bool) -> None:
     holds(random_spec(seed, shape=shape, later=later))
 

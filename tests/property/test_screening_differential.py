@@ -146,6 +146,7 @@ def test_most_later_scenarios_of_every_shape_are_vouched_for(shape: str) -> None
 
 
 @pytest.mark.parametrize("seed", range(EXAMPLES // 5))
+@pytest.mark.slow(reason="compares thousands of documents")
 def test_nothing_that_is_wrong_is_vouched_for(seed: int) -> None:
     random = Random(seed)
     spec = random_spec(random, later=seed % 3 == 0)

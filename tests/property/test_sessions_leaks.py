@@ -9,6 +9,7 @@ import re
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -161,6 +162,7 @@ async def play(spec: Json, plan: list[tuple[str | None, list[PlayerAction]]]) ->
 
 @thorough
 @given(st.data(), secretive())
+@pytest.mark.slow(reason="plays dozens of sessions")
 def test_secrets_reach_nobody_but_their_owner(data: st.DataObject, spec: Json) -> None:
     ids = [action["id"] for action in spec["actions"]]
     calls = st.builds(PlayerAction, st.sampled_from(ids), st.just({}))

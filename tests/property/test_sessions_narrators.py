@@ -16,6 +16,7 @@ from itertools import count, pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -257,6 +258,7 @@ def explained(
     assert state.hash() == record["state_hash"]
 
 
+@pytest.mark.slow(reason="plays dozens of sessions")
 def test_hostile_narrators_write_nothing_that_the_engine_did_not_and_cost_no_turn() -> None:
     tally = Tally()
     for seed in count(int(os.environ.get("PERIPETY_SEED", "0"))):

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from peripety import engine
 from peripety.core.config import Config
 from peripety.gateway.calls.executor import CallExecutor
@@ -48,6 +50,7 @@ def statuses(book: Book) -> set[TestStatus]:
     return {verdict.examined.status for verdict in book.state.verdicts.values()}
 
 
+@pytest.mark.slow(reason="measures hundreds of mutants")
 async def test_tests_of_a_scenario_reach_all_of_it_and_notice_nearly_every_mistake() -> None:
     book = await run("Test it.", TaskContext.SCENARIO, ScenarioSubject(engine.compile(EXAMPLE.read_bytes())))
     assert statuses(book) == {TestStatus.PASSED}
