@@ -188,7 +188,7 @@ def test_what_the_scenario_says_of_the_entity_is_kept() -> None:
     ("document", "way_out"),
     [(spec("a", "b"), "use one of a, b"), (spec(), "the scenario has none")],
 )
-@pytest.mark.parametrize("wanted", ["bystander", "nobody", ""])
+@pytest.mark.parametrize("wanted", ["bystander", "unknown", ""])
 def test_an_entity_that_cannot_be_played_is_refused(document: bytes, way_out: str, wanted: str) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
         select_point_of_view(document, wanted)

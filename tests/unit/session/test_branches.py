@@ -173,7 +173,7 @@ async def test_what_cannot_be_compared_is_named(database_url: str) -> None:
         here = CompareRequest(*here_twice)
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.branches.compare(replace(here, session_id="", other_session_id=""))
-        for unknown in (replace(here, other_session_id="other"), replace(here, pov="nobody")):
+        for unknown in (replace(here, other_session_id="other"), replace(here, pov="unknown")):
             with pytest.raises(NotFoundError):
                 await game.sessions.branches.compare(unknown)
         for wrong in (replace(here, page_size=-1), CompareRequest(*here_twice, None, 0, "no token")):

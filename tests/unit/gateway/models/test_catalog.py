@@ -375,7 +375,7 @@ def test_a_page_has_the_models_of_one_provider() -> None:
     found = names(model_list(), "anthropic")
     assert found == [f"anthropic/{model.name}" for model in CATALOGUE.models("anthropic")]
     assert names(model_list(), "google") == names(model_list(), "gemini")
-    assert names(model_list(), "nobody") == []
+    assert names(model_list(), "unknown") == []
 
 
 def test_what_is_retired_is_not_listed() -> None:

@@ -205,10 +205,10 @@ PROBE = TestScenario(
     "a probe",
     ToolRequest("server", "tool", {"b": [1], "a": "é"}),
     Expectation.NOT_ALLOW,
-    "nobody says so",
+    "no one says so",
 )
 ESCALATE_CORRECTION = ScenarioCorrection(
-    "a wrong one", Expectation.DENY, Expectation.ESCALATE, "somebody has to look"
+    "a wrong one", Expectation.DENY, Expectation.ESCALATE, "a person has to look"
 )
 DISCARDED = DiscardedScenario(
     replace(PROBE, description="an impossible one"),
@@ -224,7 +224,7 @@ def sections(feedback: ScenarioFeedback, **options: bool) -> list[str]:
 
 def test_corrections_come_before_discarded_scenarios_before_gaps_before_the_instruction() -> None:
     corrected, discarded, gaps, instruction = sections(ALL)
-    for part in ('"a wrong one"', "not deny but escalate", "somebody has to look"):
+    for part in ('"a wrong one"', "not deny but escalate", "a person has to look"):
         assert part in corrected
     for part in ('"an impossible one"', "protected-paths", "always says deny", "Do not write them again"):
         assert part in discarded

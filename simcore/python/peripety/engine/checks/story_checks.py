@@ -76,7 +76,7 @@ def _check_deal(entry: dict[str, Any], place: str, state_model: StateModel) -> I
         yield Finding("UNKNOWN_PATH", f"{place}/path", message)
     for index, value in enumerate(entry["values"]):
         if looks_like_code(value):
-            message = "the values of a deal are literals; an operation or a template is none"
+            message = "the values of a deal are literals, not operations or templates"
             yield Finding("CODE_IN_VALUE", f"{place}/values/{index}", message)
         if len(path) - 1 + measure(value).depth > MAX_DEPTH:
             message = f"nested deeper than {MAX_DEPTH} levels of the state"
