@@ -309,11 +309,11 @@ async def test_a_turn_that_was_taken_back_is_not_told_again(setting: Setting) ->
     one, name = await setting.create(), named()
     await setting.say(one, "a", named=name)
     await setting.conversations.rewind(one, 0, None, named())
-    with pytest.raises(InvalidArgumentError, match="rewound"):
-        await setting.say(one, "a", named=name)
-    await setting.say(one, "b")
-    with pytest.raises(InvalidArgumentError, match="rewound"):
-        await setting.say(one, "a", named=name)
+    for _ in range(2):
+        with pytest.raises(FailedPreconditionError, match="rewound") as caught:
+            await setting.say(one, "a", named=name)
+        assert caught.value.code == "TURN_REWOUND"
+        await setting.say(one, "b")
 
 
 @pytest.mark.parametrize("count", [-1, 2])
