@@ -25,7 +25,7 @@ from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.core.storage.database import Database
 from peripety.errors import ConflictError, FailedPreconditionError, UnavailableError
-from support.gateway.fake_server import FakeModel
+from support.gateway.fake_server import WritesWithPermit
 from support.servers.apps import Api, new_id, turn_request
 from support.servers.processes import ServerProcess, add_half, add_next_pair
 
@@ -276,13 +276,12 @@ _NOTHING_YET = "nothing"
 _T = TypeVar("_T")
 
 
-class PacedModel(FakeModel):
+class PacedModel(WritesWithPermit):
     """A model that writes each piece after a short while, so that turns are anywhere when a server dies."""
 
-    def wait_for_permit(self) -> bool:
+    async def wait_for_permit(self) -> None:
         """Wait up to six milliseconds."""
-        time.sleep(random.uniform(0, 0.006))
-        return not self._stopped
+        await asyncio.sleep(random.uniform(0, 0.006))
 
 
 @dataclass

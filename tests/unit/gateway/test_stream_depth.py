@@ -17,7 +17,7 @@ from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
 from peripety.gateway.types.message import ChatMessage, Text
 from peripety.gateway.types.request import Budget, GenerateRequest, ResponseSchema
 from peripety.gateway.types.response import StopReason, TextDelta, Usage
-from support.gateway.fake_gateway import OneProvider, ScriptedProvider
+from support.gateway.fake_gateway import FakeProvider, OneProvider
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ MAX_GENERATORS = 4
 """Provider, call executor, fallback chain, validation or time limit; not the response cache."""
 
 
-class MeasuringProvider(ScriptedProvider):
+class MeasuringProvider(FakeProvider):
     """Records the async generators that wait for its next chunk, itself included."""
 
     def __init__(self) -> None:

@@ -17,8 +17,8 @@ from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
 from peripety.gateway.types.message import Text
 from peripety.gateway.types.response import StopReason, TextDelta, Usage
 from support.engine.specs import action, document
-from support.gateway.fake_gateway import OneProvider, ScriptedProvider
-from support.session.sessions import ScriptedGateway, new_id, outcome, servicer, table
+from support.gateway.fake_gateway import FakeGateway, FakeProvider, OneProvider
+from support.session.sessions import new_id, outcome, servicer, table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -39,7 +39,7 @@ TRANSPORT_PART = ["HttpTransport._stream"]
 """Below the provider, which the test replaces."""
 
 
-class TracingGateway(ScriptedGateway):
+class TracingGateway(FakeGateway):
     """Records the async generators that wait for each piece of text."""
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
@@ -66,7 +66,7 @@ def waiting_generators() -> list[str]:
 
 async def test_a_narrative_chunk_climbs_three_generators_of_the_session(tmp_path: Path) -> None:
     answer = outcome("It is told, piece by piece.")
-    gateway = TracingGateway([[answer[:30], answer[30:40], answer[40:]]])
+    gateway = TracingGateway([answer[:30], answer[30:40], answer[40:]])
     spec = document(actions=[action("act")])
     async with table(f"sqlite:///{tmp_path}/peripety.db", spec, gateway) as game:
         request = pb.TakeTurnRequest(
@@ -82,7 +82,7 @@ async def test_a_narrative_chunk_climbs_three_generators_of_the_session(tmp_path
     assert gateway.paths == [SESSION_PART] * 3
 
 
-class TracingProvider(ScriptedProvider):
+class TracingProvider(FakeProvider):
     """Records the async generators that wait for its pieces of text, itself included."""
 
     def __init__(self, pieces: list[str]) -> None:

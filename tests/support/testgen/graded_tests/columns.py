@@ -162,13 +162,13 @@ def floor_alone(task: Task) -> Made:
 class _Untold(Author):
     """Model whose prompts omit measurements and earlier reflections."""
 
-    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+    async def respond(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         first, *others = request.messages
         said = json.loads(first.text)
         for name in (*_FEEDBACK, "reflection", "measured"):
             said.pop(name, None)
         messages = (ChatMessage.user(to_compact_json(said)), *others)
-        async for event in super().stream(replace(request, messages=messages)):
+        async for event in super().respond(replace(request, messages=messages)):
             yield event
 
 
