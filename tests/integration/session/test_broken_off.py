@@ -24,7 +24,7 @@ from support.session.crash import PacedModel, account_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from support.gateway.fake_server import FakeServer, WritesWithPermit, upstream
+    from support.gateway.fake_server import FakeServer
 
 
 pytestmark = pytest.mark.slow(reason="breaks off many turns")

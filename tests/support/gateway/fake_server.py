@@ -265,13 +265,21 @@ class WritesWithPermit:
         await self._permits.acquire()
 
     async def __call__(self, _request: Request, reply: Reply) -> None:
-        await reply.start()
-        for piece in self.pieces:
-            await self.wait_for_permit()
-            await reply.send(delta(piece))
-        for last in (finish(), DONE):
-            await reply.send(last)
-        await reply.end()
+        await reply.start(Connection="close")
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(self._write(reply))
+            await reply.left()
+            writing.cancel()
+
+    async def _write(self, reply: Reply) -> None:
+        with suppress(ConnectionError):
+            for piece in self.pieces:
+                await self.wait_for_permit()
+                await reply.send(delta(piece))
+            for last in (finish(), DONE):
+                await reply.send(last)
+            await reply.end()
+            reply.half_close()
 
 
 def event(document: Any) -> bytes:
