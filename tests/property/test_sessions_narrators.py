@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.session.narration.turn_context import NarrationContext
-    from support.session.sessions import Answer
+    from support.gateway.fake_gateway import Answer
 
 
 EXAMPLES = example_count(150, times=2)

@@ -170,7 +170,7 @@ async def test_an_answer_that_is_written_anew_gives_out_both() -> None:
 
 def test_a_model_that_calls_one_tool_at_a_time_is_told_to_go_on() -> None:
     answered = call_events((GENERATE_TEST_TOOL, written("a")))[-1]
-    more = continuation(QUESTION, answered.completion)  # type: ignore[union-attr]
+    more = continuation(QUESTION, answered.completion)
     assert more is not None
     assert more.messages[0] == QUESTION.messages[0]
     (result,) = more.messages[-1].parts
