@@ -70,7 +70,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "structured": {"schema": ResponseSchema("thing", SCHEMA)},
 }
 METHODS = {ProviderName.GENERIC: SchemaMethod.GRAMMAR, ProviderName.DEEPSEEK: SchemaMethod.EXTRACTION}
-"""How providers hold their model to a schema that all can express, if not natively."""
+"""The way in which providers hold their model to a schema that all can express, if not natively."""
 
 ERRORS = {
     "auth_error": "PROVIDER_REFUSED_KEY",
