@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.core import call_context
@@ -334,6 +336,31 @@ class FakeProvider:
 
     async def aclose(self) -> None:
         pass
+
+
+def waiting_generators() -> list[str]:
+    """Return the names of the async generators above the caller, innermost first."""
+    frame = inspect.currentframe()
+    names = []
+    while frame is not None:
+        if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
+            names.append(frame.f_code.co_qualname)
+        frame = frame.f_back
+    return names
+
+
+class TracingProvider(FakeProvider):
+    """Provider that records the async generators that wait for each of its pieces, itself included."""
+
+    def __init__(self, *pieces: str) -> None:
+        super().__init__((*map(TextDelta, pieces), replace(END, parts=(Text("".join(pieces)),))))
+        self.paths: list[list[str]] = []
+
+    async def stream(self, call: ProviderCall) -> AsyncIterator[ProviderEvent]:
+        async for event in super().stream(call):
+            if isinstance(event, TextDelta):
+                self.paths.append(waiting_generators())
+            yield event
 
 
 class OneProvider(ProviderRegistry):
