@@ -203,7 +203,7 @@ class RpcStatus(NamedTuple):
 
 def to_status(error: PeripetyError) -> RpcStatus:
     """Return the status, message and trailers of a call that fails with an error."""
-    status = _to_status_message(error)
+    status = to_status_message(error)
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_KEY, status.SerializeToString())]
     if error.retry_after is not None:
         # The gRPC library's own retries honour this header, so a fleet of clients waits as long as requested.
@@ -211,7 +211,8 @@ def to_status(error: PeripetyError) -> RpcStatus:
     return RpcStatus(STATUS[error.kind], status.message, tuple(trailers))
 
 
-def _to_status_message(error: PeripetyError) -> status_pb2.Status:
+def to_status_message(error: PeripetyError) -> status_pb2.Status:
+    """Return the status of an error with its details, at most `MAX_DETAILS_BYTES` long."""
     info = error_details_pb2.ErrorInfo(reason=error.code[:_REASON_CHARACTERS], domain=DOMAIN)
     for key, value in list(error.details.items())[:_DETAIL_ENTRIES]:
         info.metadata[_truncate(key, _DETAIL_BYTES)] = _truncate(value, _DETAIL_BYTES)
