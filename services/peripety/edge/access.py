@@ -1,14 +1,14 @@
 """Access checks of a request, before any handler sees it.
 
-A browser is a door into this machine: every page that a user visits can send requests to a server on
+Every page that a user visits can send requests to a server on
 loopback. Therefore the edge accepts a request only if
 
 - its `Host` is a name of this server (a page whose name is rebound to 127.0.0.1 sends its own name),
 - its `Origin`, if it has one, is the edge itself or configured,
-- its body is JSON, which a page of another origin cannot send without being asked first,
+- its body is JSON, which the browser of a page of another origin sends only after a preflight,
 - it has the token, if one is configured.
 
-Everything is an ASGI middleware and not a dependency of handlers, so a new route cannot forget it.
+The checks are one ASGI middleware and no dependencies of handlers, so they cover every new route.
 """
 
 from __future__ import annotations

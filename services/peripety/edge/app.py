@@ -136,7 +136,7 @@ async def serve_edge(config: Config, services_address: str) -> AsyncIterator[str
                     lifespan="off",
                     server_header=False,
                     timeout_graceful_shutdown=1,
-                    # Longer than clients keep idle connections, or a request meets a connection that closes.
+                    # Longer than the idle timeout of clients, or a request meets a connection that closes.
                     timeout_keep_alive=75,
                     ws_max_size=config.max_message_bytes,
                 )

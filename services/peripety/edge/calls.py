@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message_factory import GetMessageClass
 
@@ -74,8 +74,8 @@ def _to_method(service: str, descriptor: MethodDescriptor) -> RpcMethod:
     return RpcMethod(
         service,
         descriptor.name,
-        cast("type[Message]", GetMessageClass(descriptor.input_type)),
-        cast("type[Message]", GetMessageClass(descriptor.output_type)),
+        GetMessageClass(descriptor.input_type),
+        GetMessageClass(descriptor.output_type),
         descriptor.client_streaming,
         descriptor.server_streaming,
     )
@@ -105,8 +105,8 @@ class RpcCaller:
         """
         is_raw, requests = _unpack(method, request)
         if method.takes_stream:
-            start = self._channel.stream_unary(method.path, *_codecs(method, is_raw=is_raw))
-            return await start(_iterate(requests), timeout=seconds)
+            upload = self._channel.stream_unary(method.path, *_codecs(method, is_raw=is_raw))
+            return await upload(_iterate(requests), timeout=seconds)
         start = self._channel.unary_unary(method.path, *_codecs(method, is_raw=is_raw))
         return await start(request, timeout=seconds)
 
@@ -124,12 +124,12 @@ class RpcCaller:
             The responses, in the form of the request.
         """
         is_raw, requests = _unpack(method, request)
+        codecs = _codecs(method, is_raw=is_raw)
+        call: Any
         if method.takes_stream:
-            start = self._channel.stream_stream(method.path, *_codecs(method, is_raw=is_raw))
-            call = start(_iterate(requests), timeout=seconds)
+            call = self._channel.stream_stream(method.path, *codecs)(_iterate(requests), timeout=seconds)
         else:
-            start = self._channel.unary_stream(method.path, *_codecs(method, is_raw=is_raw))
-            call = start(request, timeout=seconds)
+            call = self._channel.unary_stream(method.path, *codecs)(request, timeout=seconds)
         try:
             async for message in call:
                 yield message

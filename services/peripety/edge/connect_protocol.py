@@ -107,7 +107,7 @@ class ConnectRoutes:
 
 
 def _timeout(request: Request) -> float | None:
-    """Return the deadline that the client asks for, in seconds."""
+    """Return the requested deadline in seconds."""
     text = request.headers.get("connect-timeout-ms", "")
     if not text:
         return None

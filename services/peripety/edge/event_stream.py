@@ -2,7 +2,7 @@
 
 An `EventLog` decouples the source of events from its readers. The source ends even if every reader has gone,
 and a reader that comes back continues after the last event that it has seen. A log is bounded: a reader that
-falls behind its oldest event is told so and has to start again, and the memory of a stream stays constant.
+falls behind its oldest event gets an error and has to start again, and the memory of a stream stays constant.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class EventLog:
     """The last events of a stream, for any number of readers.
 
     Args:
-        max_bytes: size of the events that are kept.
+        max_bytes: maximum size of the stored events.
     """
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from peripety.core.storage.database import Database
 
 KEPT_SECONDS = 86_400.0
-"""Time that a generated specification is kept."""
+"""Seconds until a generated specification expires."""
 
 _table = Table(
     "edge_generated_specs",

@@ -22,8 +22,6 @@ from peripety.rpc.proto_json import enum_word, from_json, message_from_json, to_
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from google.protobuf.descriptor import Descriptor
-
     from peripety.edge.calls import RpcCaller, RpcMethod
 
 
@@ -132,7 +130,7 @@ def _describe_method(method: RpcMethod, schemas: dict[str, Any]) -> dict[str, An
     }
 
 
-def _reference(descriptor: Descriptor, schemas: dict[str, Any]) -> dict[str, Any]:
+def _reference(descriptor: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     """Return a reference to the schema of a message, which is added with the schemas it refers to."""
     name = descriptor.full_name.removeprefix("peripety.api.")
     if name not in schemas:

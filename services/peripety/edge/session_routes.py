@@ -1,7 +1,7 @@
 """Routes of sessions: create, read, play a turn as a stream, follow.
 
 A turn is played by a task of its own, and its events go to a log. If the connection of the client breaks,
-the turn goes on; the same request with `Last-Event-ID` continues after the last event that arrived.
+the turn continues; the same request with `Last-Event-ID` continues after the last event that arrived.
 Followers of the same session and point of view share one stream of the session service.
 """
 
@@ -203,7 +203,7 @@ class SessionRoutes:
         arrived before it.
         """
         log = await self._turn_log(session_id, body, last_event_id)
-        # The status of the response can still tell a failure before the first event.
+        # A failure before the first event still decides the status of the response.
         first = await log.first()
         if first is not None and first.name == "error" and not first.event_id and log.is_complete:
             problem = json.loads(first.data)
@@ -400,10 +400,11 @@ class SessionRoutes:
 
         def finish(ended: asyncio.Task[None]) -> None:
             self._tasks.discard(ended)
-            if not ended.cancelled() and ended.exception() is not None:
-                _log.error("unexpected error", extra=describe_error(ended.exception()))
-            if not ended.cancelled():
-                done()
+            if ended.cancelled():
+                return
+            if error := ended.exception():
+                _log.error("unexpected error", extra=describe_error(error))
+            done()
 
         task.add_done_callback(finish)
         return task

@@ -1,4 +1,4 @@
-"""What may enter: hosts, origins, media types, sizes and tokens."""
+"""Access checks: hosts, origins, media types, sizes and tokens."""
 
 from __future__ import annotations
 

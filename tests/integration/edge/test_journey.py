@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 SPEC: dict[str, Any] = json.loads(Path("examples/scenario.json").read_text(encoding="utf-8"))
+PAGE = Path("docs/how-to/use-http.md").read_text(encoding="utf-8")
 TURN = {"actions": [{"action_id": "gather"}]}
 
 
@@ -222,3 +225,15 @@ async def test_a_socket_plays_and_follows(edge: EdgeClient) -> None:
     assert frames[0]["event"] == "accepted"
     assert frames[-1]["id"].startswith(f"{len(frames)}.")
     assert (stale["event"], stale["data"]["code"]) == ("error", "STALE_TURN")
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq")
+async def test_the_script_of_the_page_runs(edge: EdgeClient, tmp_path: Path) -> None:
+    script = PAGE.split("```bash\n")[1].split("```")[0]
+    assert len(script.splitlines()) <= 10
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euo", "pipefail", "-c", script, cwd=tmp_path, env=os.environ | {"URL": edge.url}, stdout=-1
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    assert output.decode().count("event: diff\n") == 1
