@@ -27,7 +27,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.cli.embedded_services import run_with_progress, services_at
 from peripety.cli.input_documents import read_specification
-from peripety.cli.options import Persona, Seed, Server
+from peripety.cli.options import Horizon, MaxRuns, Persona, Player, Players, Seed, Server
 from peripety.cli.output import (
     EXIT_FAILED,
     finding_fields,
@@ -348,7 +348,7 @@ def _indented_label(node: GraphNode, depth: int) -> str:
 def dry_run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of games to simulate.")] = 200,
-    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
@@ -368,7 +368,7 @@ def balance(
         str,
         typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40."),
     ],
-    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
         int | None,
@@ -408,27 +408,10 @@ def balance(
 @commands.command()
 def certify(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
-    persona: Annotated[
-        list[Persona] | None,
-        typer.Option(
-            help="Automatic player to measure besides random; may be repeated. [default: all players]"
-        ),
-    ] = None,
+    persona: Players = None,
     seed: Seed = None,
-    max_runs: Annotated[
-        int | None,
-        typer.Option(
-            min=64,
-            max=9_604,
-            help="Maximum games of a player. [default: enough for a margin of 1 percentage point]",
-        ),
-    ] = None,
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
-        ),
-    ] = None,
+    max_runs: MaxRuns = None,
+    horizon: Horizon = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the certificate.")] = False,
     out: Annotated[
         Path | None,
@@ -454,6 +437,11 @@ def certify(
                 "--check can only be combined with FILE and --json; the certificate holds its other options",
             )
         raise typer.Exit(_verify_certificate(check, file, as_json=as_json))
+    if max_runs is not None and max_runs > MAX_RUNS:
+        raise typer.BadParameter(
+            f"{max_runs} is more than {MAX_RUNS:,}, which is enough for any certificate",
+            param_hint="--max-runs",
+        )
     named = [chosen.value for chosen in persona or ()]
     playing = tuple(one for one in PERSONAS if one in named) or PERSONAS
     options = CertificateOptions(playing, seed, max_runs or MAX_RUNS, horizon)
@@ -501,7 +489,7 @@ def graph(
             help="Number of games that measure how often each part is active; 0 for none.",
         ),
     ] = 1_024,
-    persona: Annotated[Persona, typer.Option(help="Automatic player of the games.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the graph as one line of JSON.")] = False,

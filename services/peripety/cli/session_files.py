@@ -25,7 +25,7 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
 from peripety.cli.embedded_services import services_at
 from peripety.cli.input_documents import input_size, open_input
-from peripety.cli.options import Persona, Pov, Server, SessionId
+from peripety.cli.options import Persona, Player, Pov, Server, SessionId
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -249,7 +249,7 @@ def odds(
         int,
         typer.Option(min=0, max=1_000, help="Turns of a future; 0 for the rest of the horizon."),
     ] = 0,
-    persona: Annotated[Persona, typer.Option(help="Automatic player of the futures.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     do: Annotated[
         list[str] | None,
         typer.Option(metavar="ACTION", help="First action, without parameters; may be repeated."),
