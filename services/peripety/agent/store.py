@@ -1,11 +1,4 @@
-"""Tables of agent runs, summaries, codec of manifests and events.
-
-State changes and summaries of agent runs, as the store records them.
-
-Tables of agent runs.
-
-JSON codec of the columns of the run tables.
-"""
+"""Database store of agent runs: tables, summaries, and the JSON codec of their columns."""
 
 from __future__ import annotations
 

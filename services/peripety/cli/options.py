@@ -1,8 +1,6 @@
-"""Shared options and their limits.
+"""Options shared by several commands, and the limits of numeric options.
 
-Upper limits of numeric options: above any sensible run, and within the range of the request fields.
-
-Options shared by several commands.
+The limits are above any sensible run, and within the range of the request fields.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-"""Dry-run, balance, certify, graph.
+"""`peripety dry-run`, `balance`, `certify` and `graph`: measure a specification.
 
-`peripety balance`: tune the numbers of a specification to a target loss rate, without a server.
-
-`peripety certify`: compute or verify a fairness certificate, without a server.
-
-`peripety dry-run`: simulate a specification, without a model and without a server.
-
-`peripety graph`: the dependency graph of a scenario, with the activity of each part in simulated games.
+They need no server and no model.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Watch, forecast, export, import, replay.
+"""`peripety sessions export`, `import`, `replay`, `odds` and `watch`, and `peripety replay`.
 
-`peripety sessions export`, `import` and `replay`: bundles of stored sessions.
-
-`peripety sessions odds` and `watch`: outcome forecasts and live events of a session.
-
-`peripety replay`: verify a session bundle, without a server.
+`peripety replay` verifies a bundle without a server.
 """
 
 from __future__ import annotations

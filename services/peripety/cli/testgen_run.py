@@ -1,7 +1,4 @@
-"""`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file.
-
-Inputs of the test generation commands, as messages.
-"""
+"""`peripety testgen generate`, `resume` and `export`, and the inputs of a run as messages."""
 
 from __future__ import annotations
 

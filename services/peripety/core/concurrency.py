@@ -1,10 +1,7 @@
-"""Worker pool, run in thread, shield, `closing()` a stream early.
+"""Concurrency helpers: worker threads, shielded tasks, and streams that are closed at the end of a block.
 
-Streams of events that are closed at the end of a block.
-
-Tasks that finish in spite of cancellation, and blocking work moved off the event loop.
-
-Worker threads for CPU-bound work: checking, compiling and simulating scenarios off the event loop.
+Checking, compiling and simulating scenarios are CPU-bound, so they run in worker threads and not on the
+event loop. A shielded task finishes in spite of a cancellation.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Stored runs, run record, codec.
-
-Database store of runs and their event logs.
-
-Stored form of a run: its order, event log and budget account, with derived values.
-
-JSON codec of stored runs.
-"""
+"""Database store of test generation runs: order, event log, budget account, and their JSON codec."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
-"""Scripts, languages, tokens of any script, no-risk phrases.
+"""Language data and tokenizer: supported languages, their detection, and words of any script.
 
-Supported languages with their phrases, and language detection.
+A text is mapped to a string of character-class letters of the same length. One regular expression over the
+classes then finds words in every script, and its spans are spans of the text.
 
-Detection of texts that request a world without risk.
-
-Character classes for word segmentation in any script.
-
-A text is mapped to a string of class letters of the same length. One regular expression over the classes then
-finds words in every script, and its spans are spans of the text.
-
-Tokenizer for any script; each token knows the gap before it.
+Phrases of each language detect texts that request a scenario without risk.
 """
 
 from __future__ import annotations

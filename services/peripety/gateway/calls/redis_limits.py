@@ -1,14 +1,7 @@
-"""Limits and budgets shared by replicas (Lua scripts beside it).
+"""Rate limits and budgets in Redis, shared by all replicas.
 
-Rate limits and budgets shared by several replicas, in one Redis server.
-
-Usage counters of rate limits in Redis, shared by all replicas.
-
-Leases in Redis: reservations of a process that expire unless renewed.
-
-Budget ledger in Redis, shared by all replicas.
-
-Lua scripts that Redis runs atomically. Times are those of the server, in milliseconds since 1970.
+Reservations are leases: those of a process that stops expire unless renewed. Lua scripts make each
+operation atomic; their times are those of the server, in milliseconds since 1970.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Structured output: request, validate, repair once.
+"""Structured output: JSON in a model's text, validated against its schema, with one repair request.
 
-Structured answers: extraction from model text, validation against a schema, and incremental display.
-
-Validation of a partial value: whether it can still become valid against a schema.
-
-Structured output: JSON in a model's text, validated against its schema, with one repair request.
+`validate_prefix` decides, while an answer is streamed, if it can still become valid.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""When a fault occurs, errors, spoiled answers.
+"""Fault injection: selects the fault of a request, and applies faults that change or replace the answer.
 
-Fault injection: selects the fault of a request.
-
-Sources are injected faults, script-wide faults and the faults of one rule.
-
-Faults that change the content of an answer that is otherwise delivered correctly.
-
-Schedule of a fault: all matches, the first ones, some of the next ones, or each with a probability.
-
-Faults that are provider errors.
+Sources are injected faults, script-wide faults and the faults of one rule. A schedule selects the matches
+at which a fault occurs: all of them, the first ones, some of the next ones, or each with a probability.
 """
 
 from __future__ import annotations

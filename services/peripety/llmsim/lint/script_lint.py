@@ -1,15 +1,10 @@
-"""Rules that can never answer; rules closest to an unmatched prompt.
+"""Script linter: rules that can never answer, sequences that can stall, and near misses of a prompt.
 
-Static analysis of scripts: flaws of their rules, and near misses of a prompt.
+Every flaw comes with prompts that show it. The linter replays these prompts before it reports the flaw.
+Flaws that cannot be decided within the budget are not reported.
 
-Script linter: rules that can never answer, and sequences that can stall.
-
-Every flaw comes with prompts that show it. The linter replays these prompts before it reports the flaw. What
-cannot be decided within the budget is not reported.
-
-Near misses: the rules closest to a prompt that no rule matches.
-
-Each near miss has the failed predicates and an example that would match.
+Near misses are the rules closest to a prompt that no rule matches, each with the failed predicates and an
+example that would match.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Metering and billing of a request.
+"""Metering and billing of requests: admission, cache lookup, usage and cost, per key and model.
 
-Cost of requests in pico-dollars, and accounts per key and model.
-
-Request metering: admission, cache lookup, usage and cost of a request.
+Costs are exact to the pico-dollar.
 """
 
 from __future__ import annotations

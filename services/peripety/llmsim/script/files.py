@@ -1,12 +1,6 @@
-"""Scripts read from files, written as TOML, built in Python.
+"""Script files: loaded from TOML or JSON, written as TOML, or built in Python.
 
-Script builder: scripts in Python, with the field names of script files.
-
-Script loader: TOML or JSON to a `Scenario`, with all problems in one error.
-
-TOML writer for plain values, formatted for reading.
-
-Script writer: scripts to TOML files.
+One error lists all problems of a script. `ScriptBuilder` uses the field names of script files.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
-"""TOML and JSON with positions, referenced files, errors with file, line and field.
+"""Sources of a script: parsed TOML or JSON, referenced files, and errors with file, line and field.
 
-TOML and JSON parsing, with the position and the reason of an error.
+`{"$file": "relative/path"}` is replaced by the content of the file.
 
-Referenced files of a script: `{"$file": "relative/path"}` is replaced by the content of the file.
-
-Source positions: line and column of each field of a TOML or JSON text.
-
-Parsers do not report positions, so the text is scanned again when there is a problem to report. The scanners
-know only enough of the grammars to separate keys from values. They rely on a text that the real parser has
-accepted.
-
-Script errors: all problems of a script, each with position, field and remedy.
+Parsers do not report positions, so the text is scanned again when there is a problem to report. The
+scanners know only enough of the grammars to separate keys from values. They rely on a text that the real
+parser has accepted.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""Scenarios for what is not covered, with descriptions; completes a suite.
+"""Gap scenarios: generated scenarios that reach coverage targets or kill mutants which a suite misses.
 
-Candidate scenarios that kill mutants or reach coverage targets, and crossovers of them.
-
-Complete and minimal suites, from given and generated scenarios.
-
-Generation of scenarios for coverage gaps and surviving mutants.
-
-Crossover of requests: combined arguments, so that one scenario can replace several.
-
-Descriptions of generated scenarios, in one sentence each.
+Candidates are crossed over, so that one scenario can replace several, and get a description in one
+sentence. The result is a complete and minimal suite of given and generated scenarios.
 """
 
 from __future__ import annotations

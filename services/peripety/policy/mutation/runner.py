@@ -1,8 +1,6 @@
-"""Mutants of a policy run against scenarios.
+"""Mutation test runner: mutants of a policy, their outcomes, and the mutation score.
 
-Mutation test runner: mutants of a policy, their outcomes, and the mutation score.
-
-Context of a measured policy: facts that are computed once for any number of suites.
+`MutationContext` has the facts that are computed once for any number of suites.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""A round: call the model, take tests.
+"""Generation round: tests are parsed from the response stream and recorded one by one.
 
-Model calls of a run within its limits: reserve, record, call, settle.
-
-Generation round: tests are parsed from the response stream and recorded one by one.
+Every model call passes `ModelCaller`, within the limits of the run: reserve, record, call, settle.
 """
 
 from __future__ import annotations

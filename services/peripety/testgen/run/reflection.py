@@ -1,8 +1,6 @@
-"""Reflection, assessment, evaluation of the run.
+"""Reflection: a model call about the gaps of a category, or an assessment of the whole run.
 
-Evaluation of the tests of a run on its subject.
-
-Reflection: a model call about the gaps of a category, or an assessment of the whole run.
+`RunEvaluation` runs the tests on their subject.
 """
 
 from __future__ import annotations

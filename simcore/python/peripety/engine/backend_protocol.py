@@ -1,8 +1,8 @@
 """Protocol of an engine backend: bytes in, bytes out.
 
-A backend is one implementation of the engine, in Rust (`_native`) or in plain Python (`_pure`). Everything
-above this protocol (validation, result types, abstract interpretation, visibility) exists once, in Python,
-and works with either.
+A backend is one implementation of the engine, in Rust (`_native`) or in plain Python (`_reference`).
+Everything above this protocol (validation, result types, abstract interpretation, visibility) exists once,
+in Python, and works with either.
 
 Design:
 

@@ -1,8 +1,4 @@
-"""Canonical JSON (RFC 8785) and Python values as the engine holds them.
-
-Canonical JSON (RFC 8785): one notation for each value, in every language.
-
-Conversion between Python values and the engine's values.
+"""Canonical JSON (RFC 8785): one notation for each value, in every language; and Python values as input.
 
 The engine's values are JSON whose numbers are floats. Objects of a caller must satisfy the limits of
 documents.

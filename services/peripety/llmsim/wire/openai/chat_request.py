@@ -1,9 +1,4 @@
-"""Chat request and messages.
-
-Chat completion request parser.
-
-Chat message parser, for the format that many providers share.
-"""
+"""Chat completion request parser, with the message format that many providers share."""
 
 from __future__ import annotations
 

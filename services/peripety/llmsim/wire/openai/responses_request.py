@@ -1,9 +1,4 @@
-"""Responses request and items.
-
-Item parser of the Responses API: messages, tool calls, tool results and reasoning.
-
-Responses request parser.
-"""
+"""Responses request parser: messages, tool calls, tool results and reasoning as items."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Effect operations as one transaction; one rule: condition, derives, effects; random events.
+"""Effects: the only writes to a state, as atomic transactions; rules and random events that apply them.
 
-Effects: the only writes to a state. A list of effects is an atomic transaction.
-
-Random events: eligibility, the draw, and events that last several turns.
-
-Execution of one rule: condition, derived values, effects.
+A rule has a condition, derived values and effects. Random events add eligibility, a draw, and effects that
+last several turns.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Size limits of state, code-like literals, durations in turns.
+"""Limits of values: sizes of JSON values and of a run's state, literals that look like code, durations.
 
-Durations, converted to turns.
-
-They are ISO 8601 (`P7D`, `PT12H`) or short (`7d`, `12h`, `7d12h`, `30m`, `7d/12h`).
-
-Checks of literal values: templates, operations, and keys that are dangerous to clients.
-
-Sizes of JSON values, and the size limits of a run's state.
+Durations are ISO 8601 (`P7D`, `PT12H`) or short (`7d`, `12h`, `7d12h`, `30m`, `7d/12h`), and are converted
+to turns. Some keys are dangerous to clients and rejected.
 """
 
 from __future__ import annotations

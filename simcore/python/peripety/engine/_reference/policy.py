@@ -1,12 +1,7 @@
-"""Compiled policy, conditions, annotated tools.
+"""Compiled policy of the reference: the deciding rule of a request, and the requests that rules match.
 
-Policies in the reference implementation, in the order of docs/reference/policies-semantics.md.
-
-Conditions of policies: a filter by tool, and the other members as tests in a fixed order.
-
-Compiled policy of the reference: the deciding rule of a request, and the requests that rules match.
-
-Annotated tools of a policy, and prepared requests.
+The order is that of docs/reference/policies-semantics.md. A condition is a filter by tool, and then the
+other members as tests in a fixed order.
 """
 
 from __future__ import annotations

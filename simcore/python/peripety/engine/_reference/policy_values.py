@@ -1,8 +1,6 @@
-"""Values and entry sets of matchers.
+"""Values of matchers in policies: kinds with their normal forms, and sets of entries.
 
-Entries of matchers, as sets: the cost of a lookup does not depend on their number.
-
-Kinds of values that matchers compare, with their normal forms.
+The cost of a lookup in a set does not depend on the number of entries.
 """
 
 from __future__ import annotations

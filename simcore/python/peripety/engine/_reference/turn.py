@@ -1,12 +1,8 @@
-"""The order of a turn; legal actions, parameters, dice rolls.
+"""Phases of a turn: due schedules, actions, the narrator's changes, events, decay, end conditions.
 
-Parameters of actions: validation and random values.
-
-Dice: a twenty-sided die against a difficulty; each kind and target has its own random stream.
-
-Phases of a turn.
-
-Due schedules; actions; the narrator's changes; one random event and lasting ones; decay; end conditions.
+At most one random event is drawn in a turn; lasting ones follow it. The module also validates and samples
+parameters of actions, and rolls dice: a twenty-sided die against a difficulty, with a random stream for
+each kind and target.
 """
 
 from __future__ import annotations
