@@ -87,7 +87,7 @@ def raise_if_cancelled() -> None:
     """Raise an error if the caller of long-running work has gone; call it where the work can stop.
 
     Raises:
-        AbandonedError: the caller has gone; this error reaches no one.
+        WorkCancelledError: the caller is gone; the error is not reported.
     """
     gone = _cancelled.get()
     if gone is not None and gone.is_set():

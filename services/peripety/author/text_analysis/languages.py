@@ -332,7 +332,7 @@ _APOSTROPHE_PATTERN = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 def find_no_risk_phrase(text: str) -> str:
     """Return the first phrase that excludes every risk, in lower case; empty without one.
 
-    Phrases of the languages in `riskless.toml` are recognized. Other wordings and languages are not.
+    Phrases of the languages in `no_risk_phrases.toml` are recognized. Other wordings and languages are not.
     """
     said = " ".join(clean_text(text).casefold().translate(_APOSTROPHE_PATTERN).split())
     found = [match for pattern in _load_no_risk_patterns() if (match := pattern.search(said))]

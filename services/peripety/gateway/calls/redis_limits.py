@@ -245,7 +245,7 @@ _BUDGETS_POLL_SECONDS = 0.25
 
 
 class RedisBudgetLedger:
-    """`Ledger` in Redis.
+    """`BudgetLedger` in Redis.
 
     Budgets that are idle for a week are dropped; their usage is then read from the history again.
 
@@ -257,7 +257,7 @@ class RedisBudgetLedger:
         self._leases = leases
 
     async def open(self, scope: BudgetScope, used: BudgetAmount) -> None:
-        """See `Ledger.open`."""
+        """See `BudgetLedger.open`."""
         await self._leases.run(["budgets", "budgets_open"], _budget_keys([scope]), _amount_arguments(used))
 
     async def reserve(
@@ -265,7 +265,7 @@ class RedisBudgetLedger:
         scopes: Sequence[BudgetScope],
         amount: BudgetAmount,
     ) -> LedgerHold | ReservationRejected:
-        """See `Ledger.reserve`.
+        """See `BudgetLedger.reserve`.
 
         Raises:
             UnavailableError: the server is unavailable; nothing is reserved.
@@ -297,7 +297,7 @@ class RedisBudgetLedger:
         return await self._leases.acquire(take, self._release_hold)
 
     async def settle(self, hold: LedgerHold, used: BudgetAmount) -> None:
-        """See `Ledger.settle`."""
+        """See `BudgetLedger.settle`."""
         settle = self._leases.run(
             ["budgets", "budgets_settle"],
             _budget_keys(hold.scopes),
@@ -306,7 +306,7 @@ class RedisBudgetLedger:
         await self._leases.settle_lease(_budget_lease_keys(hold.scopes), hold.number, settle)
 
     async def wait_for_release(self, seconds: float) -> None:
-        """See `Ledger.settled`. Polls, because other replicas do not send notifications."""
+        """See `BudgetLedger.wait_for_release`. Polls, because other replicas do not send notifications."""
         await asyncio.sleep(min(seconds, _BUDGETS_POLL_SECONDS))
 
     async def _release_hold(self, answer: LedgerHold | ReservationRejected) -> None:

@@ -99,7 +99,7 @@ class Provider(Protocol):
         """Make a call.
 
         Yields:
-            Deltas as they arrive, then exactly one `Finished`.
+            Deltas as they arrive, then exactly one `AnswerFinished`.
         """
         ...
 

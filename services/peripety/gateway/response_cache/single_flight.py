@@ -127,7 +127,7 @@ class SharedCall:
             fresh: whether to decline an answer from the cache.
 
         Raises:
-            HandedOverError: this caller gets no answer from the call.
+            FollowerRetryError: this caller gets no answer from the call.
             BaseException: the error of the call, for its leader.
         """
         caller = object()
@@ -194,7 +194,7 @@ class DeliveredAnswer:
         """Return the new part of an event; None if the caller already has all of it.
 
         Raises:
-            ProgressLostError: the answer differs from the part already released.
+            AnswerDivergedError: the answer differs from the part already released.
         """
         match event:
             case TextDelta(text):

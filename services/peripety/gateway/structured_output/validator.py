@@ -58,7 +58,7 @@ def validate_prefix(schema: Mapping[str, Any], value: Any) -> Any:
     does not name is left out, because it may represent an absent key.
 
     Raises:
-        UnfitError: a type is wrong, or a key is not in the schema.
+        PrefixMismatchError: a type is wrong, or a key is not in the schema.
     """
     return _PrefixValidator(schema).validate([schema], value)
 

@@ -42,7 +42,7 @@ def load_script(path: str | Path) -> Script:
     """Read a script file, `.toml` or `.json`, and the files it refers to.
 
     Raises:
-        ScenarioError: the file cannot be read or is not valid.
+        ScriptError: the file cannot be read or is not valid.
     """
     path = Path(path)
     if path.suffix not in _FORMATS:
@@ -72,7 +72,7 @@ def parse_script(
         name: the name of the text in messages.
 
     Raises:
-        ScenarioError: the text is not valid.
+        ScriptError: the text is not valid.
     """
     try:
         document = parse_toml(source) if format == "toml" else parse_json(source)
@@ -92,7 +92,7 @@ def script_from_document(document: Mapping[str, Any], *, name: str = "scenario")
     """Convert the plain values of a script file to a script.
 
     Raises:
-        ScenarioError: a value is not valid.
+        ScriptError: a value is not valid.
     """
     reading = ReadContext(ReferencedFiles(None))
     found = read_script(document, reading)
@@ -189,7 +189,7 @@ class ScriptBuilder:
         """Build the script.
 
         Raises:
-            ScenarioError: a field is not valid; the message names it as in a file.
+            ScriptError: a field is not valid; the message names it as in a file.
         """
         return script_from_document(self._document)
 

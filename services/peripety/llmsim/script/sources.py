@@ -312,7 +312,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML text to a table.
 
     Raises:
-        DocumentError: the text is not valid.
+        ScriptSyntaxError: the text is not valid.
     """
     try:
         return tomllib.loads(text)
@@ -330,7 +330,7 @@ def parse_json(text: str) -> Any:
     """Parse JSON text. Duplicate keys are errors.
 
     Raises:
-        DocumentError: the text is not valid.
+        ScriptSyntaxError: the text is not valid.
     """
     repeats = False
 
@@ -384,7 +384,7 @@ class ReferencedFiles:
         """Return the content of a file: the parsed value of a `.json`, else the text.
 
         Raises:
-            FileError: the file cannot be used.
+            ScriptFileError: the file cannot be used.
         """
         text = self.read_text(name)
         if not name.endswith(".json"):
@@ -399,7 +399,7 @@ class ReferencedFiles:
         """Return the text of a file.
 
         Raises:
-            FileError: the file cannot be used.
+            ScriptFileError: the file cannot be used.
         """
         if name not in self._texts:
             self._texts[name] = self._read(name)

@@ -165,7 +165,7 @@ class ScriptWatcher:
         """Load the current content of the file.
 
         Raises:
-            ScenarioError: the file is not valid; the old script stays in use.
+            ScriptError: the file is not valid; the old script stays in use.
         """
         self._simulator.reload(load_script(self._path))
         _log.info("script reloaded", extra={"file": str(self._path)})

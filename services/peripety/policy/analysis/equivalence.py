@@ -132,7 +132,7 @@ def compare_variants(
 
     Args:
         policy: the original.
-        variants: for each variant all rules in order, invariants first, and as in a `Window`.
+        variants: for each variant all rules in order, invariants first, and as in a `RuleWindow`.
 
     Yields:
         The same as `compare_rule_windows`.

@@ -280,10 +280,10 @@ def generate_for_gaps(
 
 
 def generate_scenarios_from_scratch(context: MutationContext) -> Iterator[TestScenario]:
-    """Generate scenarios from scratch that reach everything reachable; as in `cover`.
+    """Generate scenarios from scratch that reach every target that can be reached.
 
     Raises:
-        OutOfTimeError: the time limit is reached.
+        TimeLimitReachedError: the time limit is reached.
     """
     yield from _generate_additions(context, _find_gaps(context, EvaluatedSuite(context.policy, ())), set())
 
@@ -357,7 +357,7 @@ def complete_in_context(
 
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
-        OutOfTimeError: the time limit is reached.
+        TimeLimitReachedError: the time limit is reached.
     """
     names = {scenario.description for scenario in scenarios}
     made = generate_scenarios_from_scratch(context)

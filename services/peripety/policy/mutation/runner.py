@@ -71,7 +71,7 @@ class MutationContext:
         """Return if there is time left.
 
         Raises:
-            OutOfTimeError: the time limit is reached.
+            TimeLimitReachedError: the time limit is reached.
         """
         if self._is_late():
             raise TimeLimitReachedError
@@ -80,7 +80,7 @@ class MutationContext:
         """Return the comparison of each mutant with the policy.
 
         Raises:
-            OutOfTimeError: the time limit is reached.
+            TimeLimitReachedError: the time limit is reached.
         """
         # A verdict that was undecided among many may be decided among few.
         new = iter(
@@ -100,7 +100,7 @@ class MutationContext:
         """Return the result of the search for each coverage target.
 
         Raises:
-            OutOfTimeError: the time limit is reached.
+            TimeLimitReachedError: the time limit is reached.
         """
         new = [aim for aim in targets if isinstance(self._reach_cache.get(aim.path), Undecided | None)]
         if new:
@@ -178,7 +178,7 @@ def iter_mutant_runs(
     """Run scenarios on mutants, and compare surviving mutants with the policy.
 
     Raises:
-        OutOfTimeError: the time limit is reached.
+        TimeLimitReachedError: the time limit is reached.
     """
     remaining = iter(mutations)
     while block := [*islice(remaining, _MUTANTS_PER_BLOCK)]:

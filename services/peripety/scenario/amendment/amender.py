@@ -60,7 +60,7 @@ _IDENTITY = ("id", "seed", "spec_version")
 _NO_CHANGE = Finding("AMENDMENT_CHANGES_NOTHING", "", "the proposal does not change the scenario")
 
 ChangeEvent: TypeAlias = Progress | ChangeProposed | ValidationFailed | NumbersAdjusted | AmendmentFailed
-"""Events of a change. After a rejected change, `NotAmended` is the last one."""
+"""Events of a change. After a rejected change, `AmendmentFailed` is the last one."""
 
 
 class ProposedChange:

@@ -37,7 +37,7 @@ the number of species that were seen once and twice:
 - I. J. Good, "The population frequencies of species and the estimation of population parameters",
   Biometrika 40 (1953);
 - A. Chao, "Estimating the population size for capture-recapture data with unequal catchability", Biometrics
-  43 (1987); `_unseen` is its bias-corrected form;
+  43 (1987); `_estimate_unseen` is its bias-corrected form;
 - R. K. Colwell et al., "Models and estimators linking individual-based and sample-based rarefaction,
   extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18:
   `_estimate_new`;

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 ErrorFactory = Callable[[str, str, str], Exception]
-"""Builds an exception from the code, message and path of an error, as `CoreError` does."""
+"""Builds an exception from the code, message and path of an error, as `EngineError` does."""
 
 
 class EngineError(Exception):

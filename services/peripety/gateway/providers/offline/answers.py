@@ -488,4 +488,4 @@ TEST_ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
     "reflection": lambda request: reflect_on_tests(*_parse_test_request(request)),
     "assessment": lambda request: assess_tests(*_parse_test_request(request)),
 }
-"""Answer functions by schema name; each raises the errors of `tests_for`."""
+"""Answer functions by schema name; each raises the errors of `answer_tests`."""

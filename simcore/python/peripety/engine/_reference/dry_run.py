@@ -110,7 +110,7 @@ def simulate_from(state: ReferenceState, options: dict[str, Any]) -> dict[str, A
         options: those of a dry-run, and `acted?`: True if the persona has no action left in the current turn.
 
     Raises:
-        CoreError: `RUN_ENDED`.
+        EngineError: `RUN_ENDED`.
     """
     check_ongoing(state)
     return _simulate(state, options, None, acted=bool(options.get("acted")), deals=False)

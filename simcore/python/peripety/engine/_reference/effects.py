@@ -51,7 +51,7 @@ class CallTrace:
         """Record a failed rule, which had no effect.
 
         Raises:
-            CoreError: the error fails the whole call: `STATE_LIMIT`, `TURN_LIMIT`.
+            EngineError: the error fails the whole call: `STATE_LIMIT`, `TURN_LIMIT`.
         """
         if error.code in _FATAL:
             raise EngineError(error.code, error.message, rule) from None
@@ -63,7 +63,7 @@ class CallTrace:
         """Charge steps, which are not refunded if the rule fails.
 
         Raises:
-            CoreError: `TURN_LIMIT`, if the call has no steps left.
+            EngineError: `TURN_LIMIT`, if the call has no steps left.
         """
         self.steps -= steps
         if self.steps < 0:
@@ -87,7 +87,7 @@ def apply_effects(
         record: receives the changes and pays for the work.
 
     Raises:
-        CoreError: the first failed effect; `path` is its index in the list. The state is unchanged.
+        EngineError: the first failed effect; `path` is its index in the list. The state is unchanged.
     """
     before, changes, log = state.fork(), len(record.changes), len(record.log)
     transaction = _Transaction(state, derives, cause, record)

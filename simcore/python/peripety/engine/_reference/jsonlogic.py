@@ -26,7 +26,7 @@ def evaluate(logic: Any, data: Any) -> Any:
     """Evaluate a JSONLogic expression over data.
 
     Raises:
-        CoreError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
+        EngineError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
             `NUMERIC_RANGE` or `FUEL_EXHAUSTED`.
     """
     return Evaluation().evaluate_whole(logic, data)

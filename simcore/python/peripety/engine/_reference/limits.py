@@ -25,7 +25,7 @@ def duration_in_minutes(text: str) -> int:
     """Return the length of a duration in minutes.
 
     Raises:
-        CoreError: `BAD_DURATION` if the text is not a duration.
+        EngineError: `BAD_DURATION` if the text is not a duration.
     """
     match = _ISO.fullmatch(text) or _SHORT.fullmatch(text)
     if match is None or not any(match.groups()):
@@ -131,7 +131,7 @@ def check_limits(size: JsonSize) -> None:
     """Raise if a state, including scheduled entries, exceeds its limits.
 
     Raises:
-        CoreError: `STATE_LIMIT`.
+        EngineError: `STATE_LIMIT`.
     """
     if size.longest_text > MAX_STRING_BYTES:
         raise EngineError("STATE_LIMIT", f"a string is longer than {MAX_STRING_BYTES} bytes")

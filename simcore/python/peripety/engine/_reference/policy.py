@@ -60,7 +60,7 @@ class CompiledCondition:
         """Return True if it matches a request whose tool fits.
 
         Raises:
-            CoreError: it cannot be evaluated; the path is that of the member.
+            EngineError: it cannot be evaluated; the path is that of the member.
         """
         for member in self._members:
             try:
@@ -149,7 +149,7 @@ class PreparedRequest:
         """Return the normalized values of the arguments with one of the roles.
 
         Raises:
-            CoreError: `BAD_VALUE`, or the code of the kind, for the first invalid value.
+            EngineError: `BAD_VALUE`, or the code of the kind, for the first invalid value.
         """
         found = self._normalized.get((roles, kind))
         if found is None:

@@ -48,7 +48,7 @@ def normalize_host(text: str, code: str, *, bracketed: bool) -> str:
         bracketed: True if an IPv6 address in brackets is allowed.
 
     Raises:
-        CoreError: the host is invalid.
+        EngineError: the host is invalid.
     """
     host = text.lower().removesuffix(".")
     try:
@@ -94,7 +94,7 @@ NORMALIZERS: dict[str, Callable[[str], str]] = {
     "email": _normalize_email,
     "identifier": str,
 }
-"""For each kind, the function that normalizes a value; it raises CoreError."""
+"""For each kind, the function that normalizes a value; it raises EngineError."""
 
 
 class EntrySet:
@@ -105,7 +105,7 @@ class EntrySet:
         entries: the entries as written, without references to lists.
 
     Raises:
-        CoreError: an entry is invalid.
+        EngineError: an entry is invalid.
     """
 
     def __init__(self, kind: str, entries: Iterable[str]) -> None:

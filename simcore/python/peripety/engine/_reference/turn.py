@@ -126,7 +126,7 @@ def act(state: ReferenceState, action_id: str, params: Any) -> dict[str, Any]:
         An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _act(state, action_id, params, record))
 
@@ -176,7 +176,7 @@ def narrate(state: ReferenceState, changes: Any) -> dict[str, Any]:
         An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _narrate(state, changes, record))
 
@@ -194,7 +194,7 @@ def step(state: ReferenceState) -> dict[str, Any]:
     """Finish the turn: random event, lasting events, decay, end conditions.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _step(state, record))
 
@@ -341,7 +341,7 @@ def roll(state: ReferenceState, request: Any) -> dict[str, Any]:
         A `RollResult`, including its draw.
 
     Raises:
-        CoreError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` after too many rolls in the turn.
+        EngineError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` after too many rolls in the turn.
     """
     check_ongoing(state)
     kind, target, difficulty = _parse_roll(request)

@@ -106,7 +106,7 @@ class Characters:
 
     @property
     def size(self) -> int:
-        """Size of the set towards `MOST_STATES`."""
+        """Size of the set towards `MAX_PATTERN_SIZE`."""
         return 1 + sum(last > 0x7F for _, last in self.ranges)  # noqa: PLR2004 - the last of ASCII
 
 

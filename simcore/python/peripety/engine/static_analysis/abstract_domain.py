@@ -26,7 +26,7 @@ class StepBudget:
         """Spend one step.
 
         Raises:
-            SpentError: no steps are left.
+            BudgetSpentError: no steps are left.
         """
         self.left -= 1
         if self.left < 0:
