@@ -187,8 +187,18 @@ def _commands(name: str, commands: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> str:
-    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text.replace("\b", "")))
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text))
+    return "\n\n".join(
+        _examples(paragraph) if "\b" in paragraph else " ".join(paragraph.split()) for paragraph in paragraphs
+    )
+
+
+def _examples(paragraph: str) -> str:
+    """Return a paragraph whose line breaks matter (`\\b`), its lines of commands as a block of code."""
+    lines = [line.strip() for line in paragraph.replace("\b", "").splitlines()]
+    commands = [line for line in lines if line.startswith("peripety ")]
+    introduction = " ".join(line for line in lines if line and line not in commands)
+    return "\n".join([introduction, "", "```sh", *commands, "```"])
 
 
 def _row(parameter: Any) -> str:
@@ -200,7 +210,8 @@ def _row(parameter: Any) -> str:
     )
     written = ", ".join(f"`{name}`" for name in names)
     if is_option and not parameter.is_flag:
-        written += f" `{parameter.display_type_rich(None)}`".replace("|", "\\|")
+        written += f" `{parameter.display_type_rich(None)}`"
+    written = written.replace("|", "\\|")
     help_text, default = " ".join((parameter.help or "").split()), _default(parameter)
     if described := re.search(r" ?\[default: (.*?)\]", help_text):
         help_text, default = help_text.replace(described[0], ""), described[1]
@@ -213,7 +224,9 @@ def _default(parameter: Any) -> str:
     default = parameter.default
     if isinstance(default, Enum):
         default = default.value
-    if default is None or default in {False, "", ()} or callable(default):
+    if default is False:
+        return "off"
+    if default is None or default in ("", ()) or callable(default):
         return "none"
     return f"`{default}`"
 
