@@ -194,7 +194,7 @@ def _paragraphs(text: str) -> str:
 
 
 def _examples(paragraph: str) -> str:
-    """Return a paragraph whose line breaks matter (`\\b`), its lines of commands as a block of code."""
+    """Return a paragraph of examples, whose line breaks matter: its commands are a block of code."""
     lines = [line.strip() for line in paragraph.replace("\b", "").splitlines()]
     commands = [line for line in lines if line.startswith("peripety ")]
     introduction = " ".join(line for line in lines if line and line not in commands)
