@@ -178,7 +178,7 @@ def _verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
         write_json({"matches": compared.matches, "findings": differing})
     else:
         result_console().print(
-            "the certificate is right" if compared.matches else "the certificate is wrong",
+            "the certificate matches" if compared.matches else "the certificate does not match",
             style="green" if compared.matches else "red",
         )
         for line in finding_lines(compared.findings):
