@@ -48,7 +48,6 @@ from peripety.scenario.balance.balancer import (
     BalanceTarget,
 )
 from peripety.scenario.certificate import certifier
-from peripety.scenario.certificate.certifier import certify as certifying
 from peripety.scenario.certificate.report import render_page
 from peripety.scenario.certificate.types import (
     MAX_RUNS,
@@ -59,8 +58,7 @@ from peripety.scenario.certificate.types import (
     encode,
 )
 from peripety.scenario.dry_run.difficulty_gate import describe_rate
-from peripety.scenario.rule_graph.activity import describe_activity
-from peripety.scenario.rule_graph.activity import inspect_program as inspecting
+from peripety.scenario.rule_graph.activity import describe_activity, inspect_program
 from peripety.scenario.rule_graph.graph import Inspection
 from peripety.scenario.rule_graph.mermaid import describe_rules, describe_runs, render_mermaid
 from peripety.scenario.rule_graph.shapes import assign_columns, count_cells
@@ -457,7 +455,7 @@ def certify(
     program = engine.compile(read_specification(file))
     with closing(WorkerPool()) as workers:
         certificate = run_with_progress(
-            certifying(program, options, workers, _CERTIFY_TIMEOUT),
+            certifier.certify(program, options, workers, _CERTIFY_TIMEOUT),
             "certifying",
             Certificate,
         )
@@ -511,7 +509,7 @@ def graph(
     program = engine.compile(_load_specification(source, server))
     with closing(WorkerPool()) as workers:
         found = run_with_progress(
-            inspecting(program, played, workers, _SIMULATION_TIMEOUT),
+            inspect_program(program, played, workers, _SIMULATION_TIMEOUT),
             "simulating",
             Inspection,
         )
