@@ -182,7 +182,7 @@ class Phase:
 
     Attributes:
         phase_id: unique in its manifest.
-        input_template: the user message, with placeholders; see `templates`.
+        input_template: the user message, with placeholders; see `render_template`.
         system: instructions of this phase; empty for none.
         options: generation options; unset fields fall back to the manifest's.
         tool_names: the tools that the phase may call.

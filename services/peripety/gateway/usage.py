@@ -209,7 +209,7 @@ class UsageAggregator:
         self._add(key, UsageSums(hits=1))
 
     async def get_usage(self, scope: BudgetScope) -> BudgetAmount:
-        """Return the usage of a budget; see `UsageHistory.used`."""
+        """Return the usage of a budget; see `UsageHistory.get_usage`."""
         await self._write()
         return await self._store.get_budget_usage(scope)
 

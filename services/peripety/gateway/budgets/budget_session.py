@@ -118,7 +118,7 @@ class NoUsageHistory:
     """`UsageHistory` without storage: every budget starts unused."""
 
     async def get_usage(self, _scope: BudgetScope) -> BudgetAmount:
-        """See `UsageHistory.used`."""
+        """See `UsageHistory.get_usage`."""
         return BudgetAmount()
 
 

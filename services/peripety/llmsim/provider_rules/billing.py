@@ -194,7 +194,7 @@ class Meter:
         """Admit a request.
 
         Args:
-            request: the request; `AdmittedRequest.finished` or `AdmittedRequest.abandoned` must follow.
+            request: the request; `AdmittedRequest.on_finished` or `AdmittedRequest.on_abandoned` must follow.
             now: the time of the request, in seconds since 1970.
 
         Raises:
@@ -265,7 +265,7 @@ class AdmittedRequest:
         """Return the remaining limits; None without limits."""
         return self._admission.remaining_limits(now)
 
-    def on_started(self, now: float) -> None:  # noqa: ARG002 every step is told when it is
+    def on_started(self, now: float) -> None:  # noqa: ARG002 - part of the common signature
         """Handle the first byte of the answer."""
         if not self._started:
             self._started = True

@@ -116,7 +116,7 @@ class ScriptBuilder:
 
     Values are those of a script file (text, numbers, dicts, lists), with the same meaning:
 
-        ScenarioBuilder()
+        ScriptBuilder()
             .respond_to("login", "Username?", max_matches=1)
             .then("Password?")
             .then(failure={"type": "auth_error"})

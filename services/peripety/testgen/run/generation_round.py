@@ -233,7 +233,7 @@ class RoundWriter:
         self._record = record
 
     def reserve(self, caller: ModelCaller) -> BudgetReservation:
-        """Reserve budget for the next call; raises the errors of `Caller.reserve`."""
+        """Reserve budget for the next call; raises the errors of `ModelCaller.reserve`."""
         form = self._make_form()
         return caller.reserve(
             replace(self._request, tools=(form.tool,), schema=form.schema),

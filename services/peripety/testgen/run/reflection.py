@@ -155,7 +155,7 @@ class ReflectionStep:
         return cls(category, replace(request, schema=schema))
 
     def reserve(self, caller: ModelCaller) -> BudgetReservation:
-        """Reserve budget for the call; raises the errors of `Caller.reserve`."""
+        """Reserve budget for the call; raises the errors of `ModelCaller.reserve`."""
         return caller.reserve(self.request, _REFLECTION_OUTPUT_TOKENS, _MAX_RESPONSES)
 
     async def run(
