@@ -104,7 +104,7 @@ class SimClock:
         """
         if not self._virtual:
             raise FailedPreconditionError(
-                'the clock is the machine\'s; a scenario with clock = "virtual" has one that can be moved',
+                'the clock is the machine\'s; a script with clock = "virtual" has one that can be moved',
             )
         if not 0 <= seconds < float("inf"):
             violation = FieldViolation("seconds", f"{seconds} is not a non-negative number of seconds")

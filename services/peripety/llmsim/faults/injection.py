@@ -102,7 +102,7 @@ class FaultSelector:
         conversations: SimConversations,
         injected: list[InjectedFault],
     ) -> None:
-        self._scenario = script
+        self._script = script
         self._conversations = conversations
         self._injected = injected
 
@@ -112,7 +112,7 @@ class FaultSelector:
             ordinal, injected.requests = injected.requests, injected.requests + 1
             if occurs(injected.fault, ordinal, partial(self._draw, injected.name)):
                 return injected.fault
-        for number, failure in enumerate(self._scenario.failures):
+        for number, failure in enumerate(self._script.failures):
             if self.is_due(conversation, f"failures[{number}]", failure):
                 return failure
         return None
@@ -123,7 +123,7 @@ class FaultSelector:
         return occurs(fault, ordinal, partial(self._draw, stream))
 
     def _draw(self, stream: str, index: int) -> int:
-        return engine.draw(self._scenario.seed, stream, 0, index)
+        return engine.draw(self._script.seed, stream, 0, index)
 
 
 class AnswerDraft(NamedTuple):

@@ -90,20 +90,20 @@ class Flaw:
         }
 
 
-def lint_script(scenario: Script) -> list[Flaw]:
+def lint_script(script: Script) -> list[Flaw]:
     """Return the flaws of a script, ordered by place.
 
     Raises:
         PatternError: a pattern is not valid.
     """
-    return list(_Linter(scenario).flaws())
+    return list(_Linter(script).flaws())
 
 
 class _Linter:
-    def __init__(self, scenario: Script) -> None:
-        self._script = ScriptEngine(scenario)
-        self._rules = scenario.responses
-        self._has_default = scenario.default_response is not None
+    def __init__(self, script: Script) -> None:
+        self._script = ScriptEngine(script)
+        self._rules = script.responses
+        self._has_default = script.default_response is not None
         self._limited = {
             index: rule.max_matches for index, rule in enumerate(self._rules) if rule.max_matches
         }

@@ -174,21 +174,21 @@ class Meter:
     """Meter that combines context limits, prompt caches, rate limits and bills.
 
     Args:
-        scenario: the rate limits.
+        script: its rate limits apply.
         tables: the state of the simulator; the meter uses `cache`, `cachedContents`, `limits` and `bills`.
 
     Attributes:
         ledger: the accounts of all keys.
     """
 
-    def __init__(self, scenario: Script, tables: _TableLookup) -> None:
-        self._limits = RateLimits(scenario.limits, tables["limits"])
+    def __init__(self, script: Script, tables: _TableLookup) -> None:
+        self._limits = RateLimits(script.limits, tables["limits"])
         self._caches = SimPromptCaches(tables["cache"], tables["cachedContents"])
         self.ledger = UsageLedger(tables["bills"])
 
-    def apply_limits(self, scenario: Script) -> None:
+    def apply_limits(self, script: Script) -> None:
         """Apply the limits of another script; usage is preserved."""
-        self._limits.replace_limits(scenario.limits)
+        self._limits.replace_limits(script.limits)
 
     def admit(self, request: SimRequest, now: float) -> AdmittedRequest:
         """Admit a request.

@@ -61,7 +61,7 @@ def parse_script(
     *,
     format: str = "toml",  # noqa: A002 - the word for it
     base: Path | None = None,
-    name: str = "scenario",
+    name: str = "script",
 ) -> Script:
     """Parse a script.
 
@@ -88,7 +88,7 @@ def parse_script(
     return found
 
 
-def script_from_document(document: Mapping[str, Any], *, name: str = "scenario") -> Script:
+def script_from_document(document: Mapping[str, Any], *, name: str = "script") -> Script:
     """Convert the plain values of a script file to a script.
 
     Raises:

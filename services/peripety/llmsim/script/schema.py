@@ -742,7 +742,7 @@ _LIMIT = TableReader(
     aliases={"model": "models"},
 )
 _FIELDS = TableReader(
-    "a scenario",
+    "a script",
     Script,
     {
         "responses": array_reader(_RULE),
