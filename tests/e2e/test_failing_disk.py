@@ -109,4 +109,4 @@ async def _endure(
         assert book.refusals.keys() <= STORAGE
         async with arena.serving() as (_, api):
             await book.check(api)
-    _log.info("%d acknowledged, refused: %s", len(book.told), dict(book.refusals))
+    _log.info("%d acknowledged, refused: %s", len(book.acknowledged), dict(book.refusals))

@@ -37,4 +37,4 @@ async def test_no_kill_loses_a_turn_or_plays_it_twice(tmp_path: Path) -> None:
         async with arena.serving() as (_, api):
             await book.check(api)
     _log.info("%d turns broken off: %s", book.points.total(), dict(book.points))
-    _log.info("%d acknowledged; ready after seconds: %s", len(book.told), sorted(book.ready))
+    _log.info("%d acknowledged; ready after seconds: %s", len(book.acknowledged), sorted(book.ready))

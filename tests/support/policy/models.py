@@ -336,7 +336,7 @@ class ScriptedModel:
         habit: how it writes scenarios.
         judge_lies: probability that it blames the wrong side, for each attribution as a judge.
         planted: rules, by id, that it gets wrong at first, each with its wrong decision.
-        mends: True if it can repair its rules.
+        can_repair: True if it can repair its rules.
         seed: the seed of its random choices.
     """
 
@@ -344,7 +344,7 @@ class ScriptedModel:
     habit: Habit = Habit.PERFECT
     judge_lies: float = 0.0
     planted: Mapping[str, str] = field(default_factory=dict)
-    mends: bool = True
+    can_repair: bool = True
     seed: int = 0
 
     def __call__(self, request: SimRequest) -> ScriptResponse:
@@ -353,7 +353,7 @@ class ScriptedModel:
         match request.system.splitlines()[0].split(" (")[0]:
             case "# Rule author":
                 is_again = len(request.messages) > 0 and request.messages[0].text.startswith(_AGAIN)
-                planted = {} if is_again and self.mends else self.planted
+                planted = {} if is_again and self.can_repair else self.planted
                 return _said({"rules": self._rules(about["tools"], planted)})
             case "# Scenario author":
                 return self._scenarios(about["tools"], request)
@@ -374,7 +374,7 @@ class ScriptedModel:
         """Return the operations that repair the rules, if it can repair them."""
         now = {rule["principle"]: rule for rule in _asked(request)["rules"]}
         operations: list[Json] = []
-        for wanted in self._rules(tools, {}) if self.mends else ():
+        for wanted in self._rules(tools, {}) if self.can_repair else ():
             was = now.get(wanted["principle"])
             if was is not None and was["then"] != wanted["then"]:
                 rule = wanted | {"id": was["id"]}

@@ -125,17 +125,17 @@ async def original_loop(task: Task, grade: Grade, order: TestGenOrder) -> Made:
     return replace(asking.made(tests), score=score)
 
 
-async def ours(task: Task, grade: Grade, order: TestGenOrder, *, told: bool = True) -> Made:
+async def ours(task: Task, grade: Grade, order: TestGenOrder, *, with_feedback: bool = True) -> Made:
     """Run the current implementation.
 
     Args:
         task: the task under test.
         grade: the model.
         order: the order of the run.
-        told: True if prompts contain measurements and earlier reflections.
+        with_feedback: True if prompts contain measurements and earlier reflections.
     """
     model = GradedModel(task, grade)
-    author = model.author if told else _Untold(model.author.answer)
+    author = model.author if with_feedback else _Untold(model.author.answer)
     book = await ran(author, order, task.subject)
     verdicts = book.state.verdicts
     counting = [test for test in book.suite if test.test_id in verdicts and verdicts[test.test_id].counts]
