@@ -162,12 +162,14 @@ class NarratorOptions:
         language: BCP 47 tag of the language; None for the scenario's own.
         turn_budget: budget of one turn; None for no limit.
         session_budget: budget of the session; turns beyond it use the fallback narration.
+        actors: whether people are voiced by calls of their own, in which the point of view is that person.
     """
 
     model: str | None = None
     language: str | None = None
     turn_budget: Budget | None = None
     session_budget: Budget | None = None
+    actors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

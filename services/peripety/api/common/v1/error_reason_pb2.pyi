@@ -760,6 +760,20 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Watch again with `after_sequence`, and read faster.
     """
+    ERROR_REASON_NOT_UNDERSTOOD: _ErrorReason.ValueType  # 621
+    """The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+
+    Why: No turn was spent, and nothing was stored. The message of the event is the question.
+
+    Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+    """
+    ERROR_REASON_ACTORS_UNSUPPORTED: _ErrorReason.ValueType  # 622
+    """The model of the narrator has no room to voice people by calls of their own.
+
+    Why: The profile local-lite has room for one point of view.
+
+    Fix: Leave `narrator.actors` out, or use a model with a context window of 16k tokens or more.
+    """
     ERROR_REASON_FOUNDATION_INVALID: _ErrorReason.ValueType  # 702
     """Group: Policies
 
@@ -1716,6 +1730,20 @@ ERROR_REASON_TOO_SLOW: ErrorReason.ValueType  # 620
 Why: The server does not buffer without limit.
 
 Fix: Watch again with `after_sequence`, and read faster.
+"""
+ERROR_REASON_NOT_UNDERSTOOD: ErrorReason.ValueType  # 621
+"""The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+
+Why: No turn was spent, and nothing was stored. The message of the event is the question.
+
+Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+"""
+ERROR_REASON_ACTORS_UNSUPPORTED: ErrorReason.ValueType  # 622
+"""The model of the narrator has no room to voice people by calls of their own.
+
+Why: The profile local-lite has room for one point of view.
+
+Fix: Leave `narrator.actors` out, or use a model with a context window of 16k tokens or more.
 """
 ERROR_REASON_FOUNDATION_INVALID: ErrorReason.ValueType  # 702
 """Group: Policies
