@@ -292,7 +292,9 @@ def _reasoning_fields(call: ProviderCall, dialect: Dialect) -> dict[str, Any]:
     if not (reasons and call.data.traits.reasoning_can_be_off and dialect.disable_reasoning):
         reject_unsupported(call, in_the_way)
     model = f"{call.data.provider}/{call.model}"
-    _log.warning("reasoning is off for a request with tools", extra={"model": model})
+    schema = call.request.schema
+    use = "text" if schema is None else schema.name
+    _log.warning("reasoning is off for a request with tools", extra={"model": model, "use": use})
     return dict(dialect.disable_reasoning)
 
 
