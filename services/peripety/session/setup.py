@@ -38,12 +38,7 @@ def _room_chooser(config: Config) -> Callable[[str | None], PromptRoom]:
         if provider is None:
             return PromptRoom.for_window(0, config.profile, config.narrator_room_bytes)
         data = catalog.find(provider.value, name)
-        return PromptRoom.for_window(
-            data.context_tokens,
-            config.profile,
-            config.narrator_room_bytes,
-            data.thought_tokens,
-        )
+        return PromptRoom.for_window(data.context_tokens, config.profile, config.narrator_room_bytes)
 
     return choose
 

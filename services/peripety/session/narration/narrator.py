@@ -26,7 +26,7 @@ from peripety.gateway.budgets.types import BudgetAmount
 from peripety.gateway.provider_selection import choose_provider
 from peripety.gateway.request_checks import unsupported_tools
 from peripety.gateway.types.message import ChatMessage, ChatRole, ToolChoice, ToolChoiceMode
-from peripety.gateway.types.request import Budget, GenerateRequest
+from peripety.gateway.types.request import Budget, GenerateRequest, ReasoningEffort
 from peripety.gateway.types.response import Completed, Repairing, StopReason, UsageTotal
 from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.narration.turn_narration import NarrationResult, TurnNarration, invalid_answer_error
@@ -359,7 +359,8 @@ class _ModelCalls:
             # One repair per turn, even across tool rounds.
             schema=self._narration.validator.schema(advisory=self._repaired),
             model=options.model,
-            max_output_tokens=self._scene.room.answer_tokens,
+            answer_tokens=self._scene.room.answer_tokens,
+            reasoning_effort=ReasoningEffort.LOW,
             tools=self._tools,
             tool_choice=choice,
             cache=cache_plan(self._scene),

@@ -110,16 +110,30 @@ class OutcomeValidator:
         return mechanics
 
     async def _findings(self, outcome: Any) -> list[Finding]:
-        """Return the findings of the checks that a schema cannot express."""
-        findings = [*_check_prose(outcome), *_check_dialogue(outcome)]
-        secrets = await self._check_secrets(outcome)
-        self.withheld_secrets += bool(secrets)
-        objections = await self._check_mechanics(outcome)
-        return [*findings, *secrets, *objections]
+        """Return the findings of the checks that a schema cannot express.
 
-    async def _check_secrets(self, outcome: Mapping[str, Any]) -> list[Finding]:
+        Any finding costs the one repair of the turn, and after the repair the turn falls back.
+        """
+        narrative = normalize_text(outcome["narrative"])
         spoken = [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
-        leaks = (await self.leak_filter()).contains_secret(normalize_text(outcome["narrative"]), *spoken)
+        return [
+            *_check_prose(narrative),
+            *_check_dialogue(outcome),
+            *await self.check_text(narrative, spoken),
+            *await self._check_mechanics(outcome),
+        ]
+
+    async def check_text(self, narrative: str, spoken: Sequence[str] = ()) -> list[Finding]:
+        """Return the findings about a text that the reader would receive: what it must not tell.
+
+        Every text passes this check before it is accepted, with or without an Outcome around it.
+
+        Args:
+            narrative: the prose, normalized.
+            spoken: the utterances beside it, normalized.
+        """
+        leaks = (await self.leak_filter()).contains_secret(narrative, *spoken)
+        self.withheld_secrets += leaks
         return [Finding("SECRET_TOLD", "/narrative", _REVEALS_TO_VIEWER)] if leaks else []
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
@@ -172,8 +186,7 @@ class OutcomeValidator:
                 yield Finding(error.code, f"/roll_requests/{index}", error.message)
 
 
-def _check_prose(outcome: Mapping[str, Any]) -> Iterator[Finding]:
-    narrative = normalize_text(outcome["narrative"])
+def _check_prose(narrative: str) -> Iterator[Finding]:
     if not any(map(str.isalnum, narrative)):
         yield Finding("BLANK", "/narrative", "the narrative has no words; narrate the turn")
     elif is_code_like(narrative):
