@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from peripety.errors import Finding
     from peripety.gateway.types.response import Completion, GatewayEvent
     from peripety.session.events import Event
+    from peripety.session.narration.claims.checker import ClaimFilter
     from peripety.session.narration.secret_filter import LeakFilter
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.turn_transaction import TurnResult
@@ -60,6 +61,7 @@ class ProseStream:
         self._narrative = ""
         self._filtered = 0
         self._leak_filter: LeakFilter | None = None
+        self._claim_filter: ClaimFilter | None = None
         self._decided = False
 
     def feed(self, text: str) -> None:
@@ -77,9 +79,9 @@ class ProseStream:
         """Return the members of the answer that were complete when its prose began."""
         return json_repair.complete_members("".join(self._text_before_prose), ()) or {}
 
-    def allow_release(self, leak_filter: LeakFilter) -> None:
-        """Allow the release of this answer's prose while it is written, filtered for secrets."""
-        self._decided, self._leak_filter = True, leak_filter
+    def allow_release(self, leak_filter: LeakFilter, claim_filter: ClaimFilter) -> None:
+        """Allow the release of this answer's prose while it is written, filtered for secrets and false claims."""
+        self._decided, self._leak_filter, self._claim_filter = True, leak_filter, claim_filter
 
     def hold_back(self) -> None:
         """Hold back the prose of this answer until it is complete."""
@@ -87,11 +89,11 @@ class ProseStream:
 
     def release(self) -> Iterator[NarrativeChunk]:
         """Release the prose that is safe and not released yet."""
-        if self._leak_filter is not None:
+        if self._leak_filter is not None and self._claim_filter is not None:
             text = self._narrative[self._filtered : NARRATIVE_CHARACTERS]
             self._filtered += len(text)
-            piece = self._leak_filter.feed(text)
-            if self._leak_filter.has_leaked:
+            piece = self._claim_filter.feed(self._leak_filter.feed(text))
+            if self._leak_filter.has_leaked or self._claim_filter.has_contradiction:
                 self.hold_back()
             self._released += len(piece)
             if piece:
@@ -191,6 +193,8 @@ class TurnNarration:
             refused_changes=self._rejected_changes,
             refused_answers=self._rejected_answers,
             withheld_secrets=self.validator.withheld_secrets,
+            contradictions=self.validator.contradictions,
+            unchecked_answers=self.validator.unchecked_answers,
         )
 
     def begin_answer(self) -> None:
@@ -286,7 +290,9 @@ class TurnNarration:
             self._prose.hold_back()
             return ()
         mechanics = tuple(self._finish_mechanics(said.get("state_changes") or (), extract_rolls(said)))
-        self._prose.allow_release(await self.validator.leak_filter())
+        self._prose.allow_release(
+            await self.validator.leak_filter(), await self.validator.claim_filter(self._result)
+        )
         return mechanics
 
     def _finish_mechanics(

@@ -95,12 +95,13 @@ class DeedClaims:
     # --- endings ---
 
     def _check_ending(self, sentence: str, told: str) -> Iterator[Contradiction]:
-        status = self._facts.status
-        kind = "ongoing" if status is None else status.kind
+        kind = self._facts.status.kind
         text = _normalize(sentence)
         if any(message in text for message in self._messages):
             yield Contradiction("ending", sentence.strip(), self._describe_status())
             return
+        # A narrator that does not know the end of the turn may guess that the run continues.
+        guesses = set() if self._facts.knows_status else {"on", "not won", "not lost"}
         claimed = {claim for clause in [told.strip(" .!\n"), *split_clauses(told)] for claim in _claimed_endings(clause)}
         wrong = {
             "ongoing": {"won", "lost", "over"},
@@ -108,11 +109,11 @@ class DeedClaims:
             "lost": {"won", "on", "not lost"},
             "survived": {"on"},
         }[kind]
-        if claimed & wrong and not (status is None and claimed <= {"on"}):
+        if (claimed & wrong) - guesses:
             yield Contradiction("ending", sentence.strip(), self._describe_status())
 
     def _describe_status(self) -> str:
-        kind = "ongoing" if self._facts.status is None else self._facts.status.kind
+        kind = self._facts.status.kind
         return "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
 
     # --- dice ---
@@ -243,8 +244,7 @@ def _read_deeds(action: Mapping[str, Any]) -> Iterator[_Deed]:
 
 def _unreached_messages(facts: TurnFacts) -> list[str]:
     """Return the normalized messages of the endings that were not reached."""
-    spec, status = facts.spec, facts.status
-    reached = None if status is None else status.condition
+    spec, reached = facts.spec, facts.status.condition
     others = {
         _normalize(str(rule.get(key) or ""))
         for group in ("actions", "random_events")

@@ -97,6 +97,11 @@ class PeopleClaims:
             yield from self._check_where(sentence, clause)
             yield from self._check_holders(sentence, clause)
 
+    def _named(self, text: str) -> list[str]:
+        """Return the other entities whose names occur in a text."""
+        lower = text.lower()
+        return [entity for entity, names in self._others.items() if any(name.lower() in lower for name in names)]
+
     def check_speaker(self, entity: str, utterance: str, narrative: str) -> Contradiction | None:
         """Return the contradiction of a line of dialogue by a dead or absent entity, if there is one."""
         name = self._facts.after.name_of(entity)
@@ -109,7 +114,7 @@ class PeopleClaims:
     # --- life ---
 
     def _check_lives(self, sentence: str, told: str) -> Iterator[Contradiction]:
-        for entity in self._others:
+        for entity in self._named(sentence):
             is_alive = self._facts.is_alive(entity)
             name = self._facts.after.name_of(entity)
             if is_alive is False and (self._acts(entity, sentence, told, self._deeds) or self._lives(entity, told)):
@@ -180,7 +185,10 @@ class PeopleClaims:
     def _check_presence(self, sentence: str, told: str) -> Iterator[Contradiction]:
         for entity in self._others:
             name = self._facts.after.name_of(entity)
-            if self._is_elsewhere(entity) and self._facts.is_alive(entity) is not False:
+            is_named = entity in self._named(sentence)
+            if not is_named and not re.search(r"\balone\b", told, re.IGNORECASE):
+                continue
+            if is_named and self._is_elsewhere(entity) and self._facts.is_alive(entity) is not False:
                 if self._names_place(sentence, self._facts.places_of(entity)):
                     continue
                 is_near = re.search(_NEAR, sentence, re.IGNORECASE) or self._names_place(sentence, self._here) or self._names_present(sentence)
@@ -198,8 +206,7 @@ class PeopleClaims:
         return bool(pattern) and re.search(rf"\b(?:{pattern})", sentence, re.IGNORECASE) is not None
 
     def _names_present(self, sentence: str) -> bool:
-        present = [entity for entity in self._others if self._is_with_you(entity)]
-        return any(re.search(rf"\b{self._name[entity]}", sentence, re.IGNORECASE) for entity in present)
+        return any(self._is_with_you(entity) for entity in self._named(sentence))
 
     def _is_here(self, entity: str, told: str) -> bool:
         if is_negative(told) or is_unsure(told):
@@ -233,9 +240,11 @@ class PeopleClaims:
             return
         be = r"(?:is|are|stand|stands|wait|waits|sit|sits|kneel|kneels|stay|stays|remain|remains|lie|lies|work|works)"
         for place, pattern in self._places.items():
+            if not re.search(rf"\b{pattern}", clause, re.IGNORECASE):
+                continue
             where = rf"(?:\s+\w+ing)?{_ADVERB}\s+(?:in|at|inside|on)\s+{pattern}"
             moved = rf"\s+(?:have\s+|has\s+)?(?:reach|reaches|reached|arrive (?:at|in)|arrives (?:at|in)|arrived (?:at|in)|enter|enters|entered|step into|walk into|come into)\s+{pattern}"
-            for entity in (self._you, *self._others):
+            for entity in (self._you, *self._named(clause)):
                 subject = r"\b(?:you|I)" if entity == self._you else rf"\b{self._name[entity]}"
                 places = {to_words(one) for one in self._facts.places_of(entity)}
                 found = re.search(rf"{subject}(?:\s+{be}{where}|{moved})", clause, re.IGNORECASE)
@@ -251,7 +260,7 @@ class PeopleClaims:
 
     def _check_holders(self, sentence: str, clause: str) -> Iterator[Contradiction]:
         for thing, pattern in self._things.items():
-            if not re.search(rf"\b{pattern}", clause, re.IGNORECASE):
+            if thing not in clause.lower():
                 continue
             holders = self._facts.holders_of(thing)
             claimed, denied = self._claimed_holder(clause, pattern)
@@ -263,7 +272,7 @@ class PeopleClaims:
 
     def _claimed_holder(self, clause: str, thing: str) -> tuple[str | None, str | None]:
         """Return the entity that has a thing after a clause, and the entity that does not have it any more."""
-        people = {entity: rf"\b{name}" for entity, name in self._name.items()}
+        people = {entity: rf"\b{self._name[entity]}" for entity in self._named(clause)}
         people[self._you] = rf"\b(?:you|I|{alternatives(self._facts.after.names.get(self._you, ()))})(?![\w'\u2019-])"
         the = rf"(?:both\s+)?(?:(?:the|that|this)\s+)?(?:\w+\s+and\s+the\s+)?{thing}(?!\s+(?:in sight|in mind|in view|close|away from))"
         for entity, subject in people.items():

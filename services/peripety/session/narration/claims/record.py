@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.engine import Status
 from peripety.session.events import ActionResolved, Rolled
 from peripety.session.state_facts import read_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.engine import Change, RollResult, Status
+    from peripety.engine import Change, RollResult
     from peripety.session.state_facts import StateFacts
     from peripety.session.turn_transaction import TurnResult
     from peripety.session.visibility import ViewerProjection
@@ -44,7 +45,8 @@ class TurnFacts:
         changes: its changes, in order.
         actions: its tried actions, in order.
         rolls: its dice, in order.
-        status: the status of the run after it; None if the narrator does not know it.
+        status: the status of the run after it.
+        knows_status: True if the narrator knows that status.
         done_before: ids of the actions that were accepted in earlier turns.
     """
 
@@ -54,7 +56,8 @@ class TurnFacts:
     changes: Sequence[Change] = ()
     actions: Sequence[ActionResolved] = ()
     rolls: Sequence[RollResult] = ()
-    status: Status | None = None
+    status: Status = Status("ongoing")
+    knows_status: bool = True
     done_before: frozenset[str] = frozenset()
 
     def values_of(self, path: str) -> list[float]:
@@ -110,7 +113,8 @@ def turn_facts(
         view.project_changes(played.changes),
         [event for event in played.events if isinstance(event, ActionResolved)],
         [event.roll for event in played.events if isinstance(event, Rolled)],
-        played.world.status if knows_status else None,
+        played.world.status,
+        knows_status,
         done_before,
     )
 
