@@ -134,7 +134,9 @@ class NarratorMetrics:
             "clean_rounds": sum(played.is_clean for played in self.turns),
             "event_condition_errors": conduct["rejected_actions"],
             "variable_update_errors": conduct["refused_changes"],
-            "malformed_answers": conduct["refused_answers"] - conduct["withheld_secrets"] - conduct["contradictions"],
+            "malformed_answers": conduct["refused_answers"]
+            - conduct["withheld_secrets"]
+            - conduct["contradictions"],
             "refused_calls": conduct["refused_calls"],
             "withheld_secrets": conduct["withheld_secrets"],
             "contradictions": conduct["contradictions"],

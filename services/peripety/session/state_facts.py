@@ -22,7 +22,18 @@ YOU = "you"
 
 _PLAYER_KEYS = frozenset({"player", "you", "self"})
 _GROUPS = frozenset(
-    {"people", "entities", "characters", "persons", "cast", "private", "public", "actors", "members", "party"},
+    {
+        "people",
+        "entities",
+        "characters",
+        "persons",
+        "cast",
+        "private",
+        "public",
+        "actors",
+        "members",
+        "party",
+    },
 )
 _ALIVE = frozenset({"alive", "living", "is alive", "lives"})
 _DEAD = frozenset({"dead", "deceased", "is dead", "died"})
@@ -32,7 +43,9 @@ _ALIVE_VALUES = frozenset({"alive", "living", "well", "healthy", "injured", "wou
 _PLACE = frozenset({"at", "place", "location", "room", "where", "position", "whereabouts"})
 _PRESENT = frozenset({"present", "people", "who", "occupants", "here"})
 _HOLDER = frozenset({"holder", "owner", "held by", "carrier", "carried by", "owned by", "possessor"})
-_HOLDINGS = frozenset({"has", "holds", "inventory", "items", "carries", "possessions", "belongings", "things"})
+_HOLDINGS = frozenset(
+    {"has", "holds", "inventory", "items", "carries", "possessions", "belongings", "things"}
+)
 _VAGUE = frozenset({"value", "amount", "level", "count", "total", "number", "stock", "left", "quantity"})
 _WORDS = re.compile(r"[A-Z]?[^\W\dA-Z_]+|[A-Z]+|\d+")
 
@@ -221,7 +234,9 @@ class _FactReader:
             owner,
             value,
         )
-        word = next((band["word"] for band in label.get("bands") or () if value <= band.get("upto", value)), "")
+        word = next(
+            (band["word"] for band in label.get("bands") or () if value <= band.get("upto", value)), ""
+        )
         if owner is not None and word.lower() in _DEAD_VALUES:
             self.facts.alive[owner] = False
 

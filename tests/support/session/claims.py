@@ -40,8 +40,20 @@ class _World:
 
 
 _WORLDS = (
-    _World(("Alpha", "Beta", "Gamma", "Delta"), {"O": 9, "N": 7, "W": 4, "WD": 5, "PO": 40, "P": 55, "PW": 70, "PWD": 30}, True, False, ("supply", "supplies")),
-    _World(("Rho", "Sigma Vale", "Tau", "Omega Lind"), {"O": 130, "N": 118, "W": 95, "WD": 41, "PO": 3, "P": 5, "PW": 9, "PWD": 8}, False, True, ("ration", "rations")),
+    _World(
+        ("Alpha", "Beta", "Gamma", "Delta"),
+        {"O": 9, "N": 7, "W": 4, "WD": 5, "PO": 40, "P": 55, "PW": 70, "PWD": 30},
+        True,
+        False,
+        ("supply", "supplies"),
+    ),
+    _World(
+        ("Rho", "Sigma Vale", "Tau", "Omega Lind"),
+        {"O": 130, "N": 118, "W": 95, "WD": 41, "PO": 3, "P": 5, "PW": 9, "PWD": 8},
+        False,
+        True,
+        ("ration", "rations"),
+    ),
 )
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _PLACES = ("east_room", "west_room", "south_yard")
@@ -58,10 +70,14 @@ def _spec(world: _World) -> dict[str, Any]:
     return spec(
         spec_version="1.1",
         entities=[
-            {"id": one, "name": name, "playable": place == 0} for place, (one, name) in enumerate(zip(ids, world.people, strict=True))
+            {"id": one, "name": name, "playable": place == 0}
+            for place, (one, name) in enumerate(zip(ids, world.people, strict=True))
         ],
         state={},
-        labels={f"state.{world.quantity[0]}": {"name": world.quantity[1].capitalize()}, "state.gauge": {"name": "Pressure"}},
+        labels={
+            f"state.{world.quantity[0]}": {"name": world.quantity[1].capitalize()},
+            "state.gauge": {"name": "Pressure"},
+        },
         actions=[
             action("open_gate") | {"name": "Open the gate"},
             action("repair_signal") | {"name": "Repair the signal"},
@@ -113,15 +129,28 @@ def _facts(world: _World, situation: str) -> TurnFacts:
     ]
     rolls = {"failroll": False, "goodroll": True}
     die = [RollResult("balance", None, 10, 5, rolls[situation], None)] if situation in rolls else []  # type: ignore[arg-type]  # the draw is not read
-    status = {"won": Status("won", "third", _WON), "lost": Status("lost", "first", _LOST)}.get(situation, Status("ongoing"))
+    status = {"won": Status("won", "third", _WON), "lost": Status("lost", "first", _LOST)}.get(
+        situation, Status("ongoing")
+    )
     return TurnFacts(document, before, after, changes, acts, die, status)
 
 
 def _slots(world: _World) -> dict[str, str]:
-    numbers = world.numbers | {"diff": world.numbers["O"] - world.numbers["N"], "PD": world.numbers["P"] - world.numbers["PO"], "T": 3}
-    told = {name: _WORDS[value] if world.in_words and value < len(_WORDS) else str(value) for name, value in numbers.items()}
+    numbers = world.numbers | {
+        "diff": world.numbers["O"] - world.numbers["N"],
+        "PD": world.numbers["P"] - world.numbers["PO"],
+        "T": 3,
+    }
+    told = {
+        name: _WORDS[value] if world.in_words and value < len(_WORDS) else str(value)
+        for name, value in numbers.items()
+    }
     _, ally, far, dead = (name.split()[0] for name in world.people)
-    deeds = {f"{name}{suffix}": form for name, forms in _DEEDS.items() for suffix, form in zip(("", "ed", "en", "ing"), forms, strict=True)}
+    deeds = {
+        f"{name}{suffix}": form
+        for name, forms in _DEEDS.items()
+        for suffix, form in zip(("", "ed", "en", "ing"), forms, strict=True)
+    }
     here, there, other = (f"the {place.replace('_', ' ')}" for place in _PLACES)
     return told | deeds | {
         "B": ally, "G": far, "D": dead, "here": here, "there": there, "else": other, "supply": world.quantity[0], "supplies": world.quantity[1],
@@ -131,7 +160,11 @@ def _slots(world: _World) -> dict[str, str]:
 
 def cases(name: str) -> Iterator[Case]:
     """Yield the sentences of a file in each world."""
-    lines = [line for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    lines = [
+        line
+        for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        if line and line[0] != "#"
+    ]
     for world in _WORLDS:
         slots = _slots(world)
         known: dict[str, TurnFacts] = {}

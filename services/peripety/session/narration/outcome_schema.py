@@ -112,7 +112,10 @@ class OutcomeValidator:
 
     async def _claim_checker(self, played: TurnResult) -> ClaimChecker:
         if self._cached_checker is None or self._cached_checker[0] is not played:
-            self._cached_checker = played, await self._run_in_thread(lambda: _build_checker(self._scene, played))
+            self._cached_checker = (
+                played,
+                await self._run_in_thread(lambda: _build_checker(self._scene, played)),
+            )
         return self._cached_checker[1]
 
     async def parse_mechanics(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:

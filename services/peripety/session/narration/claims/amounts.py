@@ -25,10 +25,65 @@ if TYPE_CHECKING:
     from peripety.session.narration.claims.record import TurnFacts
 
 
-_RISE = ("rise", "climb", "grow", "increase", "mount", "swell", "jump", "soar", "go up", "surge", "double", "build")
-_FALL = ("fall", "drop", "ease", "sink", "decrease", "shrink", "dwindle", "decline", "go down", "subside", "plummet", "lessen")
-_HOLD = ("stay", "remain", "stand", "sit", "hold", "read", "show", "hit", "reach", "number", "total", "come", "run", "be")
-_LOSE = ("lose", "spend", "use", "use up", "burn", "eat", "cost", "consume", "burn through", "pay", "waste", "swallow", "take")
+_RISE = (
+    "rise",
+    "climb",
+    "grow",
+    "increase",
+    "mount",
+    "swell",
+    "jump",
+    "soar",
+    "go up",
+    "surge",
+    "double",
+    "build",
+)
+_FALL = (
+    "fall",
+    "drop",
+    "ease",
+    "sink",
+    "decrease",
+    "shrink",
+    "dwindle",
+    "decline",
+    "go down",
+    "subside",
+    "plummet",
+    "lessen",
+)
+_HOLD = (
+    "stay",
+    "remain",
+    "stand",
+    "sit",
+    "hold",
+    "read",
+    "show",
+    "hit",
+    "reach",
+    "number",
+    "total",
+    "come",
+    "run",
+    "be",
+)
+_LOSE = (
+    "lose",
+    "spend",
+    "use",
+    "use up",
+    "burn",
+    "eat",
+    "cost",
+    "consume",
+    "burn through",
+    "pay",
+    "waste",
+    "swallow",
+    "take",
+)
 _GAIN = ("gain", "earn", "win", "receive")
 _FILL = r"(?:\s+(?:now|still|only|just|exactly|precisely|all|already|back|down|up|once|more|again|at|to|quickly|slowly|steadily))*"
 _DETERMINER = r"(?:(?:of\s+)?(?:the|your|our|my|his|her|their|its|these|those)\s+)?"
@@ -85,12 +140,17 @@ class AmountClaims:
                 rf"\b(?:last|all|rest|none)\s+{_DETERMINER}(?:of\s+the\s+)?{name}\s+(?:are|is|have|has)(?:\s+been)?\s+(?:gone|spent|used(?: up)?|exhausted|lost)",
                 rf"\bnot (?:a single|one|even one)(?: one)?\s+{_DETERMINER}{name}\s+(?:remains?|is left)",
             ],
-            "rise": [rf"{name}{of}(?:\s+\w+ly)?(?:\s+\w+\s+and)?\s+(?:{rise})(?=\s*$|\s+(?:while|as|again|around|slowly|steadily|and|once|with|now|in|further|a little|sharply|all the same)\b|,)"],
-            "fall": [rf"{name}{of}(?:\s+\w+ly)?(?:\s+\w+\s+and)?\s+(?:{fall})(?=\s*$|\s+(?:while|as|again|around|slowly|steadily|and|once|with|now|in|further|a little|sharply|all the same)\b|,)"],
+            "rise": [
+                rf"{name}{of}(?:\s+\w+ly)?(?:\s+\w+\s+and)?\s+(?:{rise})(?=\s*$|\s+(?:while|as|again|around|slowly|steadily|and|once|with|now|in|further|a little|sharply|all the same)\b|,)"
+            ],
+            "fall": [
+                rf"{name}{of}(?:\s+\w+ly)?(?:\s+\w+\s+and)?\s+(?:{fall})(?=\s*$|\s+(?:while|as|again|around|slowly|steadily|and|once|with|now|in|further|a little|sharply|all the same)\b|,)"
+            ],
             "factor": [rf"{name}\s+(?:have|has)\s+(?P<factor>doubled|tripled|halved)"],
         }
         self._patterns = {
-            kind: [re.compile(pattern, re.IGNORECASE) for pattern in patterns] for kind, patterns in compiled.items()
+            kind: [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
+            for kind, patterns in compiled.items()
         }
 
     def check(self, sentence: str) -> Iterator[Contradiction]:
@@ -100,10 +160,14 @@ class AmountClaims:
         told = drop_reported(sentence)
         whole = told.strip(" .!\n")
         clauses = split_clauses(told)
-        listed = re.findall(rf"({alternatives(self._paths)})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$))", whole, re.IGNORECASE)
+        listed = re.findall(
+            rf"({alternatives(self._paths)})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$))", whole, re.IGNORECASE
+        )
         for name, number in listed:
             yield from self._check_total(sentence, name, parse_numeral(number), "")
-        for clause in dict.fromkeys([*clauses, *([whole] if ";" not in whole and ":" not in whole and len(clauses) == 1 else [])]):
+        for clause in dict.fromkeys(
+            [*clauses, *([whole] if ";" not in whole and ":" not in whole and len(clauses) == 1 else [])]
+        ):
             if not is_unsure(clause):
                 yield from self._check_clause(sentence, clause)
 
@@ -113,7 +177,15 @@ class AmountClaims:
             return
         for pattern in self._patterns["empty"]:
             for found in pattern.finditer(clause):
-                if not re.search(r"\bnot\s+(?:yet\s+)?\w*\s*$|\bnot\b.*\b(?:gone|out|spent|empty)", clause, re.IGNORECASE) or "not a single" in clause.lower() or "not one" in clause.lower():
+                if (
+                    not re.search(
+                        r"\bnot\s+(?:yet\s+)?\w*\s*$|\bnot\b.*\b(?:gone|out|spent|empty)",
+                        clause,
+                        re.IGNORECASE,
+                    )
+                    or "not a single" in clause.lower()
+                    or "not one" in clause.lower()
+                ):
                     yield from self._check_total(sentence, found["name"], 0.0, "")
         if is_negative(clause):
             return
@@ -161,7 +233,9 @@ class AmountClaims:
         """Return the paths of the entity that a clause names before the claim, if they exist."""
         names = self._facts.after.names
         owners = {
-            entity for entity, known in names.items() if re.search(rf"\b(?:{alternatives(known)})\b", subject, re.IGNORECASE)
+            entity
+            for entity, known in names.items()
+            if re.search(rf"\b(?:{alternatives(known)})\b", subject, re.IGNORECASE)
         }
         quantities = self._facts.after.quantities
         own = [path for path in paths if path in quantities and quantities[path].owner in owners]
@@ -189,4 +263,8 @@ def _is_factor(values: Sequence[float], factor: float) -> bool:
 def _is_rounded(claimed: float, value: float) -> bool:
     """Return True if a claimed number may be a value, rounded to an integer or to one decimal."""
     places = 0 if claimed == int(claimed) else 1
-    return abs(claimed - value) <= 0.5 * 10**-places + _TOLERANCE if value != int(value) else abs(claimed - value) <= _TOLERANCE
+    return (
+        abs(claimed - value) <= 0.5 * 10**-places + _TOLERANCE
+        if value != int(value)
+        else abs(claimed - value) <= _TOLERANCE
+    )

@@ -9,7 +9,6 @@ from peripety.author.text_analysis.languages import detect_language
 from peripety.session.narration.claims.amounts import AmountClaims
 from peripety.session.narration.claims.deeds import DeedClaims
 from peripety.session.narration.claims.english import (
-    NUMERAL,
     SentenceBuffer,
     is_question,
     is_unreal,
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 
 _WORD = re.compile(r"[^\W\d_]+")
-_NUMERAL = re.compile(NUMERAL, re.IGNORECASE)
 
 
 class ClaimChecker:
@@ -72,14 +70,22 @@ class ClaimChecker:
         return found
 
     def find_claim_start(self, sentence: str) -> int | None:
-        """Return the position of the first word of an incomplete sentence that a claim may need, if any."""
-        starts = [found.start() for found in _WORD.finditer(sentence) if found[0].lower() in self._words]
-        number = _NUMERAL.search(sentence)
-        starts += [] if number is None else [number.start()]
-        return min(starts, default=None)
+        """Return the position of the first word of an incomplete sentence that names a subject of claims, if any.
+
+        Before such a word no claim is told, so the text before it can be released.
+        """
+        for found in _WORD.finditer(sentence):
+            word = found[0].lower()
+            # The last word may be the beginning of another one.
+            is_open = found.end() == len(sentence)
+            if word in self._words or (is_open and any(one.startswith(word) for one in self._words)):
+                return found.start()
+        return None
 
 
-_COMMON = frozenset({"the", "a", "an", "of", "and", "is", "it", "to", "in", "on", "be", "you", "your", "with", "for", "do"})
+_COMMON = frozenset(
+    {"the", "a", "an", "of", "and", "is", "it", "to", "in", "on", "be", "you", "your", "with", "for", "do"}
+)
 
 
 def is_checkable(narrative: str, language: str | None) -> bool:
@@ -129,10 +135,8 @@ class ClaimFilter:
         """Return the part of an incomplete sentence that can be released now."""
         assert self._checker is not None  # noqa: S101 - checked by the caller
         start = self._checker.find_claim_start(rest)
-        # The last word may be the beginning of another one.
-        end = len(rest) - len(re.search(r"[\w'\u2019-]*$", rest)[0])  # type: ignore[index]  # always matches
-        end = end if start is None else min(start, end)
-        piece, self._released = rest[self._released : max(end, self._released)], max(end, self._released)
+        end = max(self._released, len(rest) if start is None else start)
+        piece, self._released = rest[self._released : end], end
         return piece
 
     def finish(self) -> str:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 _GAME = r"(?:game|run|story|scenario|match|adventure|campaign)"
-_ALL_OF_IT = rf"(?=\s*$|\s*[,;:.!]|\s+(?:and|at last|now|for good|the {_GAME}|it all|everything|here|already)\b)"
+_ALL_OF_IT = (
+    rf"(?=\s*$|\s*[,;:.!]|\s+(?:and|at last|now|for good|the {_GAME}|it all|everything|here|already)\b)"
+)
 _WON = [
     rf"\b(?:you|we|I)(?:\s+have|'ve)?(?:\s+\w+ly)?\s+(?:won|win|triumphed|prevailed){_ALL_OF_IT}(?!\s+(?:the|a)\s+(?!{_GAME})\w)",
     r"\bvictory is (?:yours|ours|complete|won|certain)\b",
@@ -80,7 +82,23 @@ class DeedClaims:
         you = facts.after.names.get(facts.after.you, ())
         self._subject = rf"\b(?:you|I|we|{alternatives(you)})\b"
         self.words = frozenset(
-            {"won", "win", "lost", "lose", "game", "victory", "defeat", "over", "end", "ends", "victorious", "defeated", "mission", "succeed", "fail"}
+            {
+                "won",
+                "win",
+                "lost",
+                "lose",
+                "game",
+                "victory",
+                "defeat",
+                "over",
+                "end",
+                "ends",
+                "victorious",
+                "defeated",
+                "mission",
+                "succeed",
+                "fail",
+            }
             | {word for deed in self._deeds for word in verb_forms(deed.verb)}
             | {_first_word(message) for message in self._messages}
         )
@@ -102,7 +120,11 @@ class DeedClaims:
             return
         # A narrator that does not know the end of the turn may guess that the run continues.
         guesses = set() if self._facts.knows_status else {"on", "not won", "not lost"}
-        claimed = {claim for clause in [told.strip(" .!\n"), *split_clauses(told)] for claim in _claimed_endings(clause)}
+        claimed = {
+            claim
+            for clause in [told.strip(" .!\n"), *split_clauses(told)]
+            for claim in _claimed_endings(clause)
+        }
         wrong = {
             "ongoing": {"won", "lost", "over"},
             "won": {"lost", "on", "not won"},
@@ -123,7 +145,9 @@ class DeedClaims:
         results = {roll.success for roll in rolls}
         if len(results) != 1:
             return
-        kinds = alternatives(word for roll in rolls for word in [to_words(roll.kind), *_related_words(roll.kind)])
+        kinds = alternatives(
+            word for roll in rolls for word in [to_words(roll.kind), *_related_words(roll.kind)]
+        )
         test = rf"(?:attempt|roll|check|test|try|effort|{kinds})(?:\s+(?:at|of|to)\s+{_DETERMINER}(?:{kinds}))?(?:\s+(?:check|roll|test|attempt))?"
         success = [
             rf"{self._subject}(?:\s+\w+ly|\s+do)?\s+(?:succeed|succeeds|succeeded)\b(?!\s+in\b)",
@@ -144,7 +168,9 @@ class DeedClaims:
                 continue
             has_failure = _matches(failure, clause) and not _matches(denied, clause)
             has_success = _matches(denied, clause) or (_matches(success, clause) and not is_negative(clause))
-            if (has_success and not has_failure and results == {False}) or (has_failure and results == {True}):
+            if (has_success and not has_failure and results == {False}) or (
+                has_failure and results == {True}
+            ):
                 expected = "the roll failed" if results == {False} else "the roll succeeded"
                 yield Contradiction("action", sentence.strip(), expected)
                 return
@@ -155,7 +181,9 @@ class DeedClaims:
         for deed in self._deeds:
             if not re.search(rf"\b(?:{deed.object})\b", told, re.IGNORECASE):
                 continue
-            results = [action.accepted for action in self._facts.actions if action.action_id == deed.action_id]
+            results = [
+                action.accepted for action in self._facts.actions if action.action_id == deed.action_id
+            ]
             if True not in results and self._claims_success(deed, told):
                 if not results and deed.action_id in self._facts.done_before and self._is_past(deed, told):
                     continue
@@ -172,7 +200,9 @@ class DeedClaims:
         return any(not roll.success for roll in self._facts.rolls)
 
     def _is_past(self, deed: _Deed, told: str) -> bool:
-        return re.search(rf"\b(?:{alternatives(verb_forms(deed.verb)[2:4])})\s", told, re.IGNORECASE) is not None
+        return (
+            re.search(rf"\b(?:{alternatives(verb_forms(deed.verb)[2:4])})\s", told, re.IGNORECASE) is not None
+        )
 
     def _claims_success(self, deed: _Deed, told: str) -> bool:
         base, third, past, participle, gerund = verb_forms(deed.verb)
@@ -185,13 +215,25 @@ class DeedClaims:
             with_subject = bool(re.search(self._subject, clause, re.IGNORECASE)) or (
                 with_subject and not re.match(r"\s*(?:[A-Z]\w+|he|she|they|it)\s", clause)
             )
-            for found in re.finditer(rf"\b(?:{alternatives([base, third, past, participle, gerund])})\s+{what}", clause, re.IGNORECASE):
+            for found in re.finditer(
+                rf"\b(?:{alternatives([base, third, past, participle, gerund])})\s+{what}",
+                clause,
+                re.IGNORECASE,
+            ):
                 before = clause[: found.start()]
-                manages = re.search(r"\b(?:manages? to|managed to|able to|succeeds? in|succeeded in|finish(?:es|ed)?|done)\s*$", before, re.IGNORECASE)
+                manages = re.search(
+                    r"\b(?:manages? to|managed to|able to|succeeds? in|succeeded in|finish(?:es|ed)?|done)\s*$",
+                    before,
+                    re.IGNORECASE,
+                )
                 form = found[0].split()[0].lower()
                 if form == gerund and not manages:
                     continue
-                if not with_subject or is_unsure(clause) or (re.search(r"\bto\s*$", before, re.IGNORECASE) and not manages):
+                if (
+                    not with_subject
+                    or is_unsure(clause)
+                    or (re.search(r"\bto\s*$", before, re.IGNORECASE) and not manages)
+                ):
                     continue
                 if not manages and re.search(r"\b(?:what|whatever|it)\s*$", before, re.IGNORECASE):
                     continue
@@ -291,7 +333,12 @@ def _matches(patterns: list[str], clause: str) -> bool:
 
 def _action_clauses(told: str) -> list[str]:
     """Return the parts of a sentence that can each have a verb of their own, with their subjects."""
-    return [part for clause in split_clauses(told) for part in re.split(r",|\s+and\s+(?=\w+\s)", clause) if part.strip()]
+    return [
+        part
+        for clause in split_clauses(told)
+        for part in re.split(r",|\s+and\s+(?=\w+\s)", clause)
+        if part.strip()
+    ]
 
 
 def _related_words(kind: str) -> list[str]:

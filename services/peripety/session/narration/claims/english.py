@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 SPOKEN = "\u201c\u201d"
 """Replacement of quoted speech."""
 
-_QUOTES = re.compile(r"\"[^\"]*(?:\"|$)|\u201c[^\u201d]*(?:\u201d|$)|\u00ab[^\u00bb]*(?:\u00bb|$)|(?<!\w)[\u2018'](?=\w)[^\u2019']*[\u2019'](?!\w)")
+_QUOTES = re.compile(
+    r"\"[^\"]*(?:\"|$)|\u201c[^\u201d]*(?:\u201d|$)|\u00ab[^\u00bb]*(?:\u00bb|$)|(?<!\w)[\u2018'](?=\w)[^\u2019']*[\u2019'](?!\w)"
+)
 _OPENING = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb"}
 _ENDS = ".!?\u2026\n"
 _CLOSERS = "\"\u201d\u00bb\u2019')"
@@ -44,7 +46,8 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 _NEGATIVE = re.compile(
-    r"\b(?:not|no|never|without|nothing|neither|nor|cannot|none|no one|nowhere)\b|n[\u2019']t\b", re.IGNORECASE
+    r"\b(?:not|no|never|without|nothing|neither|nor|cannot|none|no one|nowhere)\b|n[\u2019']t\b",
+    re.IGNORECASE,
 )
 
 
@@ -200,7 +203,11 @@ def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
     doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb
     stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "ye", "oe")) else doubled
     third = (
-        f"{verb[:-1]}ies" if ends_in_y else f"{verb}es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else f"{verb}s"
+        f"{verb[:-1]}ies"
+        if ends_in_y
+        else f"{verb}es"
+        if verb.endswith(("s", "sh", "ch", "x", "z", "o"))
+        else f"{verb}s"
     )
     third = {"have": "has", "be": "is"}.get(verb, third)
     regular = f"{verb[:-1]}ied" if ends_in_y else f"{verb}d" if verb.endswith("e") else f"{doubled}ed"

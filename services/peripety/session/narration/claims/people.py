@@ -38,7 +38,9 @@ _HIDDEN_BEFORE = re.compile(
     r"\b(?:that|how|what|when|where|why|which|who|whom|because|whose|like|than|of|for|to|from|about|without|with|at|by|on|toward|towards|after|behind)\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-_SUBORDINATE = re.compile(r"\b(?:that|how|what|when|whenever|where|why|which|who|whom|whose)\b", re.IGNORECASE)
+_SUBORDINATE = re.compile(
+    r"\b(?:that|how|what|when|whenever|where|why|which|who|whom|whose)\b", re.IGNORECASE
+)
 _REMOTE = re.compile(
     r"\b(?:phone|telephone|radio|letter|message|screen|speaker|video|recording|call(?:s|ed|ing)? (?:from|out from)|voice (?:of|from|comes|crackles)|"
     r"somewhere|elsewhere|far|distant|meanwhile|miles|other end|line)\b",
@@ -65,7 +67,9 @@ class PeopleClaims:
         after = facts.after
         self._you = after.you
         self._others = {entity: names for entity, names in after.names.items() if entity != after.you}
-        self._name = {entity: rf"(?:{alternatives(names)})(?![\w'\u2019-])" for entity, names in after.names.items()}
+        self._name = {
+            entity: rf"(?:{alternatives(names)})(?![\w'\u2019-])" for entity, names in after.names.items()
+        }
         self._speech, self._deeds = self._forms(_SPEECH), self._forms([*_SPEECH, *_DEEDS])
         self._gerunds = alternatives(verb_forms(verb)[4] for verb in [*_SPEECH, *_DEEDS])
         self._here = facts.places_of(self._you)
@@ -100,7 +104,9 @@ class PeopleClaims:
     def _named(self, text: str) -> list[str]:
         """Return the other entities whose names occur in a text."""
         lower = text.lower()
-        return [entity for entity, names in self._others.items() if any(name.lower() in lower for name in names)]
+        return [
+            entity for entity, names in self._others.items() if any(name.lower() in lower for name in names)
+        ]
 
     def check_speaker(self, entity: str, utterance: str, narrative: str) -> Contradiction | None:
         """Return the contradiction of a line of dialogue by a dead or absent entity, if there is one."""
@@ -117,7 +123,9 @@ class PeopleClaims:
         for entity in self._named(sentence):
             is_alive = self._facts.is_alive(entity)
             name = self._facts.after.name_of(entity)
-            if is_alive is False and (self._acts(entity, sentence, told, self._deeds) or self._lives(entity, told)):
+            if is_alive is False and (
+                self._acts(entity, sentence, told, self._deeds) or self._lives(entity, told)
+            ):
                 yield Contradiction("life", sentence.strip(), f"{name} is dead")
             elif is_alive is True and self._dies(entity, told):
                 yield Contradiction("life", sentence.strip(), f"{name} is alive")
@@ -137,7 +145,11 @@ class PeopleClaims:
             clause = re.split(r"[;:]|,\s+(?:and|then|but)\s", before)[-1]
             is_hidden = _HIDDEN_BEFORE.search(before) or _SUBORDINATE.search(clause)
             behind = told[found.start() : found.end() + 12]
-            if not is_hidden and not is_unsure(clause) and not re.search(r"\b(?:never|not)\b", behind, re.IGNORECASE):
+            if (
+                not is_hidden
+                and not is_unsure(clause)
+                and not re.search(r"\b(?:never|not)\b", behind, re.IGNORECASE)
+            ):
                 return True
         return bool(
             re.search(rf"\b(?:you|[A-Z]\w+)\s+and\s+{name}\s+(?:{verbs})\b", told)
@@ -158,7 +170,9 @@ class PeopleClaims:
 
     def _dies(self, entity: str, told: str) -> bool:
         name = self._name[entity]
-        if re.search(rf"\b{name}\s+(?:is|are)\s+(?:no longer alive|not alive|gone for good)\b", told, re.IGNORECASE):
+        if re.search(
+            rf"\b{name}\s+(?:is|are)\s+(?:no longer alive|not alive|gone for good)\b", told, re.IGNORECASE
+        ):
             return True
         if is_negative(told) or is_unsure(told) or re.search(r"\bcould\b", told):
             return False
@@ -191,18 +205,32 @@ class PeopleClaims:
             if is_named and self._is_elsewhere(entity) and self._facts.is_alive(entity) is not False:
                 if self._names_place(sentence, self._facts.places_of(entity)):
                     continue
-                is_near = re.search(_NEAR, sentence, re.IGNORECASE) or self._names_place(sentence, self._here) or self._names_present(sentence)
+                is_near = (
+                    re.search(_NEAR, sentence, re.IGNORECASE)
+                    or self._names_place(sentence, self._here)
+                    or self._names_present(sentence)
+                )
                 acts = self._acts(entity, sentence, told, self._deeds if is_near else self._speech)
                 if acts or self._is_here(entity, told):
-                    yield Contradiction("presence", sentence.strip(), f"{name} is in {self._place_of(entity)}")
+                    yield Contradiction(
+                        "presence", sentence.strip(), f"{name} is in {self._place_of(entity)}"
+                    )
             elif self._is_with_you(entity) and self._is_away(entity, told):
-                yield Contradiction("presence", sentence.strip(), f"{name} is in {self._place_of(entity)}, as you are")
+                yield Contradiction(
+                    "presence", sentence.strip(), f"{name} is in {self._place_of(entity)}, as you are"
+                )
 
     def _is_with_you(self, entity: str) -> bool:
-        return self._facts.places_of(entity) == self._here and len(self._here) == 1 and self._facts.is_alive(entity) is not False
+        return (
+            self._facts.places_of(entity) == self._here
+            and len(self._here) == 1
+            and self._facts.is_alive(entity) is not False
+        )
 
     def _names_place(self, sentence: str, places: set[str]) -> bool:
-        pattern = "|".join(self._places[to_words(place)] for place in places if to_words(place) in self._places)
+        pattern = "|".join(
+            self._places[to_words(place)] for place in places if to_words(place) in self._places
+        )
         return bool(pattern) and re.search(rf"\b(?:{pattern})", sentence, re.IGNORECASE) is not None
 
     def _names_present(self, sentence: str) -> bool:
@@ -218,7 +246,11 @@ class PeopleClaims:
             told,
             re.IGNORECASE,
         )
-        seen = re.search(rf"\byou\s+(?:see|meet|face|find)\s+{name}(?=\s+(?:on|at|by|in|sitting|standing|waiting|here)\b|\s*$|[.,])", told, re.IGNORECASE)
+        seen = re.search(
+            rf"\byou\s+(?:see|meet|face|find)\s+{name}(?=\s+(?:on|at|by|in|sitting|standing|waiting|here)\b|\s*$|[.,])",
+            told,
+            re.IGNORECASE,
+        )
         return any(one is not None and not _SUBORDINATE.search(told[: one.start()]) for one in (found, seen))
 
     def _is_away(self, entity: str, told: str) -> bool:
@@ -232,7 +264,11 @@ class PeopleClaims:
                 told,
                 re.IGNORECASE,
             )
-            or re.search(r"\byou\s+are\s+(?:all\s+|now\s+|quite\s+)?alone\b(?!\s+(?:with|in your|in this))(?:\s+in\b.*)?$", told.strip(" .!\n"), re.IGNORECASE)
+            or re.search(
+                r"\byou\s+are\s+(?:all\s+|now\s+|quite\s+)?alone\b(?!\s+(?:with|in your|in this))(?:\s+in\b.*)?$",
+                told.strip(" .!\n"),
+                re.IGNORECASE,
+            )
         )
 
     def _check_where(self, sentence: str, clause: str) -> Iterator[Contradiction]:
@@ -251,7 +287,9 @@ class PeopleClaims:
                 if found and places and place not in places and not self._is_hidden(clause[: found.start()]):
                     name = self._facts.after.name_of(entity)
                     verb = "are" if entity == self._you else "is"
-                    yield Contradiction("presence", sentence.strip(), f"{name} {verb} in {self._place_of(entity)}")
+                    yield Contradiction(
+                        "presence", sentence.strip(), f"{name} {verb} in {self._place_of(entity)}"
+                    )
 
     def _is_hidden(self, before: str) -> bool:
         return bool(_HIDDEN_BEFORE.search(before) or _SUBORDINATE.search(before))
@@ -267,13 +305,17 @@ class PeopleClaims:
             current = self._facts.after.holders.get(thing)
             wrong = claimed is not None and claimed not in holders
             if wrong or (denied is not None and denied == current and len(holders) == 1):
-                holder = "you have" if current == self._you else f"{self._facts.after.name_of(current or '')} has"
+                holder = (
+                    "you have" if current == self._you else f"{self._facts.after.name_of(current or '')} has"
+                )
                 yield Contradiction("possession", sentence.strip(), f"{holder} the {thing}")
 
     def _claimed_holder(self, clause: str, thing: str) -> tuple[str | None, str | None]:
         """Return the entity that has a thing after a clause, and the entity that does not have it any more."""
         people = {entity: rf"\b{self._name[entity]}" for entity in self._named(clause)}
-        people[self._you] = rf"\b(?:you|I|{alternatives(self._facts.after.names.get(self._you, ()))})(?![\w'\u2019-])"
+        people[self._you] = (
+            rf"\b(?:you|I|{alternatives(self._facts.after.names.get(self._you, ()))})(?![\w'\u2019-])"
+        )
         the = rf"(?:both\s+)?(?:(?:the|that|this)\s+)?(?:\w+\s+and\s+the\s+)?{thing}(?!\s+(?:in sight|in mind|in view|close|away from))"
         for entity, subject in people.items():
             owner = rf"(?:{subject}['\u2019]s|(?:{subject}))" if entity != self._you else r"\b(?:your|my)"
@@ -283,17 +325,31 @@ class PeopleClaims:
                 re.IGNORECASE,
             ) and not re.search(r"\b(?:not|never|nearly|almost)\b", clause, re.IGNORECASE):
                 return None, entity
-        if is_negative(clause) or is_unsure(clause) or re.search(r"\b(?:tr(?:y|ies) to|reach(?:es)? for|almost|nearly)\b", clause, re.IGNORECASE):
+        if (
+            is_negative(clause)
+            or is_unsure(clause)
+            or re.search(r"\b(?:tr(?:y|ies) to|reach(?:es)? for|almost|nearly)\b", clause, re.IGNORECASE)
+        ):
             return None, None
         get = alternatives(form for verb in _GET if "|" not in verb for form in self._tense_forms(verb))
         pick = alternatives(self._tense_forms("pick"))
-        store = alternatives(form for verb in ("put", "tuck", "slip", "stow", "stuff") for form in self._tense_forms(verb))
+        store = alternatives(
+            form for verb in ("put", "tuck", "slip", "stow", "stuff") for form in self._tense_forms(verb)
+        )
         give = alternatives(form for verb in _GIVE for form in self._tense_forms(verb))
         lift = alternatives(form for verb in ("lift", "raise") for form in self._tense_forms(verb))
         for entity, subject in people.items():
-            mine = r"(?:your|my)" if entity == self._you else rf"(?:{self._name[entity].replace('(?![', '(?!(?!.)[')}['\u2019]s|his|her|their)"
+            mine = (
+                r"(?:your|my)"
+                if entity == self._you
+                else rf"(?:{self._name[entity].replace('(?![', '(?!(?!.)[')}['\u2019]s|his|her|their)"
+            )
             to = r"\b(?:you|me)\b" if entity == self._you else rf"\b{self._name[entity]}"
-            yours = r"(?:yours|mine)" if entity == self._you else rf"{self._name[entity].replace('(?![', '(?!(?!.)[')}['\u2019]s"
+            yours = (
+                r"(?:yours|mine)"
+                if entity == self._you
+                else rf"{self._name[entity].replace('(?![', '(?!(?!.)[')}['\u2019]s"
+            )
             gap = r"(?:\s+\w+ly|\s+now|\s+still|\s+then|\s+also)?"
             if re.search(
                 rf"\b(?:{give})\s+(?:up\s+)?(?:{to}\s+{the}|{the}\s+(?:over\s+)?(?:to|at)\s+{to})"
