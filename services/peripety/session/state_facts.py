@@ -1,8 +1,8 @@
 """Facts of a visible state: quantities, and for each entity its life, its place and its possessions.
 
-The engine knows paths and values only. A path says by its words what a value means: `state.alpha.alive`,
-`state.alpha_at`, `state.items.token.holder`. Labels add the names that readers see. A value whose path says
-nothing of the kind is not a fact, so a reader of these facts stays silent about it.
+The engine knows paths and values only. The words of a path give the meaning of a value: `state.alpha.alive`,
+`state.alpha_at`, `state.items.token.holder`. Labels add the names that readers see. Other values
+are not facts, so their readers ignore them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 YOU = "you"
-"""Id of the player if no entity stands for it."""
+"""Id of the player if it is not an entity."""
 
 _PLAYER_KEYS = frozenset({"player", "you", "self"})
 _GROUPS = frozenset(
@@ -80,7 +80,7 @@ class StateFacts:
         alive: True for each entity that is known to be alive, False for each that is dead.
         places: the place of each entity whose place is known.
         holders: the holder of each thing: an entity, or a place.
-        known_places: all places that occur.
+        place_names: the names of each place, the best first, in lower case.
     """
 
     you: str
@@ -89,7 +89,7 @@ class StateFacts:
     alive: dict[str, bool] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
-    known_places: set[str] = field(default_factory=set)
+    place_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def name_of(self, entity: str) -> str:
         """Return the name of an entity or a place for readers."""
@@ -114,7 +114,7 @@ def read_facts(spec: Mapping[str, Any], tree: Any, viewer: str | None) -> StateF
     playable = [entity["id"] for entity in spec.get("entities") or () if entity.get("playable")]
     you = viewer or (playable[0] if len(playable) == 1 else YOU)
     reader = _FactReader(StateFacts(you, _entity_names(spec)), spec.get("labels") or {})
-    reader.read_all(tree)
+    reader.read_all(tree, spec.get("places") or {})
     return reader.facts
 
 
@@ -140,12 +140,13 @@ class _FactReader:
         self._labels = labels
         self._ids = sorted(facts.names, key=len, reverse=True)
 
-    def read_all(self, tree: Any) -> None:
-        """Read a state."""
+    def read_all(self, tree: Any, places: Mapping[str, Any]) -> None:
+        """Read a state and the names of its places."""
         for path, value in _iter_values(tree, ("state",)):
             self._read(path, value)
-        places = {to_words(place) for place in self.facts.places.values()}
-        self.facts.known_places.update(places)
+        for place in dict.fromkeys([*places, *self.facts.places.values()]):
+            name = str((places.get(place) or {}).get("name") or "").lower()
+            self.facts.place_names[place] = tuple(dict.fromkeys(filter(None, [name, to_words(place)])))
 
     def _read(self, path: tuple[str | int, ...], value: Any) -> None:
         owner, keys = self._split_owner([str(step) for step in path[1:]])
@@ -201,7 +202,9 @@ class _FactReader:
             self.facts.holders[last] = owner or self.facts.you
 
     def _read_text(self, owner: str | None, keys: list[str], last: str, value: str) -> None:
-        if last in _PLACE and (owner is not None or len(keys) == 1):
+        if keys[:-1] == ["places"] and keys[-1] in self.facts.names:
+            self.facts.places[keys[-1]] = value
+        elif last in _PLACE and (owner is not None or len(keys) == 1):
             self.facts.places[owner or self.facts.you] = value
         elif owner is not None and last in _LIFE and value.lower() in _DEAD_VALUES | _ALIVE_VALUES:
             self.facts.alive[owner] = value.lower() in _ALIVE_VALUES

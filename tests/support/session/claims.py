@@ -55,7 +55,10 @@ _WORLDS = (
         ("ration", "rations"),
     ),
 )
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = (
+    *("zero", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
 _PLACES = ("east_room", "west_room", "south_yard")
 _DEEDS = {
     "did": ("open the gate", "opened the gate", "opened the gate", "opening the gate"),
@@ -74,6 +77,7 @@ def _spec(world: _World) -> dict[str, Any]:
             for place, (one, name) in enumerate(zip(ids, world.people, strict=True))
         ],
         state={},
+        places={place: {} for place in _PLACES},
         labels={
             f"state.{world.quantity[0]}": {"name": world.quantity[1].capitalize()},
             "state.gauge": {"name": "Pressure"},
@@ -97,10 +101,16 @@ def _state(world: _World, amount: int, pressure: int) -> dict[str, Any]:
     here, there, other = _PLACES
     numbers = {world.quantity[0]: amount, "gauge": pressure}
     if world.flat:
-        return numbers | {
-            f"{you}_at": here, f"{ally}_at": here, f"{far}_at": there, f"{ally}_alive": True, f"{far}_alive": True, f"{dead}_dead": True,
-            "seal_holder": you, "badge_holder": ally, "marker_holder": far, "spare_at": other, "route": {"at": other},
-        }  # fmt: skip
+        return {
+            **numbers,
+            **{f"{one}_at": place for one, place in ((you, here), (ally, here), (far, there))},
+            **{f"{one}_alive": True for one in (ally, far)},
+            f"{dead}_dead": True,
+            "seal_holder": you,
+            "badge_holder": ally,
+            "marker_holder": far,
+            "spare_at": other,
+        }
     return numbers | {
         "people": {
             you: {"place": here, "has": ["seal"]},
@@ -117,8 +127,6 @@ def _facts(world: _World, situation: str) -> TurnFacts:
     document, numbers = _spec(world), world.numbers
     before = read_facts(document, _state(world, numbers["O"], numbers["PO"]), None)
     after = read_facts(document, _state(world, numbers["N"], numbers["P"]), None)
-    for facts in (before, after):
-        facts.known_places.add("south yard")
     changes = [
         Change(f"state.{world.quantity[0]}", "dec", numbers["O"], numbers["N"], "action:open_gate"),
         Change("state.gauge", "inc", numbers["PO"], numbers["P"], "decay"),
@@ -152,10 +160,25 @@ def _slots(world: _World) -> dict[str, str]:
         for suffix, form in zip(("", "ed", "en", "ing"), forms, strict=True)
     }
     here, there, other = (f"the {place.replace('_', ' ')}" for place in _PLACES)
-    return told | deeds | {
-        "B": ally, "G": far, "D": dead, "here": here, "there": there, "else": other, "supply": world.quantity[0], "supplies": world.quantity[1],
-        "pressure": "pressure", "mine": "seal", "theirs": "badge", "far": "marker", "roll": "balance", "lostmessage": _LOST, "wonmessage": _WON,
-    }  # fmt: skip
+    return {
+        **told,
+        **deeds,
+        "B": ally,
+        "G": far,
+        "D": dead,
+        "here": here,
+        "there": there,
+        "else": other,
+        "supply": world.quantity[0],
+        "supplies": world.quantity[1],
+        "pressure": "pressure",
+        "mine": "seal",
+        "theirs": "badge",
+        "far": "marker",
+        "roll": "balance",
+        "lostmessage": _LOST,
+        "wonmessage": _WON,
+    }
 
 
 def cases(name: str) -> Iterator[Case]:

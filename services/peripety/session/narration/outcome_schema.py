@@ -151,7 +151,7 @@ class OutcomeValidator:
         ]
 
     async def check_text(self, narrative: str, spoken: Sequence[str] = ()) -> list[Finding]:
-        """Return the findings about a text that the reader would receive: what it must not tell.
+        """Return the findings about a text that the reader would receive: what it must not reveal.
 
         Every text passes this check before it is accepted, with or without an Outcome around it.
 

@@ -80,7 +80,7 @@ class ProseStream:
         return json_repair.complete_members("".join(self._text_before_prose), ()) or {}
 
     def allow_release(self, leak_filter: LeakFilter, claim_filter: ClaimFilter) -> None:
-        """Allow the release of this answer's prose while it is written, filtered for secrets and false claims."""
+        """Allow the release of this answer's prose while it is written, filtered by both filters."""
         self._decided, self._leak_filter, self._claim_filter = True, leak_filter, claim_filter
 
     def hold_back(self) -> None:

@@ -1,4 +1,4 @@
-"""Checker of prose: compares the claims of each sentence with the record of the turn, and filters a stream of prose."""
+"""Checker of prose, which compares the claims of each sentence with the record of the turn."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ClaimChecker:
 
         Args:
             narrative: the prose.
-            dialogue: spoken lines, `{entity_id, utterance}`. Their words are no claims, but the dead and the
+            dialogue: spoken lines, `{entity_id, utterance}`. Their words are not claims, but the dead and the
                 absent do not speak.
         """
         found = [one for sentence in split_sentences(narrative) for one in self.check_sentence(sentence)]
@@ -70,9 +70,9 @@ class ClaimChecker:
         return found
 
     def find_claim_start(self, sentence: str) -> int | None:
-        """Return the position of the first word of an incomplete sentence that names a subject of claims, if any.
+        """Return the position of the first word of an incomplete sentence that a claim may need, if any.
 
-        Before such a word no claim is told, so the text before it can be released.
+        No claim begins before such a word, so the text before it can be released.
         """
         for found in _WORD.finditer(sentence):
             word = found[0].lower()
@@ -93,7 +93,7 @@ def is_checkable(narrative: str, language: str | None) -> bool:
 
     Args:
         narrative: the prose.
-        language: the language in which the narrator was told to write; None or empty for any.
+        language: the language option of the narrator; None or empty for any.
     """
     if language:
         return language.lower().startswith("en")

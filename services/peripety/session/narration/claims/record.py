@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
@@ -56,18 +56,16 @@ class TurnFacts:
     changes: Sequence[Change] = ()
     actions: Sequence[ActionResolved] = ()
     rolls: Sequence[RollResult] = ()
-    status: Status = Status("ongoing")
+    status: Status = field(default_factory=lambda: Status("ongoing"))
     knows_status: bool = True
     done_before: frozenset[str] = frozenset()
 
     def values_of(self, path: str) -> list[float]:
         """Return the numbers that a path had in the turn, in order; the last one is the current one."""
-        values = [facts.quantities[path].value for facts in (self.before,) if path in facts.quantities]
-        for change in self.changes:
-            if change.path == path and _is_number(change.after):
-                values.append(float(change.after))
-        values += [facts.quantities[path].value for facts in (self.after,) if path in facts.quantities]
-        return values
+        ends = [facts.quantities.get(path) for facts in (self.before, self.after)]
+        first, last = ([] if quantity is None else [quantity.value] for quantity in ends)
+        steps = [change.after for change in self.changes if change.path == path]
+        return [*first, *(float(step) for step in steps if _is_number(step)), *last]
 
     def holders_of(self, thing: str) -> set[str]:
         """Return the holders that a thing had in the turn."""
@@ -82,7 +80,7 @@ class TurnFacts:
         return {place for place in places if place is not None} if None not in places else set()
 
     def is_alive(self, entity: str) -> bool | None:
-        """Return True if an entity is alive in the whole turn, False if it is dead in all of it, else None."""
+        """Return True if an entity is alive in the whole turn, False if it is dead in it, else None."""
         known = {facts.alive.get(entity) for facts in (self.before, self.after)}
         return known.pop() if len(known) == 1 else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+
 from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted, encode_value
 from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
 from peripety.session.narration.claims.english import parse_numeral, split_sentences
@@ -48,7 +49,7 @@ def test_sealed_honest_sentences_pass() -> None:
         ("possession", "Beta has the seal.", "you have the seal"),
         ("ending", "You have won.", "the run has not ended"),
         ("action", "You repair the signal.", "the action 'Repair the signal' was refused"),
-        ("action", "You search the store.", "the action 'Search the store' was not taken in this turn"),
+        ("action", "You search the store.", "the action 'Search the store' is not an action of this turn"),
     ],
 )
 def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, expected: str) -> None:
