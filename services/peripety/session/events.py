@@ -193,10 +193,11 @@ def event_kind(event: Event) -> str:
 def encode_value(value: Any) -> Any:
     """Convert an event or a part of one to a JSON value; absent values are omitted."""
     if is_dataclass(value) and not isinstance(value, type):
-        members = {f.name: encode_value(getattr(value, f.name)) for f in fields(value)}
-        if isinstance(value, NarratorOptions) and not value.actors:
-            # Older records do not have this option.
-            del members["actors"]
+        members = {
+            f.name: encode_value(getattr(value, f.name))
+            for f in fields(value)
+            if not f.metadata.get("omitted_at_default") or getattr(value, f.name) != f.default
+        }
         kind = {"kind": _KINDS[type(value)]} if type(value) in _KINDS else {}
         return kind | {name: member for name, member in members.items() if member is not ABSENT}
     if isinstance(value, Enum):

@@ -47,6 +47,9 @@ def sequence_of_attempt(attempt_id: str) -> int | None:
     return value >> _SEQUENCE_SHIFT if (value ^ _VERSION) >> 76 & 0xF == 0 else None
 
 
+OMITTED_AT_DEFAULT = {"omitted_at_default": True}
+"""Metadata of a field that older records do not have: its default value is not written."""
+
 FACT = "fact"
 """Scope of established facts."""
 
@@ -169,7 +172,7 @@ class NarratorOptions:
     language: str | None = None
     turn_budget: Budget | None = None
     session_budget: Budget | None = None
-    actors: bool = False
+    actors: bool = field(default=False, metadata=OMITTED_AT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,8 @@ class NarratorStats:
         refused_changes: rejected state changes of its own.
         refused_answers: rejected answers.
         withheld_secrets: rejected answers that would have revealed restricted information.
+        contradictions: rejected answers whose prose contradicts the record of the turn.
+        unchecked_answers: answers whose prose was not compared with the record, as it is not in English.
     """
 
     tool_rounds: int = 0
@@ -193,6 +198,8 @@ class NarratorStats:
     refused_changes: int = 0
     refused_answers: int = 0
     withheld_secrets: int = 0
+    contradictions: int = field(default=0, metadata=OMITTED_AT_DEFAULT)
+    unchecked_answers: int = field(default=0, metadata=OMITTED_AT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,22 @@ from peripety.engine.schema_validation import drop_invalid_nulls, validate_again
 from peripety.engine.schemas import OUTCOME, schema_document
 from peripety.errors import Finding, PeripetyError
 from peripety.gateway.types.request import ResponseSchema
+from peripety.session.events import ActionResolved
 from peripety.session.memory import WORLD
+from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
+from peripety.session.narration.claims.record import turn_facts
 from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import LeakFilter, find_leaks
+from peripety.session.narration.turn_context import truncate_text
 from peripety.session.types import DieRollRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from peripety.engine import RuleError
+    from peripety.session.narration.claims.record import Contradiction
     from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
+    from peripety.session.turn_transaction import TurnResult
 
 
 T = TypeVar("T")
@@ -42,6 +48,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _EMPTY_ARRAY = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
 _REVEALS_TO_OTHERS = "value reveals restricted information to other viewers; leave it out"
 _REVEALS_TO_VIEWER = "text reveals what the point of view may not know; leave that out"
+_MAX_CONTRADICTIONS = 4
+_QUOTATION_CHARACTERS = 160
 _CACHED_VERSIONS = 64
 _OPENING_FIELDS = ("state_changes", "roll_requests", "visible_dialogue")
 # The messages of these errors depend on the change itself or on the scope, never on the state.
@@ -80,6 +88,11 @@ class OutcomeValidator:
         self._cached_filter: tuple[int, LeakFilter] | None = None
         self.withheld_secrets = 0
         """Number of Outcomes that would have revealed restricted information."""
+        self.contradictions = 0
+        """Number of Outcomes whose prose contradicts the record of the turn."""
+        self.unchecked_answers = 0
+        """Number of Outcomes whose prose was not compared with the record, because it is not in English."""
+        self._cached_checker: tuple[TurnResult, ClaimChecker] | None = None
 
     def schema(self, *, advisory: bool = False) -> ResponseSchema:
         """Return the response schema; advisory if the one repair has been used."""
@@ -91,6 +104,19 @@ class OutcomeValidator:
         if self._cached_filter is None or self._cached_filter[0] != known:
             self._cached_filter = known, await self._run_in_thread(lambda: LeakFilter(self._scene))
         return self._cached_filter[1].fresh_copy()
+
+    async def claim_filter(self, played: TurnResult) -> ClaimFilter:
+        """Return a filter for prose that contradicts the record of a turn."""
+        language = self._scene.session.narrator.language
+        return ClaimFilter(await self._claim_checker(played) if is_checkable("", language) else None)
+
+    async def _claim_checker(self, played: TurnResult) -> ClaimChecker:
+        if self._cached_checker is None or self._cached_checker[0] is not played:
+            self._cached_checker = (
+                played,
+                await self._run_in_thread(lambda: _build_checker(self._scene, played)),
+            )
+        return self._cached_checker[1]
 
     async def parse_opening(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the changes, dice and dialogue before the prose of an Outcome; None if they are invalid."""
@@ -115,15 +141,16 @@ class OutcomeValidator:
         """
         narrative = normalize_text(outcome["narrative"])
         spoken = _utterances(outcome)
+        leaks, objections = await self.check_text(narrative, spoken), await self._check_mechanics(outcome)
         return [
             *_check_prose(narrative),
             *_check_dialogue(outcome),
-            *await self.check_text(narrative, spoken),
-            *await self._check_mechanics(outcome),
+            *(leaks or objections or await self._check_claims(narrative, outcome)),
+            *(objections if leaks else ()),
         ]
 
     async def check_text(self, narrative: str, spoken: Sequence[str] = ()) -> list[Finding]:
-        """Return the findings about a text that the reader would receive: what it must not tell.
+        """Return the findings about a text that the reader would receive: what it must not reveal.
 
         Every text passes this check before it is accepted, with or without an Outcome around it.
 
@@ -134,6 +161,26 @@ class OutcomeValidator:
         leaks = (await self.leak_filter()).contains_secret(narrative, *spoken)
         self.withheld_secrets += leaks
         return [Finding("SECRET_TOLD", "/narrative", _REVEALS_TO_VIEWER)] if leaks else []
+
+    async def check_plain_prose(self, narrative: str) -> list[Finding]:
+        """Return the findings about prose without an Outcome, for a turn in which nothing was done."""
+        return [*await self.check_text(narrative), *await self._check_claims(narrative, {})]
+
+    async def _check_claims(self, narrative: str, outcome: Mapping[str, Any]) -> list[Finding]:
+        """Return the findings about prose and speakers that contradict the record of the turn."""
+        if not is_checkable(narrative, self._scene.session.narrator.language):
+            self.unchecked_answers += 1
+            return []
+        changes, dice = outcome.get("state_changes") or (), extract_rolls(outcome)
+        checker = await self._claim_checker(self._scene.speculation.compute_result(changes, dice))
+        found = await self._run_in_thread(
+            lambda: checker.check(narrative, outcome.get("visible_dialogue") or ())
+        )
+        self.contradictions += bool(found)
+        return [
+            Finding("CONTRADICTS_RECORD", "/narrative", _describe_contradiction(one))
+            for one in found[:_MAX_CONTRADICTIONS]
+        ]
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         return await run_in_thread_if_large(work, len(self._scene.session.snapshot))
@@ -183,6 +230,26 @@ class OutcomeValidator:
                 board.roll(die)
             except PeripetyError as error:
                 yield Finding(error.code, f"/roll_requests/{index}", error.message)
+
+
+def _build_checker(scene: NarrationContext, played: TurnResult) -> ClaimChecker:
+    earlier = (event for turn in scene.recent_turns for event in turn.events)
+    done = (event.action_id for event in earlier if isinstance(event, ActionResolved) and event.accepted)
+    return ClaimChecker(
+        turn_facts(
+            scene.spec,
+            scene.view,
+            scene.speculation.transaction.opening_state.tree(),
+            played,
+            knows_status=not scene.input.strip(),
+            done_before=frozenset(done),
+        ),
+    )
+
+
+def _describe_contradiction(contradiction: Contradiction) -> str:
+    quotation = truncate_text(contradiction.quotation, _QUOTATION_CHARACTERS)
+    return f"'{quotation}' contradicts the record: {contradiction.expected}; narrate what was recorded"
 
 
 def _check_prose(narrative: str) -> Iterator[Finding]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from peripety.errors import Finding
     from peripety.gateway.types.response import Completion, GatewayEvent
     from peripety.session.events import Event
+    from peripety.session.narration.claims.checker import ClaimFilter
     from peripety.session.narration.secret_filter import LeakFilter
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.turn_transaction import TurnResult
@@ -72,6 +73,7 @@ class ProseStream:
         self._narrative = ""
         self._filtered = 0
         self._leak_filter: LeakFilter | None = None
+        self._claim_filter: ClaimFilter | None = None
         self._decided = False
 
     def feed(self, text: str) -> None:
@@ -89,14 +91,20 @@ class ProseStream:
         """Return the members of the answer that were complete when its prose began."""
         return json_repair.complete_members("".join(self._text_before_prose), ()) or {}
 
-    def allow_release(self, leak_filter: LeakFilter, dialogue: Sequence[DialogueSpoken]) -> None:
-        """Allow the release of this answer's prose while it is written, filtered for secrets.
+    def allow_release(
+        self,
+        leak_filter: LeakFilter,
+        claim_filter: ClaimFilter,
+        dialogue: Sequence[DialogueSpoken],
+    ) -> None:
+        """Allow the release of this answer's prose while it is written, filtered by both filters.
 
         Args:
-            leak_filter: the filter.
+            leak_filter: the filter of secrets.
+            claim_filter: the filter of prose that contradicts the record.
             dialogue: the checked dialogue, each line of which follows its quote.
         """
-        self._decided, self._leak_filter = True, leak_filter
+        self._decided, self._leak_filter, self._claim_filter = True, leak_filter, claim_filter
         self._set_dialogue(dialogue)
 
     def hold_back(self) -> None:
@@ -105,11 +113,11 @@ class ProseStream:
 
     def release(self) -> Iterator[NarrativeChunk | DialogueSpoken]:
         """Release the prose that is safe and not released yet."""
-        if self._leak_filter is not None:
+        if self._leak_filter is not None and self._claim_filter is not None:
             text = self._narrative[self._filtered : NARRATIVE_CHARACTERS]
             self._filtered += len(text)
-            piece = self._leak_filter.feed(text)
-            if self._leak_filter.has_leaked:
+            piece = self._claim_filter.feed(self._leak_filter.feed(text))
+            if self._leak_filter.has_leaked or self._claim_filter.has_contradiction:
                 self.hold_back()
             yield from self._write(self._narrative, self._released + len(piece))
 
@@ -281,6 +289,8 @@ class TurnNarration:
             refused_changes=self._rejected_changes,
             refused_answers=self._rejected_answers,
             withheld_secrets=self.validator.withheld_secrets,
+            contradictions=self.validator.contradictions,
+            unchecked_answers=self.validator.unchecked_answers,
         )
 
     def begin_answer(self) -> None:
@@ -395,7 +405,8 @@ class TurnNarration:
         for retracted in self._prose.retract(problem):
             yield retracted
         prose = self._plain_answer
-        if prose and not self.tool_executor.stats.tool_calls and not await self.validator.check_text(prose):
+        is_alone = not self.tool_executor.stats.tool_calls
+        if prose and is_alone and not await self.validator.check_plain_prose(prose):
             for chunk in self._prose.finish(prose):
                 yield chunk
         message = f"{problem}; no turn was spent: say it again, or choose an action"
@@ -433,7 +444,11 @@ class TurnNarration:
             self._prose.hold_back()
             return ()
         mechanics = tuple(self._finish_mechanics(said.get("state_changes") or (), extract_rolls(said)))
-        self._prose.allow_release(await self.validator.leak_filter(), self._dialogue_of(said))
+        self._prose.allow_release(
+            await self.validator.leak_filter(),
+            await self.validator.claim_filter(self._result),
+            self._dialogue_of(said),
+        )
         return mechanics
 
     def _finish_mechanics(

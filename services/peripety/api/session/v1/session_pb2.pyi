@@ -589,6 +589,8 @@ class NarratorStats(_message.Message):
     REFUSED_CHANGES_FIELD_NUMBER: _builtins.int
     REFUSED_ANSWERS_FIELD_NUMBER: _builtins.int
     WITHHELD_SECRETS_FIELD_NUMBER: _builtins.int
+    CONTRADICTIONS_FIELD_NUMBER: _builtins.int
+    UNCHECKED_ANSWERS_FIELD_NUMBER: _builtins.int
     tool_rounds: _builtins.int
     """Number of tool rounds."""
     tool_calls: _builtins.int
@@ -603,6 +605,10 @@ class NarratorStats(_message.Message):
     """Number of rejected answers: not an Outcome, or an Outcome with findings."""
     withheld_secrets: _builtins.int
     """Number of those answers that contained hidden information."""
+    contradictions: _builtins.int
+    """Number of those answers whose prose contradicts the record of the turn, for example with a wrong amount."""
+    unchecked_answers: _builtins.int
+    """Number of answers whose prose was not compared with the record, because it is not in English."""
     def __init__(
         self,
         *,
@@ -613,10 +619,12 @@ class NarratorStats(_message.Message):
         refused_changes: _builtins.int = ...,
         refused_answers: _builtins.int = ...,
         withheld_secrets: _builtins.int = ...,
+        contradictions: _builtins.int = ...,
+        unchecked_answers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["refused_answers", b"refused_answers", "refused_calls", b"refused_calls", "refused_changes", b"refused_changes", "rejected_actions", b"rejected_actions", "tool_calls", b"tool_calls", "tool_rounds", b"tool_rounds", "withheld_secrets", b"withheld_secrets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradictions", b"contradictions", "refused_answers", b"refused_answers", "refused_calls", b"refused_calls", "refused_changes", b"refused_changes", "rejected_actions", b"rejected_actions", "tool_calls", b"tool_calls", "tool_rounds", b"tool_rounds", "unchecked_answers", b"unchecked_answers", "withheld_secrets", b"withheld_secrets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
