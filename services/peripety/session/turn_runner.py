@@ -54,7 +54,7 @@ from peripety.session.events import Accepted, Committed, RuleFailed
 from peripety.session.memory import diff_memories
 from peripety.session.narration.turn_context import NarrationContext
 from peripety.session.narration.turn_narration import NarrationResult, TurnNotPlayed
-from peripety.session.seats.turn_order import TURN_LEASE_MICROS, check_seat_turn, seat_of_request
+from peripety.session.seats.turn_order import check_seat_turn, seat_of_request, turn_lease
 from peripety.session.session_view import RecentTurnCache
 from peripety.session.speculation import TurnRestarted, begin_turn
 from peripety.session.turn_transaction import TurnTransaction
@@ -119,6 +119,11 @@ class TurnRunner:
         self._message_limit = message_limit
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    @property
+    def lease_micros(self) -> int:
+        """The lease on a turn that is being played, in microseconds."""
+        return turn_lease(self._narrator.seconds)
+
     async def run(
         self,
         request: TurnRequest,
@@ -179,7 +184,7 @@ class TurnRunner:
         if session.due is None:
             yield
             return
-        later = max(session.due, now_micros() + TURN_LEASE_MICROS)
+        later = max(session.due, now_micros() + self.lease_micros)
         await self._store.seats.set_deadline(session, later)
         try:
             yield

@@ -177,7 +177,7 @@ class Narrator:
     ) -> None:
         self._gateway = gateway
         self._default_provider = default_provider
-        self._seconds = seconds
+        self.seconds = seconds
         self._choose_room = choose_room
 
     def room_for(self, session: Session) -> PromptRoom:
@@ -209,7 +209,7 @@ class Narrator:
         narration = TurnNarration(scene)
         for happened in narration.opening_events:
             yield happened
-        budget = NarrationBudget(self._seconds, scene.session.narrator, scene.session.usage)
+        budget = NarrationBudget(self.seconds, scene.session.narrator, scene.session.usage)
         result: NarrationResult | TurnNotPlayed | None = None
         problem: Exception = invalid_answer_error("the answer has no final event")
         try:
