@@ -719,9 +719,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Use an earlier turn, or play the turn with the same `request_id`.
     """
     ERROR_REASON_OUTCOME_INVALID: _ErrorReason.ValueType  # 615
-    """The narrator gave no valid outcome (event `degraded`).
+    """The narrator gave no valid outcome (event `degraded`, or `rule_failed` after words without an action).
 
-    Why: The server wrote the fallback narration; the results of the engine apply.
+    Why: The server wrote the fallback narration; the results of the engine apply. After words, no turn was spent.
 
     Fix: No action is needed. Use a stronger model if it happens often.
     """
@@ -1690,9 +1690,9 @@ Why: Only committed turns can be read, resumed, forked or compared.
 Fix: Use an earlier turn, or play the turn with the same `request_id`.
 """
 ERROR_REASON_OUTCOME_INVALID: ErrorReason.ValueType  # 615
-"""The narrator gave no valid outcome (event `degraded`).
+"""The narrator gave no valid outcome (event `degraded`, or `rule_failed` after words without an action).
 
-Why: The server wrote the fallback narration; the results of the engine apply.
+Why: The server wrote the fallback narration; the results of the engine apply. After words, no turn was spent.
 
 Fix: No action is needed. Use a stronger model if it happens often.
 """
