@@ -53,6 +53,7 @@ SHAPES = {
 READING = (
     *(
         "Analyze",
+        "Ask",
         "Check",
         "Compare",
         "Count",
@@ -60,7 +61,7 @@ READING = (
         "Diff",
         "Export",
         "Forecast",
-        "Get",
+        "Ask", "Get",
         "Inspect",
         "List",
     ),
