@@ -207,7 +207,10 @@ def _place(game: Game, random: Random) -> Asked:
     who = random.choice(["beta", "gamma", "alpha"])
     turn = random.choice([None, random.randint(1, len(game.turns))])
     end = len(game.turns) if turn is None else turn
-    read = lambda state: state["people"][who]["place"]  # noqa: E731 - short
+
+    def read(state: dict[str, Any]) -> Any:
+        return state["people"][who]["place"]
+
     place = read(game.states[end]).replace("_", " ")
     subject = "am I" if who == "alpha" else f"is {who.capitalize()}"
     then = "" if turn is None else f" after turn {turn}"
@@ -231,7 +234,10 @@ def _alive(game: Game, random: Random) -> Asked:
 
 def _holder(game: Game, random: Random) -> Asked:
     thing = random.choice(["seal", "badge"])
-    read = lambda state: state["items"][thing]["holder"]  # noqa: E731 - short
+
+    def read(state: dict[str, Any]) -> Any:
+        return state["items"][thing]["holder"]
+
     holder = read(game.states[-1])
     turn = (_last_turn_of_change(game, read, len(game.turns)),)
     if random.random() < 0.4:
