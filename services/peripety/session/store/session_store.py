@@ -324,7 +324,7 @@ class SessionStore:
             return
         after = replace(session, usage=session.usage + usage)
         async with self._database.write(f"session {session.session_id}") as connection:
-            await say.update_session(
+            await turn_commit.update_session(
                 connection,
                 after,
                 turn=session.turn,
