@@ -34,6 +34,8 @@ class Persona(Enum):
     CAUTIOUS = "cautious"
     PLANNER = "planner"
     SABOTEUR = "saboteur"
+    CURIOUS = "curious"
+    PAR = "par"
 
 
 Description = Annotated[

@@ -58,6 +58,7 @@ from peripety.scenario.certificate.certifier import certify as certifying
 from peripety.scenario.certificate.report import render_page
 from peripety.scenario.certificate.types import (
     MAX_RUNS,
+    USUAL_PERSONAS,
     Certificate,
     CertificateOptions,
     CertificateVerdict,
@@ -455,7 +456,7 @@ def certify(
             )
         raise typer.Exit(_verify_certificate(check, file, as_json=as_json))
     named = [chosen.value for chosen in persona or ()]
-    playing = tuple(one for one in PERSONAS if one in named) or PERSONAS
+    playing = tuple(one for one in PERSONAS if one in named) or USUAL_PERSONAS
     options = CertificateOptions(playing, seed, max_runs or MAX_RUNS, horizon)
     validate_certificate_options(options)
     for place in (out, html):
