@@ -182,9 +182,11 @@ def _fill_defaults(
     spec: Mapping[str, Any],
 ) -> CertificateOptions:
     """Return the options with all defaults filled in, and with the players of the version."""
-    wanted = {*options.personas, gate.report.persona}
+    wanted: set[Persona] = {*options.personas, gate.report.persona}
     if spec["spec_version"] != "1.0":
-        wanted |= {"curious"} | ({"par"} if "solutions" in spec else set())
+        wanted.add("curious")
+    if "solutions" in spec:
+        wanted.add("par")
     playing = tuple(persona for persona in PERSONAS if persona in wanted)
     return replace(options, personas=playing, seed=gate.report.seed, horizon=gate.report.horizon)
 

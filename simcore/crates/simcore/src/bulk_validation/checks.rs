@@ -54,7 +54,7 @@ pub(super) fn are_sound<'a>(spec: &'a Spec<'a>) -> bool {
 }
 
 /// Return True if the keys of version 1.1 have no finding.
-fn is_story(spec: &Spec<'_>, world: &World<'_>) -> bool {
+fn is_story<'a>(spec: &Spec<'a>, world: &World<'a>) -> bool {
     spec.bounds.iter().all(|bound| is_bound(bound, world))
         && spec.deals.iter().all(|deal| is_deal(deal, world))
         && deals_fit(spec)
@@ -75,6 +75,7 @@ fn is_move(step: &Move<'_>, spec: &Spec<'_>) -> bool {
         })
 }
 
+#[expect(clippy::cast_precision_loss, reason = "texts are short")]
 fn is_legal(param: &Param<'_>, value: &Node<'_>) -> bool {
     let is_option = |option: &Node<'_>| match (option, value) {
         (Node::Number(one), Node::Number(other)) => one == other,
