@@ -127,7 +127,13 @@ async def certify(
     yield Progress(ProgressStage.CERTIFYING, "proving without simulation", 0.0)
     proofs = await workers.run(program.prove, options.horizon)
     yield Progress(ProgressStage.CERTIFYING, "testing the band", _PROOFS_SHARE / 2)
-    gate = await evaluate_to_verdict(program, _gate_options(options), workers, most_seconds)
+    gate = await evaluate_to_verdict(
+        program,
+        _gate_options(options),
+        workers,
+        most_seconds,
+        explains=program.spec["spec_version"] != "1.0",
+    )
     options = _fill_defaults(options, gate, program.spec)
     watch = watched_paths(program)
     counted: list[DryRunReport] = []

@@ -98,6 +98,7 @@ async def evaluate(
     *,
     first_run: int = 0,
     most_seconds: float = MAX_SECONDS,
+    explains: bool = True,
 ) -> AsyncIterator[DryRunReport | GateVerdict]:
     """Simulate until the test decides; at the maximum number of runs the point estimate decides.
 
@@ -107,6 +108,7 @@ async def evaluate(
         workers: worker pool.
         first_run: the number of the first run; disjoint ranges are fresh runs.
         most_seconds: time limit of the runs.
+        explains: add reasons to a miss: losses by cause, the median turn and the path of wins.
 
     Yields:
         The report so far after each block, and the verdict as the last item.
@@ -130,6 +132,11 @@ async def evaluate(
             verdict = GateVerdict(report, tuple(_find_warnings(report)))
         findings = (*verdict.findings, *thinking.findings)
         verdict = replace(verdict, findings=findings, players=thinking.findings)
+    if explains and verdict.miss is not None:
+        reasons = await player_checks.explain(program, report, options, workers)
+        first, *others = verdict.findings
+        first = replace(first, message=f"{first.message}; {reasons}")
+        verdict = replace(verdict, findings=(first, *others))
     if verdict.is_accepted:
         findings = await _confirm_drift(program, detailed, runner, options)
         verdict = replace(verdict, findings=(*findings, *verdict.findings))
@@ -141,9 +148,12 @@ async def evaluate_to_verdict(
     options: DryRunOptions,
     workers: Executor,
     most_seconds: float = MAX_SECONDS,
+    *,
+    explains: bool = True,
 ) -> GateVerdict:
     """Return only the verdict, without intermediate reports."""
-    async with closing(evaluate(program, options, workers, most_seconds=most_seconds)) as steps:
+    trial = evaluate(program, options, workers, most_seconds=most_seconds, explains=explains)
+    async with closing(trial) as steps:
         async for step in steps:
             if isinstance(step, GateVerdict):
                 return step

@@ -10,7 +10,7 @@ thinks can win, or if one who wins has anything to do. From version 1.1 on, thes
 Each rate is compared with its limits as the gate compares the fail rate: a sequential test in blocks, where
 the point estimate decides at the maximum number of runs.
 
-A document of version 1.0 has only to be no trivial win, and only while it is generated (`find_trivial_wins`).
+A document of version 1.0 must only not be won at once, and only while it is generated (`check_new_document`).
 """
 
 from __future__ import annotations
@@ -143,18 +143,33 @@ async def check_players(
     return PlayerVerdict(tuple(findings), is_chance)
 
 
-async def find_trivial_wins(
+async def check_new_document(
     program: Program,
+    random: DryRunReport,
     options: DryRunOptions,
     workers: Executor,
     most_seconds: float = MAX_SECONDS,
-) -> tuple[Finding, ...]:
-    """Return a warning for each player that wins nearly every run at once."""
-    players = _Players(program, options, workers, 0, most_seconds)
-    findings: list[Finding] = []
-    for persona in ("greedy", "planner", "curious"):
-        findings += await players.find_win_at_once(await players.sample(persona, None))
-    return tuple(findings)
+) -> tuple[tuple[Finding, ...], frozenset[str]]:
+    """Return a warning for each player that wins at once, and codes of a certificate that do not apply.
+
+    A certificate of version 1.0 does not contain the curious persona. If that one wins, a win is possible; if
+    it does clearly better or worse than the random one, choices matter.
+    """
+    players = _Players(program, options, workers, random.first_run, most_seconds)
+    findings = await players.find_win_at_once(await players.sample("greedy", None))
+    curious = await players.sample("curious", None)
+    findings += await players.find_win_at_once(curious)
+    refuted = {"NEVER_WON"} if curious.won else set()
+    pairs = ((curious.lost, random.lost), (curious.won, random.won))
+    if any(_are_apart((one, curious.runs), (other, random.runs)) for one, other in pairs):
+        refuted.add("CHOICES_DO_NOT_MATTER")
+    return tuple(findings), frozenset(refuted)
+
+
+def _are_apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return True if the intervals of two counts with their totals do not overlap."""
+    (low, high), (other_low, other_high) = rate_interval(*one), rate_interval(*other)
+    return low > other_high or other_low > high
 
 
 async def explain(
