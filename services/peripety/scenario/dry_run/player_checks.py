@@ -79,15 +79,6 @@ _WITHOUT_SOLUTIONS = (
     _RateRule("planner", "lost", 0.2, 0.45, "SKILL_TOO_SAFE", "SKILL_IN_VAIN", "/loss_conditions"),
     _RateRule("idle", "lost", 0.5, 1.0, "IDLE_SURVIVES", "", "/loss_conditions"),
 )
-_REMEDIES = {
-    "SOLUTION_FAILS": "correct its steps, or make the scenario kinder to a player who knows the way",
-    "SOLUTION_CERTAIN": "let something go wrong even for a player who knows the way",
-    "CURIOUS_LOSES": "let a player who tries everything find the way more often: more hints, or more time",
-    "CURIOUS_WINS": "let trying everything cost more: less time, or a price for a wrong move",
-    "SKILL_TOO_SAFE": "make good play harder: dearer actions, harsher events, faster decay",
-    "SKILL_IN_VAIN": "let good play help more: let actions bear on what ends a run",
-    "IDLE_SURVIVES": "let what is left undone end the run: decay or events that only actions make up for",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +240,7 @@ class _Players:
         why = await explain(self._program, report, self._options, self._workers)
         message = (
             f"the {report.persona} persona wins {quick} of {report.runs} runs within {_AT_ONCE_TURNS} turns"
-            f" ({why}): let a win need several steps, and something that can go wrong between them"
+            f": {why}"
         )
         return [Finding("WON_AT_ONCE", "/win_conditions", message, Severity.WARNING)]
 
@@ -269,7 +260,7 @@ class _Players:
         why = await explain(self._program, report, self._options, self._workers)
         message = (
             f"the {rule.persona} persona {verb} {rate:.1%} of {report.runs} runs (95 % interval {low:.1%} to"
-            f" {high:.1%}), and {limit} ({why}); {_REMEDIES[code]}"
+            f" {high:.1%}), and {limit}: {why}"
         )
         return [Finding(code, rule.path, message, severity)]
 
