@@ -107,7 +107,7 @@ def _out_of_reach_finding(found: BudgetRepair, miss: BudgetMiss) -> Finding:
         side = "at least" if miss is BudgetMiss.TOO_EASY else "at most"
         margin = abs(found.target - found.limit)
         message = (
-            f"{side} {found.limit:.1%} is asked for, and a repair needs {found.target:.1%}, with a margin of"
+            f"{side} {found.limit:.1%} is required, and a repair needs {found.target:.1%}, with a margin of"
             f" {margin:.1%} for fresh runs; moving every weight and effect of events and every decay by as"
             f" much as {MAX_MOVE:.0%} brings the rate to {found.fail_rate:.1%}; change the rules"
         )

@@ -310,8 +310,8 @@ def _clip(text: str) -> str:
 def diff_specs(before: Any, after: Any) -> tuple[RuleEdit, ...]:
     """Return the differences between two documents, valid or not: in the order of the new one, removals last.
 
-    Parts are matched by name, not by position. The content of solutions is left out, because the reader may be
-    about to play.
+    Parts are matched by name, not by position. The content of solutions is left out: the reader may be about to
+    play.
     """
     old = {part.name: part for part in split_parts(before)}
     new = {part.name: part for part in split_parts(after)}
@@ -333,9 +333,7 @@ def diff_specs(before: Any, after: Any) -> tuple[RuleEdit, ...]:
 def _diff_part(part: SpecPart, before: Any) -> RuleEdit:
     if part.name == _SOLUTIONS:
         hidden = _part_to_json(part)
-        return RuleEdit(
-            RuleEditKind.CHANGED, part.path, hidden, hidden, f"{describe_part(part.name)} changed"
-        )
+        return RuleEdit(RuleEditKind.CHANGED, part.path, hidden, hidden, "solutions changed")
     told = describe_change(part.name, before, part.value)
     # A number follows its label without a colon.
     colon = ":" if isinstance(part.value, dict) else ""

@@ -29,8 +29,8 @@ Design decisions:
 - The gate decides the band, although the runs of the certificate are more. Otherwise a scenario could pass
   registration and fail certification at the same budget, or the other way round.
 - The random persona always plays, because the band and the drift are defined by it.
-- From version 1.1 on, curious plays too, and par where there are solutions. Certificates of version 1.0 keep
-  their bytes.
+- From version 1.1 on, curious plays too, and par where there are solutions. Certificates of version 1.0 are
+  the same as before.
 - If the gate finds a rule that raises errors, only the gate's persona plays. Other figures would describe a
   scenario
   that does not work.

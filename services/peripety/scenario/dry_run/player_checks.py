@@ -1,7 +1,7 @@
 """Checks of a scenario with players that read its rules: solutions, curiosity, lookahead.
 
-The fail rate of a player without skill says how much chance and neglect cost. It does not say if a player who
-thinks can win, or if one who wins has anything to do. From version 1.1 on, these players answer that:
+The fail rate of a player without skill shows the cost of chance and neglect. It does not show if a player who
+thinks can win, or if a winner has anything to do. From version 1.1 on, these players show it:
 
 - With `solutions`, `par` follows them and `curious` tries everything once. A solution wins often, and trying
   everything wins sometimes.
@@ -249,9 +249,9 @@ class _Players:
         count = self._count(rule, report)
         rate = count / report.runs
         if self._is_missed(count, report.runs, rule.least, ThresholdSide.BELOW):
-            code, limit, severity = rule.below, f"at least {rule.least:.0%} is asked for", Severity.ERROR
+            code, limit, severity = rule.below, f"at least {rule.least:.0%} is required", Severity.ERROR
         elif self._is_missed(count, report.runs, rule.most, ThresholdSide.ABOVE):
-            code, limit = rule.above, f"at most {rule.most:.0%} is asked for"
+            code, limit = rule.above, f"at most {rule.most:.0%} is required"
             severity = Severity.WARNING if rule.is_warning else Severity.ERROR
         else:
             return []

@@ -81,7 +81,7 @@ pub(crate) struct SolutionStep {
     pub(crate) otherwise: Otherwise,
 }
 
-/// What a solution does instead of a step that is not legal.
+/// The replacement of a step that is not legal.
 #[derive(Debug)]
 pub(crate) enum Otherwise {
     Wait,

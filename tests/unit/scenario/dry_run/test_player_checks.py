@@ -25,7 +25,7 @@ def quest(
     solved: bool = True,
     **parts: Any,
 ) -> dict[str, Any]:
-    """Questions that have to be asked, and then one guess at what was dealt."""
+    """Several questions, and then one guess at what was dealt."""
     values = [f"v{number}" for number in range(suspects)]
     who = {"who": {"type": "string", "enum": values}}
     ready = {">=": [{"var": "state.b"}, questions]}
@@ -93,7 +93,7 @@ def found(verdict: GateVerdict, code: str) -> Finding:
 
 
 async def test_a_quest_that_its_solution_wins_is_accepted_although_random_players_lose_it() -> None:
-    """`max_fail_rate` is not asked for: chance is not the game."""
+    """`max_fail_rate` is not required: chance is not the game."""
     verdict = await judged(quest())
     assert verdict.report.fail_rate > 0.6
     assert [finding.severity for finding in verdict.findings] in ([], [Severity.WARNING])
@@ -123,7 +123,7 @@ async def test_a_solution_that_always_wins_is_a_warning() -> None:
 async def test_a_finding_tells_rate_limit_causes_turn_and_path() -> None:
     lost = found(await judged(quest(supply=6, harm=6)), "SOLUTION_FAILS").message
     assert "the par persona wins" in lost
-    assert "at least 60% is asked for" in lost
+    assert "at least 60% is required" in lost
     assert "of its losses 100% by 'out'" in lost
     won = found(await judged(quest(suspects=2, supply=30)), "CURIOUS_WINS").message
     assert "it wins in turn 4 at the median, mostly by ask 3 times, guess" in won

@@ -28,7 +28,7 @@ pub(super) struct Interpreter<'a> {
     trials: Vec<(usize, Trial)>,
 }
 
-/// What a persona remembers of a run.
+/// The memory of a persona in a run.
 #[derive(Default)]
 struct RunMemory<'a> {
     /// The steps of its solution, and the index of the next one.

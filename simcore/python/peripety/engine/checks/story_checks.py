@@ -64,7 +64,7 @@ def _check_move(
 ) -> Iterator[Finding]:
     name = move["action"]
     if name not in declared:
-        message = f"there is no action '{name}'; its actions are {', '.join(sorted(declared))[:200]}"
+        message = f"'{name}' is not an action; the actions are {', '.join(sorted(declared))[:200]}"
         yield Finding("UNKNOWN_ACTION", f"{place}/action", message)
         return
     # The check of parameters knows numbers as the engine stores them.
