@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.engine.lowering import find_target
 from peripety.engine.schemas import OUTCOME, schema_document
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.message_normalization import to_wire_name
@@ -87,10 +88,7 @@ class PublicScenario:
                 later = list(self.filter_effects(one["effects"], [other["effects"] for other in meant]))
                 if later:
                     yield {**one, "effects": later}
-            elif "path" not in one or all(
-                self._can_see_all(_iter_written_paths(engine.parse_path(other["path"]), other.get("value")))
-                for other in meant
-            ):
+            elif all(self._can_see_all(_iter_targets(other)) for other in meant):
                 yield one
 
     def _can_see_reads(self, logics: Iterable[Any]) -> bool:
@@ -118,6 +116,15 @@ def _join_conjunction(conditions: list[Any]) -> Mapping[str, Any]:
             return only
         case _:
             return {"and": conditions}
+
+
+def _iter_targets(effect: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the paths that an effect writes, each part of its value included."""
+    target = find_target(effect)
+    if target is not None:
+        yield target
+    elif "path" in effect:
+        yield from _iter_written_paths(engine.parse_path(effect["path"]), effect.get("value"))
 
 
 def _iter_written_paths(path: Path, value: Any) -> Iterator[Path]:
@@ -203,6 +210,8 @@ def _action_sentences(
     yield _sentence(name)
     if needed:
         yield f"Only when {needed}."
+    if action.get("once"):
+        yield "Only once."
     if public.has_secret_preconditions:
         yield "Has a precondition on hidden state."
     if costs:
