@@ -68,7 +68,15 @@ ACTIONS: list[Json] = [
     action("betray", [{"op": "break", "promise": "help"}]),
     action(
         "wait",
-        [{"op": "schedule", "id": "later", "after": 1, "once": True, "effects": [{"op": "addlog", "message": "x"}]}],
+        [
+            {
+                "op": "schedule",
+                "id": "later",
+                "after": 1,
+                "once": True,
+                "effects": [{"op": "addlog", "message": "x"}],
+            }
+        ],
     ),
     action("name", [{"op": "inc", "path": "state.b", "value": 5}], preconditions={"known": "mark"}),
 ]

@@ -14,7 +14,17 @@ from peripety.engine.lowering import lower
 from peripety.errors import Severity
 from support.engine.backends import backend_named, compiled_report, interpreted_report, program_on
 from support.engine.specs import action, as_bytes, at_most, event, never, spec
-from support.engine.story_specs import ACTIONS, CLUES, ENDS, ENTITIES, PLACES, PROMISES, STATEMENTS, WORDS, story
+from support.engine.story_specs import (
+    ACTIONS,
+    CLUES,
+    ENDS,
+    ENTITIES,
+    PLACES,
+    PROMISES,
+    STATEMENTS,
+    WORDS,
+    story,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,10 +198,18 @@ def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, vie
 
 @pytest.mark.parametrize(
     ("true", "is_broken"),
-    [(False, True), (True, False), ({"<": [{"var": "state.a"}, 5]}, True), ({">": [{"var": "state.a"}, 5]}, False)],
+    [
+        (False, True),
+        (True, False),
+        ({"<": [{"var": "state.a"}, 5]}, True),
+        ({">": [{"var": "state.a"}, 5]}, False),
+    ],
 )
 def test_a_false_statement_is_broken_by_its_clue(core: Backend, true: Any, is_broken: bool) -> None:
-    said, shown = action("say", [{"op": "say", "statement": "alibi"}]), action("show", [{"op": "reveal", "clue": "mark"}])
+    said, shown = (
+        action("say", [{"op": "say", "statement": "alibi"}]),
+        action("show", [{"op": "reveal", "clue": "mark"}]),
+    )
     checks = action("check", preconditions={"broken": "alibi"})
     statements = {"alibi": {**STATEMENTS["alibi"], "true": true}}
     program, state = on(core, actions=[said, shown, checks], statements=statements, win_conditions=[])
@@ -237,7 +255,9 @@ def test_a_promise_is_kept_or_broken_and_then_no_longer_due(core: Backend, name:
     assert not act(program, state, "betray")
 
 
-@pytest.mark.parametrize(("name", "status", "turns"), [("fulfil", "kept", 3), ("betray", "broken", 3), ("", "broken", 5)])
+@pytest.mark.parametrize(
+    ("name", "status", "turns"), [("fulfil", "kept", 3), ("betray", "broken", 3), ("", "broken", 5)]
+)
 def test_others_hear_of_a_promise_later(core: Backend, name: str, status: str, turns: int) -> None:
     program, state = on(core, **ENDLESS)
     program.act(state, "pledge")
@@ -337,7 +357,10 @@ def test_errors_name_the_place_in_the_written_document(core: Backend) -> None:
 
 
 def test_findings_name_the_place_in_the_written_document() -> None:
-    bad = {**action("act", [{"op": "inc", "path": "state.none", "value": 1}], preconditions={"nope": [1]}), "once": True}
+    bad = {
+        **action("act", [{"op": "inc", "path": "state.none", "value": 1}], preconditions={"nope": [1]}),
+        "once": True,
+    }
     assert codes(story(actions=[bad])) == [
         ("UNKNOWN_OPERATOR", "/actions/0/preconditions"),
         ("UNKNOWN_PATH", "/actions/0/effects/0"),
@@ -347,7 +370,9 @@ def test_findings_name_the_place_in_the_written_document() -> None:
 def test_proofs_name_the_place_in_the_written_document() -> None:
     stuck = {**action("stuck", preconditions={"<": [{"var": "state.a"}, -5]}), "once": True}
     program = engine.compile(as_bytes(story(actions=[*ACTIONS, stuck])))
-    assert ("DEAD_ACTION", f"/actions/{len(ACTIONS)}") in [(proof.code, proof.path) for proof in program.prove(10)]
+    assert ("DEAD_ACTION", f"/actions/{len(ACTIONS)}") in [
+        (proof.code, proof.path) for proof in program.prove(10)
+    ]
 
 
 # --- findings ---
@@ -374,7 +399,10 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
         (adding({"op": "say", "statement": "none"}), ("UNKNOWN_STATEMENT", "/actions/8/effects/0/statement")),
         (adding({"op": "keep", "promise": "none"}), ("UNKNOWN_PROMISE", "/actions/8/effects/0/promise")),
         (adding({"op": "move", "entity": "me", "to": "none"}), ("UNKNOWN_PLACE", "/actions/8/effects/0/to")),
-        (adding({"op": "move", "entity": "x", "to": "hall"}), ("UNKNOWN_PLACE", "/actions/8/effects/0/entity")),
+        (
+            adding({"op": "move", "entity": "x", "to": "hall"}),
+            ("UNKNOWN_PLACE", "/actions/8/effects/0/entity"),
+        ),
         (
             adding({"op": "move", "entity": "me", "to": {"param": "to"}}),
             ("BAD_PARAM", "/actions/8/effects/0/to"),
@@ -384,9 +412,15 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
             ("NOT_SCHEDULABLE", "/actions/8/effects/0/effects/0"),
         ),
         (adding(preconditions={"known": "none"}), ("UNKNOWN_CLUE", "/actions/8/preconditions/known")),
-        (adding(preconditions={"!": [{"broken": ["none"]}]}), ("UNKNOWN_STATEMENT", "/actions/8/preconditions/!/0/broken")),
+        (
+            adding(preconditions={"!": [{"broken": ["none"]}]}),
+            ("UNKNOWN_STATEMENT", "/actions/8/preconditions/!/0/broken"),
+        ),
         (lambda d: d["statements"]["alibi"].update(by="none"), ("UNKNOWN_ENTITY", "/statements/alibi/by")),
-        (lambda d: d["statements"]["alibi"].update(broken_by="none"), ("UNKNOWN_CLUE", "/statements/alibi/broken_by")),
+        (
+            lambda d: d["statements"]["alibi"].update(broken_by="none"),
+            ("UNKNOWN_CLUE", "/statements/alibi/broken_by"),
+        ),
         (lambda d: d["promises"]["help"].update(to="none"), ("UNKNOWN_ENTITY", "/promises/help/to")),
         (lambda d: d["promises"]["help"].update(due="soon"), ("BAD_DURATION", "/promises/help/due")),
         (
@@ -396,7 +430,10 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
         (lambda d: d["places"]["hall"].update(exits=["none"]), ("UNKNOWN_PLACE", "/places/hall/exits/0")),
         (lambda d: d["entities"][0].update(place="none"), ("UNKNOWN_PLACE", "/entities/0/place")),
         (lambda d: d["clues"]["mark"]["text"].update(deal="none"), ("UNKNOWN_DEAL", "/clues/mark/text/deal")),
-        (lambda d: d["clues"]["mark"]["text"]["texts"].pop("second"), ("MISSING_KEY", "/clues/mark/text/texts")),
+        (
+            lambda d: d["clues"]["mark"]["text"]["texts"].pop("second"),
+            ("MISSING_KEY", "/clues/mark/text/texts"),
+        ),
         (lambda d: d["clues"].update(constructor={"text": "x"}), ("FORBIDDEN_KEY", "/clues/constructor")),
         (lambda d: d["state"].update(clues={}), ("RESERVED_NAME", "/state/clues")),
         (lambda d: d["state"]["hidden"].update(once={}), ("RESERVED_NAME", "/state/hidden/once")),
@@ -412,14 +449,24 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
             adding({"op": "patch", "path": "state", "value": {"places": {}}}),
             ("RESERVED_NAME", "/actions/8/effects/0"),
         ),
-        (adding({"op": "set", "path": "state.hidden", "value": {}}), ("RESERVED_NAME", "/actions/8/effects/0")),
+        (
+            adding({"op": "set", "path": "state.hidden", "value": {}}),
+            ("RESERVED_NAME", "/actions/8/effects/0"),
+        ),
         (adding(derives={"lowered:true": 1}), ("RESERVED_NAME", "/actions/8/derives/lowered:true")),
         (
             adding({"op": "set", "path": "state.b", "value": "lowered:true"}),
             ("RESERVED_NAME", "/actions/8/effects/0/value"),
         ),
         (
-            adding({"op": "schedule", "id": "promise:help", "after": 1, "effects": [{"op": "addlog", "message": "x"}]}),
+            adding(
+                {
+                    "op": "schedule",
+                    "id": "promise:help",
+                    "after": 1,
+                    "effects": [{"op": "addlog", "message": "x"}],
+                }
+            ),
             ("RESERVED_NAME", "/actions/8/effects/0/id"),
         ),
         (
@@ -439,7 +486,9 @@ def test_what_is_wrong_is_found_where_it_is_written(
 
 
 def test_rules_may_read_and_label_and_hide_lowered_state() -> None:
-    document = changed(adding(preconditions={"===": [{"var": "state.places.me"}, {"var": "state.places.beta"}]}))
+    document = changed(
+        adding(preconditions={"===": [{"var": "state.places.me"}, {"var": "state.places.beta"}]})
+    )
     document["labels"] = {"state.places.me": {"name": "Where"}}
     document["visibility"] = [{"path": "state.places.gamma", "to": ["gamma"]}]
     assert codes(document) == []

@@ -129,7 +129,9 @@ def find_read_paths(logic: Any) -> Iterator[Path]:
             if operator == "var":
                 yield from _state_variables(operands[:1])
             elif operator in CONDITIONS:
-                yield from (("state", CONDITIONS[operator], name) for name in operands if isinstance(name, str))
+                yield from (
+                    ("state", CONDITIONS[operator], name) for name in operands if isinstance(name, str)
+                )
             elif operator in {"missing", "missing_some"}:
                 yield from _state_variables(operands)
             # The expression for each element can read only that element.

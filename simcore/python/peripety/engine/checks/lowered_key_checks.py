@@ -61,7 +61,9 @@ def _check_reserved_names(spec: dict[str, Any]) -> Iterator[Finding]:
             yield _reserved_finding(format_pointer(path), format_path(path))
     hidden = ("state", "hidden", "once") in reserved
     if hidden and not isinstance(spec["state"].get("hidden", {}), dict):
-        yield Finding("RESERVED_NAME", "/state/hidden", "'state.hidden' must be an object, as 'once' adds to it")
+        yield Finding(
+            "RESERVED_NAME", "/state/hidden", "'state.hidden' must be an object, as 'once' adds to it"
+        )
     for place, text, op, value in _iter_writes(spec):
         try:
             path = parse_state_path(text)
@@ -210,7 +212,9 @@ def _check_move(
     for key in ("entity", "to"):
         given = effect[key]
         if isinstance(given, dict) and not list_options({"params": {}, **rule}, given["param"]):
-            message = f"the parameter '{given['param'][:64]}' is not a string with enum, so it cannot stand here"
+            message = (
+                f"the parameter '{given['param'][:64]}' is not a string with enum, so it cannot stand here"
+            )
             yield Finding("BAD_PARAM", f"{place}/{key}", message)
 
 
