@@ -97,6 +97,11 @@ The document is JSON, but does not match the schema of specifications.
 
 The document matches the schema; names, paths, values and sizes are checked.
 """,
+    "craft": """\
+## Craft
+
+Advice of game masters about keys of version 1.1. All are warnings, only where the key is used.
+""",
     "policy": """\
 ## Static checks of a policy
 

@@ -13,14 +13,9 @@ from peripety import engine
 from peripety.engine.lowering import lower
 from peripety.errors import Severity
 from support.engine.backends import backend_named, compiled_report, interpreted_report, program_on
-from support.engine.specs import action, as_bytes, at_most, event, never, spec
+from support.engine.specs import action, as_bytes, event, never, spec
 from support.engine.story_specs import (
     ACTIONS,
-    CLUES,
-    ENDS,
-    ENTITIES,
-    PLACES,
-    PROMISES,
     STATEMENTS,
     WORDS,
     story,
@@ -492,3 +487,78 @@ def test_rules_may_read_and_label_and_hide_lowered_state() -> None:
     document["labels"] = {"state.places.me": {"name": "Where"}}
     document["visibility"] = [{"path": "state.places.gamma", "to": ["gamma"]}]
     assert codes(document) == []
+
+
+# --- craft ---
+
+
+def warnings(document: Json) -> list[tuple[str, str]]:
+    found = engine.validate(as_bytes(document))
+    return [(one.code, one.path) for one in found if one.severity is Severity.WARNING]
+
+
+def clue(about: str = "owner") -> Json:
+    return {"text": "x", "about": about}
+
+
+def reveals(name: str, clue_id: str, **parts: Any) -> Json:
+    return action(name, [{"op": "reveal", "clue": clue_id}], **parts)
+
+
+THREE = {"mark": clue(), "two": clue(), "three": clue()}
+
+
+def test_a_conclusion_needs_three_clues() -> None:
+    assert warnings(story()) == [("FEW_CLUES", "/clues/mark/about")]
+    assert warnings(story(clues={**THREE, "odd key": {"text": "x"}})) == []
+
+
+def test_a_conclusion_needs_a_clue_without_luck() -> None:
+    parts: Json = {"random_events": [], "clues": THREE, "statements": None, "win_conditions": []}
+    event_only = story(
+        **parts
+        | {"actions": [action("a")], "random_events": [event("e", [{"op": "reveal", "clue": "mark"}])]}
+    )
+    assert warnings(event_only) == [("CLUES_BY_LUCK", "/clues/mark/about")]
+    locked = [reveals("a", "mark", preconditions={"and": [{"known": "two"}, {"<": [1, 2]}]})]
+    assert warnings(story(**parts, actions=locked)) == [("CLUES_BY_LUCK", "/clues/mark/about")]
+    assert warnings(
+        story(**parts, actions=[*locked, reveals("b", "two", preconditions={"known": "mark"})])
+    ) == [
+        ("CLUES_BY_LUCK", "/clues/mark/about"),
+    ]
+    assert warnings(story(**parts, actions=[*locked, reveals("b", "two")])) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_found"),
+    [
+        ({}, False),
+        ({"true": True, "broken_by": None}, False),
+        ({"broken_by": None}, True),
+        ({"broken_by": "three"}, True),
+    ],
+)
+def test_something_breaks_every_statement_that_can_be_false(changes: Json, is_found: bool) -> None:
+    statement = {key: value for key, value in {**STATEMENTS["alibi"], **changes}.items() if value is not None}
+    document = story(clues={**THREE, "odd key": {"text": "x"}}, statements={"alibi": statement})
+    assert warnings(document) == ([("UNBROKEN_LIE", "/statements/alibi")] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    ("wants", "is_found"),
+    [
+        (["the supply", "to leave"], True),
+        (["the supply", "more supply"], False),
+        (["to follow Beta", "to leave"], False),
+        (["the supply", None], False),
+    ],
+)
+def test_wants_that_do_not_cross_are_told(wants: list[str | None], is_found: bool) -> None:
+    people = [{"id": "me", "name": "Me"}, {"id": "b", "name": "Beta"}]
+    entities = [{**one, "wants": want} if want else one for one, want in zip(people, wants, strict=True)]
+    document = spec(spec_version="1.1", entities=entities)
+    assert warnings(document) == ([("WANTS_APART", "/entities/0/wants")] if is_found else [])
+    (bulk,) = engine.validate_many([as_bytes(document)])
+    assert [one.code for one in bulk.findings] == (["WANTS_APART"] if is_found else [])
+    assert bulk.program is not None

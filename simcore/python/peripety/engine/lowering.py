@@ -182,7 +182,8 @@ class _LoweredRule:
     Attributes:
         guards: conditions beside its own.
         derives: derived values beside its own.
-        effects: effects after its own, each with the index of the effect that it belongs to; None for the rule.
+        effects: effects after its own, each with the index of the effect that it belongs to, or None for the
+            rule itself.
     """
 
     guards: list[Any] = field(default_factory=list)
@@ -269,7 +270,9 @@ class _Lowerer:
     def _guard_once(self, section: str, name: str, owner: int | None, gained: _LoweredRule) -> None:
         flag = format_path(("state", "hidden", "once", section, name))
         gained.guards.append({"!": [{"var": flag}]})
-        gained.effects.append(({"op": "set", "path": flag, "value": gained.derive("true", True)}, owner))
+        gained.effects.append(
+            ({"op": "set", "path": flag, "value": gained.derive("true", logic=True)}, owner)
+        )
 
     def _lower_effect(self, effect: dict[str, Any], owner: int, gained: _LoweredRule) -> dict[str, Any]:
         """Return what stands in the place of an effect; `gained` receives the rest."""
@@ -278,12 +281,16 @@ class _Lowerer:
                 self._guard_once("schedules", effect["id"], owner, gained)
             later = [self._lower_effect(inner, owner, gained) for inner in effect["effects"]]
             return {key: value for key, value in effect.items() if key != "once"} | {"effects": later}
-        if effect["op"] not in STORY_OPERATIONS:
-            return effect
-        key, section = STORY_OPERATIONS[effect["op"]]
-        subject = effect[key]
         if effect["op"] == "move":
             return self._lower_move(effect, owner, gained)
+        if effect["op"] in STORY_OPERATIONS:
+            return self._lower_subject(effect, owner, gained)
+        return effect
+
+    def _lower_subject(self, effect: dict[str, Any], owner: int, gained: _LoweredRule) -> dict[str, Any]:
+        """Lower an effect on a clue, a statement or a promise."""
+        key, section = STORY_OPERATIONS[effect["op"]]
+        subject = effect[key]
         if subject not in self._sections[section]:
             return _nothing()
         path = format_path(("state", section, subject))

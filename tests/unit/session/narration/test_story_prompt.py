@@ -1,4 +1,4 @@
-"""Lowered keys in the narrator's prompt: the current place, statements and promises; no clue before it is found."""
+"""Lowered keys in the narrator's prompt: place, statements and promises; no clue before it is found."""
 
 from __future__ import annotations
 

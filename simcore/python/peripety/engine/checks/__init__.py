@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from peripety.engine.checks.document_checks import StateModel, check_document
 from peripety.engine.checks.craft_checks import check_craft
+from peripety.engine.checks.document_checks import StateModel, check_document
 from peripety.engine.checks.lowered_key_checks import check_lowered_keys
 from peripety.engine.checks.rule_checks import check_rules
 from peripety.engine.checks.story_checks import check_story
@@ -30,5 +30,7 @@ def check_spec(spec: dict[str, Any]) -> list[Finding]:
     found = chain(check_document(lowered), check_rules(lowered, world), check_story(lowered, world))
     if not lowering.is_identity:
         written = (replace(finding, path=lowering.to_written(finding.path)) for finding in found)
-        found = chain(dict.fromkeys(chain(check_lowered_keys(spec), written)), check_craft(spec))
+        found = chain(dict.fromkeys(chain(check_lowered_keys(spec), written)))
+    if spec["spec_version"] == "1.1":
+        found = chain(found, check_craft(spec))
     return list(islice(found, MAX_FINDINGS))

@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from peripety.engine.paths import Path
 
 
-_UNKNOWN = {
-    "clues": "UNKNOWN_CLUE",
-    "statements": "UNKNOWN_STATEMENT",
-    "promises": "UNKNOWN_PROMISE",
-    "places": "UNKNOWN_PLACE",
-}
-_SINGULAR = {"clues": "clue", "statements": "statement", "promises": "promise", "places": "place"}
 # Their conditions are tested when the rule is executed, which a schedule cannot do later.
 _IMMEDIATE = frozenset({"move", "promise", "keep", "break"})
 
@@ -175,8 +168,21 @@ def _check_entity(name: str, place: str, entities: set[str]) -> Iterator[Finding
 
 def _check_id(section: str, name: str, place: str, spec: dict[str, Any]) -> Iterator[Finding]:
     if name not in spec.get(section, {}):
-        message = f"unknown {_SINGULAR[section]} '{name[:64]}'; add it to {section}"
-        yield Finding(_UNKNOWN[section], place, message)
+        code, kind = _name_kind(section)
+        yield Finding(code, place, f"unknown {kind} '{name[:64]}'; add it to {section}")
+
+
+def _name_kind(section: str) -> tuple[str, str]:
+    """Return the code of an unknown id of a section, and the word for its entries."""
+    match section:
+        case "clues":
+            return "UNKNOWN_CLUE", "clue"
+        case "statements":
+            return "UNKNOWN_STATEMENT", "statement"
+        case "promises":
+            return "UNKNOWN_PROMISE", "promise"
+        case _:
+            return "UNKNOWN_PLACE", "place"
 
 
 # --- rules ---
