@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.engine._reference.variants import list_options
+from peripety.engine._reference.variants import expand_action, list_options
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import check_duration, check_forbidden_keys
 from peripety.engine.lowering import (
@@ -81,11 +81,11 @@ def _iter_writes(spec: dict[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
     """Yield the place, path, operation and value of whatever may write to the state."""
     for section in ("actions", "random_events"):
         for index, rule in enumerate(spec[section]):
-            for place, effect, _ in iter_story_effects(rule["effects"], f"/{section}/{index}/effects"):
-                if "path" in effect:
-                    # Whatever a parameter in the path is, it is below what stands before it.
-                    before = effect["path"].partition("[params.")[0]
-                    yield place, before, effect["op"], effect.get("value")
+            variants = [variant.action for variant in expand_action({"params": {}, "preconditions": {}, **rule})]
+            for variant in variants or [rule]:
+                for place, effect, _ in iter_story_effects(variant["effects"], f"/{section}/{index}/effects"):
+                    if "path" in effect:
+                        yield place, effect["path"], effect["op"], effect.get("value")
     for index, entry in enumerate(spec.get("deal", [])):
         yield f"/deal/{index}/path", entry["path"], "set", None
     for index, entry in enumerate(spec.get("narrator_scope", [])):
