@@ -42,11 +42,16 @@ def program_on(core: Backend, document: bytes, *, is_canonical: bool = False) ->
     return build_program(canonical, core)
 
 
+def lowered_document(spec: Any) -> bytes:
+    """Return what a backend compiles of a valid scenario, in canonical form."""
+    return canonicalize(lower(spec).spec)
+
+
 Report = dict[str, Any]
 
 
 def _rules(document: Any) -> Rules:
-    return Rules(canonicalize(lower(strict_json.parse(json.dumps(document).encode("utf-8"))).spec))
+    return Rules(lowered_document(strict_json.parse(json.dumps(document).encode("utf-8"))))
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:

@@ -205,15 +205,24 @@ class _Scope:
         return replace(self, paths={**self.paths, kind: [*self.paths.get(kind, []), path]})
 
 
-def random_spec(seed: int | Random, *, shape: str | None = None, later: bool = False) -> Json:
+def random_spec(
+    seed: int | Random,
+    *,
+    shape: str | None = None,
+    later: bool = False,
+    story: float = 0.4,
+) -> Json:
     """The scenario of a seed or generator; of a shape of `SHAPES`, or of one that it chooses.
 
-    With `later` it is of version 1.1.
+    With `later` it is of version 1.1, and has lowered keys in a share of `story`.
     """
     random = seed if isinstance(seed, Random) else Random(seed)
     name = random.choice(_NAMES) if shape is None else shape
     spec = _Author(random, SHAPES[name]).spec()
-    return later_version(random, spec) if later else spec
+    if not later:
+        return spec
+    spec = later_version(random, spec)
+    return _Story(random, spec).spec() if random.random() < story else spec
 
 
 def later_version(random: Random, spec: Json) -> Json:
@@ -241,8 +250,7 @@ def later_version(random: Random, spec: Json) -> Json:
         later["epilogues"] = {spec["loss_conditions"][0]["id"]: "low"}
         later["labels"] = {path: {"name": "high", "bands": [{"word": "low"}]} for path in places[:1]}
         later["entities"] = [{**entity, "secret": "low"} for entity in spec.get("entities", [])]
-    later = {key: value for key, value in later.items() if value or key not in {"bounds", "deal"}}
-    return _Story(random, later).spec() if random.random() < 0.5 else later
+    return {key: value for key, value in later.items() if value or key not in {"bounds", "deal"}}
 
 
 class _Story:
@@ -261,7 +269,9 @@ class _Story:
 
     def spec(self) -> Json:
         random, base = self.random, self.base
-        effects = [effect for rule in [*base["actions"], *base["random_events"]] for effect in rule["effects"]]
+        effects = [
+            effect for rule in [*base["actions"], *base["random_events"]] for effect in rule["effects"]
+        ]
         if any(isinstance(effect.get("value"), str) and effect["op"] == "patch" for effect in effects):
             return base  # a derived patch of the state could write lowered values
         here = {entity: {"place": random.choice(self.places)} for entity in self.entities}
@@ -320,7 +330,9 @@ class _Story:
         params = dict(rule.get("params", {}))
         effects = [self.once(effect) for effect in rule["effects"]]
         for _ in range(random.randint(0, 2)):
-            effects.insert(random.randint(0, len(effects)), self.effect(params, is_action=condition != "when"))
+            effects.insert(
+                random.randint(0, len(effects)), self.effect(params, is_action=condition != "when")
+            )
         changed = {**rule, "effects": effects, condition: self.condition(rule[condition])}
         if condition != "when":
             changed["params"] = params
