@@ -13,6 +13,7 @@ from peripety import engine
 from peripety.engine.lowering import lower
 from peripety.errors import Severity
 from support.engine.backends import backend_named, compiled_report, interpreted_report, program_on
+from support.engine.seeded_specs import random_spec
 from support.engine.specs import action, as_bytes, event, never, spec
 from support.engine.story_specs import (
     ACTIONS,
@@ -562,3 +563,36 @@ def test_wants_that_do_not_cross_are_told(wants: list[str | None], is_found: boo
     (bulk,) = engine.validate_many([as_bytes(document)])
     assert [one.code for one in bulk.findings] == (["WANTS_APART"] if is_found else [])
     assert bulk.program is not None
+
+
+# --- random scenarios ---
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_scenarios_with_the_keys_are_valid_and_alike_on_both_cores(core: Backend, seed: int) -> None:
+    document = random_spec(seed, shape="words", later=True, story=1)
+    assert codes(document) == []
+    reference = program_on(backend_named("python"), as_bytes(document))
+    program = program_on(core, as_bytes(document))
+    asked: Json = {"runs": 8, "horizon": 12, "digest": True}
+    assert program.dry_run(**asked) == reference.dry_run(**asked)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_empty_text_is_seen_in_random_scenarios(seed: int) -> None:
+    document = random_spec(seed, shape="words", later=True, story=1)
+    program = engine.compile(as_bytes(document))
+    view = engine.View(engine.Visibility(program.spec), None)
+    state = program.new_state(seed)
+    for _ in range(6):
+        legal = program.legal_actions(state)
+        changes = [change for name in legal for change in program.act(state, name, {}).changes]
+        for change in view.project_changes(changes):
+            if change.path.startswith(("state.clues", "state.statements", "state.promises")):
+                assert change.after
+        seen = view.project_state(state.tree())
+        for section in ("clues", "statements", "promises"):
+            assert "" not in seen.get(section, {}).values()
+        if state.status.kind != "ongoing":
+            break
+        program.step(state)
