@@ -585,14 +585,14 @@ def test_no_empty_text_is_seen_in_random_scenarios(seed: int) -> None:
     view = engine.View(engine.Visibility(program.spec), None)
     state = program.new_state(seed)
     for _ in range(6):
+        if state.status.kind != "ongoing":
+            break
         legal = program.legal_actions(state)
         changes = [change for name in legal for change in program.act(state, name, {}).changes]
+        changes += program.step(state).changes
         for change in view.project_changes(changes):
             if change.path.startswith(("state.clues", "state.statements", "state.promises")):
                 assert change.after
         seen = view.project_state(state.tree())
         for section in ("clues", "statements", "promises"):
             assert "" not in seen.get(section, {}).values()
-        if state.status.kind != "ongoing":
-            break
-        program.step(state)

@@ -106,6 +106,48 @@ def _value_at(value: Any, place: Iterable[str]) -> Any:
     return value
 
 
+def derive_named_params(document: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a draft in which a parameter that an effect names as its value is a derived value.
+
+    Models write the name of a parameter where only a literal or the name of a derived value may stand.
+
+    Args:
+        document: the draft, valid or not.
+        before: the document before the answer; actions that it has as well remain as they are.
+    """
+    actions = document.get("actions")
+    if not isinstance(actions, list):
+        return dict(document)
+    known = before.get("actions", ())
+    return {
+        **document,
+        "actions": [action if action in known else _derive_in_action(action) for action in actions],
+    }
+
+
+def _derive_in_action(action: Any) -> Any:
+    match action:
+        case {"params": dict(params), "effects": list(effects)}:
+            derives = action.get("derives") or {}
+            if not isinstance(derives, dict):
+                return action
+            named = [name for name in _iter_values(effects) if name in params and name not in derives]
+            added = {name: {"var": f"params.{name}"} for name in named}
+            return {**action, "derives": {**derives, **added}} if added else action
+        case _:
+            return action
+
+
+def _iter_values(effects: list[Any]) -> Iterator[str]:
+    """Yield the values of effects that are texts, including those of scheduled effects."""
+    for effect in effects:
+        match effect:
+            case {"value": str(value)}:
+                yield value
+            case {"effects": list(later)}:
+                yield from _iter_values(later)
+
+
 _WHOLE_DOCUMENT = ("",)
 _MAX_LISTED = 3
 
@@ -159,15 +201,23 @@ class SpecDraft:
         """Apply an answer, a JSON object, to the document, and evaluate the result.
 
         Yields:
-            The proposal of the answer, progress as a fraction of this work, and moved numbers.
+            The proposal of the answer, what was put right in it, progress as a fraction of this work, and
+            moved numbers.
 
         Raises:
             ResourceExhaustedError: dry-runs exceed the deadline of the caller.
         """
         was, before = self.document, self.evaluation
         merged = merge(was, self._with_fixed_members(answer.value), self._scope)
-        judgement, undone = await self._evaluate_without_regressions({**merged.document, **self._fixed})
-        yield _to_proposal_event(answer, was, judgement.document)
+        written = {**merged.document, **self._fixed}
+        derived = derive_named_params(written, was)
+        judgement, undone = await self._evaluate_without_regressions(derived)
+        if derived == written:
+            yield _to_proposal_event(answer, was, judgement.document)
+        else:
+            yield _to_proposal_event(answer, was, written)
+            edits = diff_specs(written, judgement.document)
+            yield DraftRevised(encode_json(judgement.document), answer.number, edits)
         for message in _describe_rollbacks(merged.left_out, undone):
             yield Progress(ProgressStage.REPAIRING, message, 0.0)
         is_new = judgement not in self._evaluations

@@ -81,7 +81,9 @@ def _iter_writes(spec: dict[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
     """Yield the place, path, operation and value of whatever may write to the state."""
     for section in ("actions", "random_events"):
         for index, rule in enumerate(spec[section]):
-            variants = [variant.action for variant in expand_action({"params": {}, "preconditions": {}, **rule})]
+            variants = [
+                variant.action for variant in expand_action({"params": {}, "preconditions": {}, **rule})
+            ]
             for variant in variants or [rule]:
                 for place, effect, _ in iter_story_effects(variant["effects"], f"/{section}/{index}/effects"):
                     if "path" in effect:
