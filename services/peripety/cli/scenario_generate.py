@@ -52,9 +52,9 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.players import prompt_line
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import live_view
 from peripety.errors import InternalError, SpecError
+from peripety.rpc.proto_json import to_json
 from peripety.rpc.status import finding_from_proto
 from peripety.scenario.spec_generator.generator import generate_spec
 
