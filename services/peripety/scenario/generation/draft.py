@@ -212,12 +212,8 @@ class SpecDraft:
         written = {**merged.document, **self._fixed}
         derived = derive_named_params(written, was)
         judgement, undone = await self._evaluate_without_regressions(derived)
-        if derived == written:
-            yield _to_proposal_event(answer, was, judgement.document)
-        else:
-            yield _to_proposal_event(answer, was, written)
-            edits = diff_specs(written, judgement.document)
-            yield DraftRevised(encode_json(judgement.document), answer.number, edits)
+        for event in _list_proposal_events(answer, was, written, derived, judgement.document):
+            yield event
         for message in _describe_rollbacks(merged.left_out, undone):
             yield Progress(ProgressStage.REPAIRING, message, 0.0)
         is_new = judgement not in self._evaluations
@@ -306,14 +302,22 @@ class SpecDraft:
         return next((judgement for judgement in latest if judgement.depth >= depth), self._evaluations[-1])
 
 
-def _to_proposal_event(
+def _list_proposal_events(
     answer: ModelAnswer,
     was: Mapping[str, Any],
+    written: Mapping[str, Any],
+    derived: Mapping[str, Any],
     now: Mapping[str, Any],
-) -> DraftProposed | DraftRevised:
+) -> Iterator[DraftProposed | DraftRevised]:
+    """Yield the answer as it was written, if something in it was put right, and the document after it."""
+    is_right = derived == written
+    first = now if is_right else written
     if not was:
-        return DraftProposed(encode_json(answer.value), answer.number, answer.spent)
-    return DraftRevised(encode_json(now), answer.number, diff_specs(was, now), answer.spent)
+        yield DraftProposed(encode_json(answer.value), answer.number, answer.spent)
+    else:
+        yield DraftRevised(encode_json(first), answer.number, diff_specs(was, first), answer.spent)
+    if not is_right:
+        yield DraftRevised(encode_json(now), answer.number, diff_specs(written, now))
 
 
 def _describe_rollbacks(left_out: Sequence[str], undone: Sequence[str]) -> list[str]:
