@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 QUIET = story(random_events=[{**EVENTS[0], "weight": 0.05, "when": {"<": [{"var": "state.a"}, 3]}}])
 TURNS = (
     [PlayerAction("wait", {})],
-    [PlayerAction("go", {"to": "yard"}), PlayerAction("search", {})],
-    [PlayerAction("go", {"to": "attic"})],
+    [PlayerAction("go", {"to": "middle"}), PlayerAction("search", {})],
+    [PlayerAction("go", {"to": "far"})],
     [PlayerAction("search", {}), PlayerAction("ask", {})],
 )
 
@@ -45,7 +45,7 @@ async def test_no_output_has_a_text_before_it_is_revealed(
                 assert found == set()
             else:
                 dealt = await _dealt(game)
-                assert found == {dealt, "alibi"}
+                assert found == {dealt, "claim"}
         assert not [record for record in caplog.records if "canary" in record.getMessage()]
         assert len(await verified(game.store, game.session_id)) == len(TURNS)
 

@@ -14,18 +14,18 @@ WORDS = {
     "first": "canary-first",
     "second": "canary-second",
     "note": "canary-note",
-    "alibi": "canary-alibi",
+    "claim": "canary-claim",
     "help": "canary-terms",
 }
 PLACES: Json = {
-    "hall": {"name": "Hall", "description": "Wide.", "exits": ["yard"]},
-    "yard": {"exits": ["hall", "attic"]},
-    "attic": {"exits": ["yard"]},
+    "near": {"name": "Near", "description": "Wide.", "exits": ["middle"]},
+    "middle": {"exits": ["near", "far"]},
+    "far": {"exits": ["middle"]},
 }
 ENTITIES: list[Json] = [
-    {"id": "me", "name": "Me", "playable": True, "place": "hall"},
-    {"id": "beta", "name": "Beta", "playable": True, "place": "yard", "secret": "canary-secret"},
-    {"id": "gamma", "name": "Gamma", "place": "yard"},
+    {"id": "me", "name": "Me", "playable": True, "place": "near"},
+    {"id": "beta", "name": "Beta", "playable": True, "place": "middle", "secret": "canary-secret"},
+    {"id": "gamma", "name": "Gamma", "place": "middle"},
 ]
 CLUES: Json = {
     "mark": {
@@ -35,9 +35,9 @@ CLUES: Json = {
     "odd key": {"text": WORDS["note"]},
 }
 STATEMENTS: Json = {
-    "alibi": {
+    "claim": {
         "by": "beta",
-        "text": WORDS["alibi"],
+        "text": WORDS["claim"],
         "true": {"===": [{"var": "state.hidden.owner"}, "first"]},
         "broken_by": "mark",
     },
@@ -58,11 +58,11 @@ ACTIONS: list[Json] = [
         **action(
             "search",
             [{"op": "reveal", "clue": "mark"}, {"op": "dec", "path": "state.a", "value": 1}],
-            preconditions={"===": [{"var": "state.places.me"}, "attic"]},
+            preconditions={"===": [{"var": "state.places.me"}, "far"]},
         ),
         "once": True,
     },
-    action("ask", [{"op": "say", "statement": "alibi"}]),
+    action("ask", [{"op": "say", "statement": "claim"}]),
     action("pledge", [{"op": "promise", "promise": "help"}]),
     action("fulfil", [{"op": "keep", "promise": "help"}, {"op": "inc", "path": "state.b", "value": 1}]),
     action("betray", [{"op": "break", "promise": "help"}]),
@@ -82,13 +82,13 @@ ACTIONS: list[Json] = [
 ]
 EVENTS: list[Json] = [
     {**event("wind", [{"op": "reveal", "clue": "odd key"}], weight=0.2), "once": True},
-    event("walk", [{"op": "move", "entity": "gamma", "to": "hall"}], weight=0.3),
+    event("walk", [{"op": "move", "entity": "gamma", "to": "near"}], weight=0.3),
 ]
 ENDS: list[Json] = [
     at_most("out", "state.a", 0),
     {"id": "shame", "when": {"===": [{"var": "state.promises.help"}, "broken"]}},
 ]
-WINS: list[Json] = [{"id": "up", "when": {"and": [{"broken": "alibi"}, {">=": [{"var": "state.b"}, 6]}]}}]
+WINS: list[Json] = [{"id": "up", "when": {"and": [{"broken": "claim"}, {">=": [{"var": "state.b"}, 6]}]}}]
 
 
 def story(**parts: Any) -> Json:

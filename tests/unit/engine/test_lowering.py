@@ -179,8 +179,8 @@ def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, vie
     program, state = on(core)
     view = engine.View(engine.Visibility(program.spec), viewer)
     seen = json.dumps(view.project_state(state.tree()))
-    assert not any(word in seen for word in ("canary", "mark", "odd key", "alibi", "help", "owner", "once"))
-    for name, params in (("go", {"to": "yard"}), ("go", {"to": "attic"}), ("search", {})):
+    assert not any(word in seen for word in ("canary", "mark", "odd key", "claim", "help", "owner", "once"))
+    for name, params in (("go", {"to": "middle"}), ("go", {"to": "far"}), ("search", {})):
         result = program.act(state, name, params)
     revealed = [change for change in view.project_changes(result.changes) if "clues" in change.path]
     assert [(change.before, change.after) for change in revealed] == [
@@ -203,15 +203,15 @@ def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, vie
 )
 def test_a_false_statement_is_broken_by_its_clue(core: Backend, true: Any, is_broken: bool) -> None:
     said, shown = (
-        action("say", [{"op": "say", "statement": "alibi"}]),
+        action("say", [{"op": "say", "statement": "claim"}]),
         action("show", [{"op": "reveal", "clue": "mark"}]),
     )
-    checks = action("check", preconditions={"broken": "alibi"})
-    statements = {"alibi": {**STATEMENTS["alibi"], "true": true}}
+    checks = action("check", preconditions={"broken": "claim"})
+    statements = {"claim": {**STATEMENTS["claim"], "true": true}}
     program, state = on(core, actions=[said, shown, checks], statements=statements, win_conditions=[])
     assert "check" not in program.legal_actions(state)
     program.act(state, "say")
-    assert state.tree()["statements"] == {"alibi": WORDS["alibi"]}
+    assert state.tree()["statements"] == {"claim": WORDS["claim"]}
     assert "check" not in program.legal_actions(state)
     program.act(state, "show")
     assert ("check" in program.legal_actions(state)) == is_broken
@@ -275,37 +275,37 @@ def test_others_hear_of_a_promise_later(core: Backend, name: str, status: str, t
 
 def test_entities_move_along_exits_only(core: Backend) -> None:
     program, state = on(core)
-    assert state.tree()["places"] == {"me": "hall", "beta": "yard", "gamma": "yard"}
-    assert not act(program, state, "go", to="attic")
-    assert not act(program, state, "go", to="hall")
-    assert act(program, state, "go", to="yard")
-    assert act(program, state, "go", to="attic")
-    assert not act(program, state, "go", to="hall")
-    assert state.tree()["places"]["me"] == "attic"
+    assert state.tree()["places"] == {"me": "near", "beta": "middle", "gamma": "middle"}
+    assert not act(program, state, "go", to="far")
+    assert not act(program, state, "go", to="near")
+    assert act(program, state, "go", to="middle")
+    assert act(program, state, "go", to="far")
+    assert not act(program, state, "go", to="near")
+    assert state.tree()["places"]["me"] == "far"
 
 
 def test_an_event_moves_along_exits_only(core: Backend) -> None:
-    walk = {"op": "move", "entity": "gamma", "to": "attic"}
+    walk = {"op": "move", "entity": "gamma", "to": "far"}
     winds = [event(f"e{n}", [walk], weight=0.3) for n in range(4)]
     program, state = on(core, random_events=winds)
     assert [program.step(state).event is not None for _ in range(3)] == [True, False, False]
-    assert state.tree()["places"]["gamma"] == "attic"
+    assert state.tree()["places"]["gamma"] == "far"
 
 
 def test_the_entity_of_a_move_may_be_a_parameter(core: Backend) -> None:
     send = action(
         "send",
-        [{"op": "move", "entity": {"param": "who"}, "to": "yard"}],
+        [{"op": "move", "entity": {"param": "who"}, "to": "middle"}],
         params={"who": {"type": "string", "enum": ["me", "gamma"]}},
     )
     program, state = on(core, actions=[send])
     assert not act(program, state, "send", who="gamma")
     assert act(program, state, "send", who="me")
-    assert state.tree()["places"] == {"me": "yard", "beta": "yard", "gamma": "yard"}
+    assert state.tree()["places"] == {"me": "middle", "beta": "middle", "gamma": "middle"}
 
 
 def test_a_place_without_exits_is_not_left(core: Backend) -> None:
-    places = {"hall": {}, "yard": {}, "attic": {}}
+    places = {"near": {}, "middle": {}, "far": {}}
     program, state = on(core, places=places)
     assert "go" not in program.legal_actions(state)
 
@@ -317,9 +317,9 @@ def test_no_lowered_write_is_a_precedent_for_the_narrator(core: Backend) -> None
     program, state = on(core)
     for path, value in (
         ("state.clues.mark", WORDS["first"]),
-        ("state.statements.alibi", WORDS["alibi"]),
+        ("state.statements.claim", WORDS["claim"]),
         ("state.promises.help", "kept"),
-        ("state.places.me", "yard"),
+        ("state.places.me", "middle"),
         ("state.hidden.once.actions.search", True),
     ):
         result = program.narrate(state, [{"op": "set", "path": path, "value": value}])
@@ -333,7 +333,7 @@ def test_no_lowered_write_is_a_precedent_for_the_narrator(core: Backend) -> None
 
 def test_errors_name_the_place_in_the_written_document(core: Backend) -> None:
     fails = {"op": "push", "path": "state.a", "value": 1}
-    broken = {**action("act", [{"op": "move", "entity": "me", "to": "yard"}, fails]), "once": True}
+    broken = {**action("act", [{"op": "move", "entity": "me", "to": "middle"}, fails]), "once": True}
     divides = {**action("divide", preconditions={">": [{"/": [1, {"var": "state.zero"}]}, 0]}), "once": True}
     state = {"a": [1], "b": 2, "zero": 0, "hidden": {"owner": "first"}}
     program, now = on(
@@ -396,7 +396,7 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
         (adding({"op": "keep", "promise": "none"}), ("UNKNOWN_PROMISE", "/actions/8/effects/0/promise")),
         (adding({"op": "move", "entity": "me", "to": "none"}), ("UNKNOWN_PLACE", "/actions/8/effects/0/to")),
         (
-            adding({"op": "move", "entity": "x", "to": "hall"}),
+            adding({"op": "move", "entity": "x", "to": "near"}),
             ("UNKNOWN_PLACE", "/actions/8/effects/0/entity"),
         ),
         (
@@ -412,10 +412,10 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
             adding(preconditions={"!": [{"broken": ["none"]}]}),
             ("UNKNOWN_STATEMENT", "/actions/8/preconditions/!/0/broken"),
         ),
-        (lambda d: d["statements"]["alibi"].update(by="none"), ("UNKNOWN_ENTITY", "/statements/alibi/by")),
+        (lambda d: d["statements"]["claim"].update(by="none"), ("UNKNOWN_ENTITY", "/statements/claim/by")),
         (
-            lambda d: d["statements"]["alibi"].update(broken_by="none"),
-            ("UNKNOWN_CLUE", "/statements/alibi/broken_by"),
+            lambda d: d["statements"]["claim"].update(broken_by="none"),
+            ("UNKNOWN_CLUE", "/statements/claim/broken_by"),
         ),
         (lambda d: d["promises"]["help"].update(to="none"), ("UNKNOWN_ENTITY", "/promises/help/to")),
         (lambda d: d["promises"]["help"].update(due="soon"), ("BAD_DURATION", "/promises/help/due")),
@@ -423,7 +423,7 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
             lambda d: d["promises"]["help"].update(hears=[{"entity": "none", "after": 1}]),
             ("UNKNOWN_ENTITY", "/promises/help/hears/0/entity"),
         ),
-        (lambda d: d["places"]["hall"].update(exits=["none"]), ("UNKNOWN_PLACE", "/places/hall/exits/0")),
+        (lambda d: d["places"]["near"].update(exits=["none"]), ("UNKNOWN_PLACE", "/places/near/exits/0")),
         (lambda d: d["entities"][0].update(place="none"), ("UNKNOWN_PLACE", "/entities/0/place")),
         (lambda d: d["clues"]["mark"]["text"].update(deal="none"), ("UNKNOWN_DEAL", "/clues/mark/text/deal")),
         (
@@ -541,9 +541,9 @@ def test_a_conclusion_needs_a_clue_without_luck() -> None:
     ],
 )
 def test_something_breaks_every_statement_that_can_be_false(changes: Json, is_found: bool) -> None:
-    statement = {key: value for key, value in {**STATEMENTS["alibi"], **changes}.items() if value is not None}
-    document = story(clues={**THREE, "odd key": {"text": "x"}}, statements={"alibi": statement})
-    assert warnings(document) == ([("UNBROKEN_LIE", "/statements/alibi")] if is_found else [])
+    statement = {key: value for key, value in {**STATEMENTS["claim"], **changes}.items() if value is not None}
+    document = story(clues={**THREE, "odd key": {"text": "x"}}, statements={"claim": statement})
+    assert warnings(document) == ([("UNBROKEN_LIE", "/statements/claim")] if is_found else [])
 
 
 @pytest.mark.parametrize(

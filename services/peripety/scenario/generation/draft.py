@@ -212,10 +212,12 @@ class SpecDraft:
         written = {**merged.document, **self._fixed}
         derived = derive_named_params(written, was)
         judgement, undone = await self._evaluate_without_regressions(derived)
-        for event in _list_proposal_events(answer, was, written, derived, judgement.document):
+        remarks = _describe_rollbacks(merged.left_out, undone)
+        for event in (
+            *_list_proposal_events(answer, was, written, derived, judgement.document),
+            *(Progress(ProgressStage.REPAIRING, message, 0.0) for message in remarks),
+        ):
             yield event
-        for message in _describe_rollbacks(merged.left_out, undone):
-            yield Progress(ProgressStage.REPAIRING, message, 0.0)
         is_new = judgement not in self._evaluations
         if is_new and before is not None:
             moved = filter_present_moves(before.edits, was, judgement.document)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 QUIET = story(random_events=[{**EVENTS[0], "weight": 0.05}])
-HIDDEN = (*WORDS.values(), "canary", "odd key", "alibi", "owner")
-FOUND = [PlayerAction("go", {"to": "yard"}), PlayerAction("go", {"to": "attic"}), PlayerAction("search", {})]
+HIDDEN = (*WORDS.values(), "canary", "odd key", "claim", "owner")
+FOUND = [PlayerAction("go", {"to": "middle"}), PlayerAction("go", {"to": "far"}), PlayerAction("search", {})]
 
 
 def scene(*actions: PlayerAction, viewer: str | None = None) -> NarrationContext:
@@ -65,14 +65,14 @@ def test_a_revealed_clue_is_in_the_facts_and_in_the_view() -> None:
 
 def test_the_current_place_and_who_is_there_are_told() -> None:
     assert asked(scene(viewer="me"))["place"] == {
-        "id": "hall",
-        "name": "Hall",
+        "id": "near",
+        "name": "Near",
         "description": "Wide.",
-        "exits": ["yard"],
+        "exits": ["middle"],
         "here": [],
     }
     moved = asked(scene(FOUND[0], viewer="me"))["place"]
-    assert moved == {"id": "yard", "exits": ["Hall", "attic"], "here": ["beta", "gamma"]}
+    assert moved == {"id": "middle", "exits": ["Near", "far"], "here": ["beta", "gamma"]}
     assert asked(scene(viewer="beta"))["place"]["here"] == ["gamma"]
     assert "place" not in asked(scene())
 
@@ -80,14 +80,14 @@ def test_the_current_place_and_who_is_there_are_told() -> None:
 def test_statements_and_promises_are_told_once_they_are_made() -> None:
     assert not {"said", "promises"} & asked(scene(viewer="me")).keys()
     told = asked(scene(PlayerAction("ask", {}), PlayerAction("pledge", {}), viewer="me"))
-    assert told["said"] == [{"by": "beta", "text": WORDS["alibi"]}]
+    assert told["said"] == [{"by": "beta", "text": WORDS["claim"]}]
     assert told["promises"] == [{"by": "me", "to": "beta", "terms": WORDS["help"], "status": "open"}]
 
 
 def test_an_action_says_that_it_moves_and_that_it_happens_once() -> None:
     tools = {one.action_id: one.tool.description for one in scenario_tools(QUIET)}
     assert tools["go"] == "go. Effects: me moves to to."
-    assert tools["search"] == 'search. Only when places.me = "attic". Only once. Costs: a -1.'
+    assert tools["search"] == 'search. Only when places.me = "far". Only once. Costs: a -1.'
     assert tools["name"] == "name. Has a precondition on hidden state. Effects: b +5."
     assert tools["ask"] == "ask."
 
@@ -96,4 +96,4 @@ def test_a_graph_shows_everything() -> None:
     graph = build_graph(QUIET)
     edges = {(edge.source, edge.target) for edge in graph.edges}
     assert {("/actions/1", "state.clues.mark"), ("/actions/7", "state.clues.mark")} <= edges
-    assert ("/win_conditions/0", "state.statements.alibi") in edges
+    assert ("/win_conditions/0", "state.statements.claim") in edges
