@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from copy import deepcopy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -92,9 +93,9 @@ def test_both_cores_play_the_same_in_each_way(core: Backend) -> None:
     for persona in ("random", "idle", "planner"):
         runs = 64 if persona == "random" else 8
         other = program_on(backend_named("python"), as_bytes(story()))
-        assert program.dry_run(runs=runs, persona=persona, digest=True) == other.dry_run(  # type: ignore[arg-type]
+        assert program.dry_run(runs=runs, persona=persona, digest=True) == other.dry_run(
             runs=runs,
-            persona=persona,  # type: ignore[arg-type]
+            persona=persona,
             digest=True,
         )
     assert program.dry_run(runs=64, seed=7, digest=True).digest == reference["digest"]
@@ -305,7 +306,7 @@ def test_the_entity_of_a_move_may_be_a_parameter(core: Backend) -> None:
 
 
 def test_a_place_without_exits_is_not_left(core: Backend) -> None:
-    places = {"near": {}, "middle": {}, "far": {}}
+    places: Json = {"near": {}, "middle": {}, "far": {}}
     program, state = on(core, places=places)
     assert "go" not in program.legal_actions(state)
 
@@ -596,3 +597,12 @@ def test_no_empty_text_is_seen_in_random_scenarios(seed: int) -> None:
         seen = view.project_state(state.tree())
         for section in ("clues", "statements", "promises"):
             assert "" not in seen.get(section, {}).values()
+
+
+def test_the_example_runs_as_the_documentation_says() -> None:
+    root = Path(__file__).parents[3]
+    document = (root / "examples" / "story.json").read_bytes()
+    assert engine.validate(document) == []
+    report = engine.compile(document).dry_run(runs=1000)
+    page = (root / "docs" / "reference" / "scenarios.md").read_text("utf-8")
+    assert f"lost {report.lost}, won {report.won}, survived {report.survived}, errored 0" in page

@@ -201,7 +201,7 @@ class SpecDraft:
         """Apply an answer, a JSON object, to the document, and evaluate the result.
 
         Yields:
-            The proposal of the answer, what was put right in it, progress as a fraction of this work, and
+            The proposal of the answer, a correction of it, progress as a fraction of this work, and
             moved numbers.
 
         Raises:
@@ -311,7 +311,7 @@ def _list_proposal_events(
     derived: Mapping[str, Any],
     now: Mapping[str, Any],
 ) -> Iterator[DraftProposed | DraftRevised]:
-    """Yield the answer as it was written, if something in it was put right, and the document after it."""
+    """Yield the answer as it was written, if something in it was corrected, and the document after it."""
     is_right = derived == written
     first = now if is_right else written
     if not was:

@@ -9,7 +9,7 @@ Three properties make the result safe:
 
 - The shape of the state never changes. What is not there yet is the empty text, which no viewer sees
   (`peripety.engine.visibility`).
-- Every written value is a derived one, so it is no precedent for changes of the narrator.
+- Every written value is a derived one, so the narrator cannot cite it as a precedent.
 - A written effect remains at its index; further effects follow at the end. `Lowering.to_written` names the
   written place of each.
 """
@@ -275,7 +275,7 @@ class _Lowerer:
         )
 
     def _lower_effect(self, effect: dict[str, Any], owner: int, gained: _LoweredRule) -> dict[str, Any]:
-        """Return what stands in the place of an effect; `gained` receives the rest."""
+        """Return the replacement of an effect; `gained` receives the rest."""
         if effect["op"] == "schedule":
             if effect.get("once"):
                 self._guard_once("schedules", effect["id"], owner, gained)
@@ -369,8 +369,8 @@ class _Lowerer:
         )
         present = {"var": path}
         if isinstance(to, str):
-            ways = [name for name, place in places.items() if to in place.get("exits", ())]
-            gained.guards.append({"in": [present, ways]})
+            sources = [name for name, place in places.items() if to in place.get("exits", ())]
+            gained.guards.append({"in": [present, sources]})
             return _set(path, gained.derive(f"place:{to}", to))
         chosen = {"var": f"params.{to['param']}"}
         ways = [
@@ -440,7 +440,7 @@ def _set(path: str, value: str) -> dict[str, Any]:
 
 
 def _nothing() -> dict[str, Any]:
-    """Return an effect that stands for one that refers to nothing."""
+    """Return the replacement of an effect that refers to nothing."""
     return {"op": "addlog", "message": "-"}
 
 

@@ -275,7 +275,7 @@ class PromiseOp(StrictModel):
 
 
 class KeepOp(StrictModel):
-    """Keep a promise that is open."""
+    """Fulfil a promise that is open."""
 
     op: Literal["keep"]
     promise: _Key
@@ -360,7 +360,7 @@ class Statement(StrictModel):
 
 
 class Hearer(StrictModel):
-    """An entity that hears of a promise some time after it is kept or broken."""
+    """An entity that hears of a promise some time after it is fulfilled or broken."""
 
     entity: _Id
     after: _Turns | _Duration

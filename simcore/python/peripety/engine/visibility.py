@@ -5,7 +5,7 @@ Without labels, everything is public, with two exceptions: only the entity sees 
 no viewer sees the rest of `state.private` and `state.hidden`.
 
 Some values are *veiled*: while they are the empty text, no viewer sees them, nor that they exist. These are
-the clues, statements and promises that are not revealed, said or made yet.
+the clues, statements and promises that are not revealed or made yet.
 """
 
 from __future__ import annotations

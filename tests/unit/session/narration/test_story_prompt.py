@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 QUIET = story(random_events=[{**EVENTS[0], "weight": 0.05}])
-HIDDEN = (*WORDS.values(), "canary", "odd key", "claim", "owner")
+HIDDEN = (*WORDS.values(), "canary", "odd key", "owner")
 FOUND = [PlayerAction("go", {"to": "middle"}), PlayerAction("go", {"to": "far"}), PlayerAction("search", {})]
 
 

@@ -49,9 +49,9 @@ def check_lowered_keys(spec: dict[str, Any]) -> Iterator[Finding]:
 
 def _check_reserved_names(spec: dict[str, Any]) -> Iterator[Finding]:
     reserved = [*list_reserved_paths(spec)]
-    for path in reserved:
-        if lookup(spec["state"], path[1:]) is not MISSING:
-            yield _reserved_finding(format_pointer(path), format_path(path))
+    for name in reserved:
+        if lookup(spec["state"], name[1:]) is not MISSING:
+            yield _reserved_finding(format_pointer(name), format_path(name))
     hidden = ("state", "hidden", "once") in reserved
     if hidden and not isinstance(spec["state"].get("hidden", {}), dict):
         yield Finding(
@@ -63,7 +63,7 @@ def _check_reserved_names(spec: dict[str, Any]) -> Iterator[Finding]:
         except EngineError:
             continue
         members = value if op == "patch" and isinstance(value, dict) else None
-        written = [path] if members is None else [(*path, key) for key in members]
+        written: list[Path] = [path] if members is None else [(*path, key) for key in members]
         touched = next((one for one in reserved if any(_overlap(one, each) for each in written)), None)
         if touched:
             yield _reserved_finding(place, format_path(touched))
