@@ -1,10 +1,7 @@
-"""Services inside a command, serve, progress bar of a call.
+"""Embedded services: servers in the process of a command, and `peripety serve`.
 
-Embedded services: the servers of this command, in process, over gRPC on a free port.
-
-`peripety serve`: run services until a signal stops them.
-
-Long-running work with a progress bar.
+A command reaches its own services over gRPC on a free port, as it reaches a remote server.
+`run_with_progress` shows a progress bar for a long call.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Options that several commands share, and their limits.
+"""Options shared by several commands, and the limits of numeric options.
 
-Upper limits of numeric options: above any sensible run, and within the range of the request fields.
+The limits are above any sensible run, and within the range of the request fields.
 """
 
 from __future__ import annotations

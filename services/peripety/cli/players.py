@@ -1,9 +1,4 @@
-"""Human and automatic players, point of view.
-
-Players of a game: automatic players, or the user at the terminal.
-
-The point of view of a game.
-"""
+"""Players of a game: the user at the terminal, or automatic players; and the point of view."""
 
 from __future__ import annotations
 

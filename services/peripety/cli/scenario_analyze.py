@@ -1,12 +1,6 @@
-"""Dry-run, balance, certify, graph.
+"""`peripety dry-run`, `balance`, `certify` and `graph`: measure a specification.
 
-`peripety balance`: tune the numbers of a specification to a target loss rate, without a server.
-
-`peripety certify`: compute or verify a fairness certificate, without a server.
-
-`peripety dry-run`: simulate a specification, without a model and without a server.
-
-`peripety graph`: the dependency graph of a scenario, with the activity of each part in simulated games.
+They need no server and no model.
 """
 
 from __future__ import annotations
@@ -54,7 +48,6 @@ from peripety.scenario.balance.balancer import (
     BalanceTarget,
 )
 from peripety.scenario.certificate import certifier
-from peripety.scenario.certificate.certifier import certify as certifying
 from peripety.scenario.certificate.report import render_page
 from peripety.scenario.certificate.types import (
     MAX_RUNS,
@@ -65,8 +58,7 @@ from peripety.scenario.certificate.types import (
     encode,
 )
 from peripety.scenario.dry_run.difficulty_gate import describe_rate
-from peripety.scenario.rule_graph.activity import describe_activity
-from peripety.scenario.rule_graph.activity import inspect_program as inspecting
+from peripety.scenario.rule_graph.activity import describe_activity, inspect_program
 from peripety.scenario.rule_graph.graph import Inspection
 from peripety.scenario.rule_graph.mermaid import describe_rules, describe_runs, render_mermaid
 from peripety.scenario.rule_graph.shapes import assign_columns, count_cells
@@ -184,7 +176,7 @@ def _verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
         write_json({"matches": compared.matches, "findings": differing})
     else:
         result_console().print(
-            "the certificate is right" if compared.matches else "the certificate is wrong",
+            "the certificate matches" if compared.matches else "the certificate does not match",
             style="green" if compared.matches else "red",
         )
         for line in finding_lines(compared.findings):
@@ -451,7 +443,7 @@ def certify(
     program = engine.compile(read_specification(file))
     with closing(WorkerPool()) as workers:
         certificate = run_with_progress(
-            certifying(program, options, workers, _CERTIFY_TIMEOUT),
+            certifier.certify(program, options, workers, _CERTIFY_TIMEOUT),
             "certifying",
             Certificate,
         )
@@ -505,7 +497,7 @@ def graph(
     program = engine.compile(_load_specification(source, server))
     with closing(WorkerPool()) as workers:
         found = run_with_progress(
-            inspecting(program, played, workers, _SIMULATION_TIMEOUT),
+            inspect_program(program, played, workers, _SIMULATION_TIMEOUT),
             "simulating",
             Inspection,
         )

@@ -1,9 +1,4 @@
-"""Validate, batch progress.
-
-Batch progress and summary of a validation.
-
-`peripety validate`: check any number of specifications.
-"""
+"""`peripety validate`: check any number of specifications, with progress and a summary."""
 
 from __future__ import annotations
 

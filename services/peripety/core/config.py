@@ -1,11 +1,7 @@
-"""Settings from the environment, provider limits, daily budget.
-
-Settings of a process: read once, frozen, passed as a parameter.
+"""Settings of a process: read once, frozen, passed as a parameter.
 
 `Config.from_environment()` reads the environment; an invalid value raises an error that names its variable.
 `Config(...)` takes values and ignores the environment, so a test never depends on the shell it runs in.
-
-Configured limits of language models: rate limits per provider, and a daily budget.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
-"""GRPC status mapping, both directions, one table; findings and item errors as messages.
+"""gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
 
-Conversion of a gRPC status to the error that the server raised: the reverse of `peripety.rpc.status`.
+`from_rpc_error` is the reverse. Findings and errors of single items have messages of their own.
 
-Conversion of findings to and from messages, common to all services and clients.
-
-Batch items, and errors inside messages: of one item, or of work that continues without its caller.
-
-gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
-
-The reverse is in `peripety.rpc.status`. Details travel in HTTP/2 trailers, whose size clients limit: above
-about 8 KiB the whole status is lost at random. The server limits them to 4 KiB and counts the violations it
-leaves out.
+Details travel in HTTP/2 trailers, whose size clients limit: above about 8 KiB the whole status is lost at
+random. The server limits them to 4 KiB and counts the violations it leaves out.
 """
 
 from __future__ import annotations
