@@ -112,7 +112,7 @@ async def _all_pages(page: Callable[[str], Awaitable[tuple[Iterable[T], str]]], 
     return found
 
 
-_COLUMNS = ("turn", "actions", "event", "status", "told")
+_COLUMNS = ("turn", "actions", "event", "status", "narration")
 
 
 def _turn_row(turn: pb.Turn) -> tuple[str, ...]:
