@@ -335,4 +335,14 @@ def _compile_method(compiler: CachingCompiler) -> CallMethod:
         responses.event_to_proto,
         lambda request: request.constitution,
         {"failed": CallRunState.REJECTED},
+        _without_times,
     )
+
+
+def _without_times(response: pb.CompilePolicyResponse) -> pb.CompilePolicyResponse:
+    if response.HasField("decided"):
+        same = pb.CompilePolicyResponse()
+        same.CopyFrom(response)
+        same.decided.ClearField("time")
+        return same
+    return response

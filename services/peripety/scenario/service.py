@@ -131,10 +131,10 @@ class ScenarioServicer(ScenarioServiceServicer):
         require_field(request.run_id, ".run_id", "is required")
         async with closing(self._runs.resume_stream(request.run_id, request.after_sequence)) as events:
             async for event in events:
-                if isinstance(event, pb.GenerateScenarioResponse):
-                    yield pb.ResumeScenarioRunResponse(generation=event)
-                else:
-                    yield pb.ResumeScenarioRunResponse(amendment=event)
+                response = pb.ResumeScenarioRunResponse(sequence=event.sequence)
+                is_generation = isinstance(event, pb.GenerateScenarioResponse)
+                (response.generation if is_generation else response.amendment).CopyFrom(event)
+                yield response
 
     async def GetScenarioRun(  # noqa: N802 - the contract's name
         self,

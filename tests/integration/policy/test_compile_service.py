@@ -229,7 +229,7 @@ async def test_a_policy_gets_versions(database_url: str, stub: PolicyServiceAsyn
 
 
 @pytest.mark.parametrize("way", ["cut", "deadline"])
-async def test_work_whose_caller_is_gone_ends_and_leaves_nothing(database_url: str, way: str) -> None:
+async def test_work_survives_its_caller_and_the_same_request_finds_it(database_url: str, way: str) -> None:
     pause = asyncio.Event()
     compiler = FakeCompiler(pause=pause)
     async with serving_policies(database_url, compiler) as stub:
@@ -241,14 +241,12 @@ async def test_work_whose_caller_is_gone_ends_and_leaves_nothing(database_url: s
         else:
             with pytest.raises(DeadlineError):
                 await all_of(stub, request, timeout=1.0)
-        await compiler.idle.wait()
-        assert compiler.left == compiler.compiled
         assert await listed(stub) == 0
         pause.set()
-        begun = compiler.compiled
         events = await all_of(stub, request)
+        assert [event.sequence for event in events] == list(range(1, len(events) + 1))
         assert events[-1].HasField("compiled")
-        assert compiler.compiled == begun + 1
+        assert (compiler.compiled, compiler.left, await listed(stub)) == (1, 0, 1)
 
 
 async def test_what_could_not_be_brought_together_is_told_again_and_not_stored(database_url: str) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import uuid
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,7 @@ class CallMethod:
         respond: converts an event to a response; a pending one is made when the run completes.
         title: returns the text of a request that names the run in lists.
         endings: the states in which the last events leave a run, by their names.
+        without_times: returns a response without the times in it, to compare it with a repeated one.
     """
 
     request_type: Any
@@ -138,6 +140,7 @@ class CallMethod:
     respond: Callable[[Any], Any]
     title: Callable[[Any], str]
     endings: Mapping[str, CallRunState]
+    without_times: Callable[[Any], Any] = lambda response: response
 
     @property
     def name(self) -> str:
@@ -379,9 +382,8 @@ class CallRuns(RunClient[CallRun, CallEvent]):
             InvalidArgumentError: the sequence is beyond the last event.
         """
         run = await self.get(run_id)
-        if not 0 <= after <= run.last_sequence:
-            reason = f"must be from 0 to {run.last_sequence}, the last event"
-            require_field(False, ".after_sequence", reason)
+        reason = f"must be from 0 to {run.last_sequence}, the last event"
+        require_field(0 <= after <= run.last_sequence, ".after_sequence", reason)
         async with closing(self._follow_responses(run_id, after)) as responses:
             async for response in responses:
                 yield response
@@ -482,8 +484,8 @@ class CallRuns(RunClient[CallRun, CallEvent]):
             PeripetyError: as raised by the work.
         """
         method = self._methods[run.method]
-        recorded = (await self._store.read_log(run.run_id, 0, _WHOLE_LOG)).events
-        log = _ReplayedLog.from_events((one.event for one in recorded), method.response_type)
+        log = (await self._store.read_log(run.run_id, 0, _WHOLE_LOG)).events
+        recorded = _RecordedResponses(method, (one.event for one in log))
         current_answers.set(self._store.answers_of(run.run_id))
         request = method.request_type.FromString(run.request)
         async with closing(method.work(request)) as events:
@@ -500,9 +502,9 @@ class CallRuns(RunClient[CallRun, CallEvent]):
                 if ending is not None:
                     await recorder.commit(RunUpdate((told,), state=ending.value))
                     return
-                if log.is_new(told, response):
-                    log.size += len(told.data)
-                    if log.size > _MAX_BYTES:
+                if recorded.is_new(response):
+                    recorded.size += len(told.data)
+                    if recorded.size > _MAX_BYTES:
                         raise _too_large_error()
                     recorder.append(told)
         raise InternalError("the work of a call ended without a result")
@@ -511,45 +513,43 @@ class CallRuns(RunClient[CallRun, CallEvent]):
 _PROGRESS = "progress"
 
 
-@dataclass(slots=True)
-class _ReplayedLog:
-    """Recorded events that repeated work yields again.
+class _RecordedResponses:
+    """Responses in the log of a run that is taken up: its repeated work yields them again.
 
-    Progress is not compared: it depends on how an answer arrived. Work that takes another way than before is
-    recorded from the first difference on.
+    They are compared by content, because concurrent work may yield them in another order. Progress is new if
+    it goes beyond the recorded one.
     """
 
-    expected: list[CallEvent] = field(default_factory=list)
-    fraction: float = 0.0
-    size: int = 0
-    position: int = 0
-
-    @classmethod
-    def from_events(cls, events: Iterable[CallEvent], response_type: Any) -> _ReplayedLog:
-        """Return the log of these events, responses of a type."""
-        log = cls()
+    def __init__(self, method: CallMethod, events: Iterable[CallEvent]) -> None:
+        self._method = method
+        self._known: Counter[bytes] = Counter()
+        self._fraction = -1.0
+        self.size = 0
         for event in events:
-            log.size += len(event.data)
+            response = method.response_type.FromString(event.data)
+            self.size += len(event.data)
             if event.name == _PROGRESS:
-                log.fraction = max(log.fraction, response_type.FromString(event.data).progress.fraction)
+                self._fraction = max(self._fraction, response.progress.fraction)
             else:
-                log.expected.append(event)
-        return log
+                self._known[self._content(response)] += 1
 
-    def is_new(self, event: CallEvent, response: Any) -> bool:
-        """Return True if an event of the work has to be recorded."""
-        if self.position < len(self.expected):
-            if event.name == _PROGRESS:
-                return False
-            if event == self.expected[self.position]:
-                self.position += 1
-                return False
-            self.expected = []
-        if event.name != _PROGRESS:
+    def is_new(self, response: Any) -> bool:
+        """Return True if a response of the work has to be recorded."""
+        if response.WhichOneof("event") == _PROGRESS:
+            return bool(response.progress.fraction > self._fraction)
+        content = self._content(response)
+        if self._known[content] == 0:
             return True
-        is_forward = response.progress.fraction >= self.fraction
-        self.fraction = max(self.fraction, response.progress.fraction)
-        return is_forward
+        self._known[content] -= 1
+        return False
+
+    def _content(self, response: Any) -> bytes:
+        return hashlib.sha256(_encode(self._method.without_times(response))).digest()
+
+
+def _encode(response: Any) -> bytes:
+    data: bytes = response.SerializeToString(deterministic=True)
+    return data
 
 
 def _call_name(message: Any) -> str:
@@ -558,7 +558,7 @@ def _call_name(message: Any) -> str:
 
 
 def _to_event(response: Any) -> CallEvent:
-    return CallEvent(response.WhichOneof("event"), response.SerializeToString(deterministic=True))
+    return CallEvent(response.WhichOneof("event"), _encode(response))
 
 
 def _scope_digest(digest: str) -> str:

@@ -2674,8 +2674,11 @@ class ResumeScenarioRunResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    SEQUENCE_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     AMENDMENT_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number of the event within the run, from 1, without gaps."""
     @_builtins.property
     def generation(self) -> Global___GenerateScenarioResponse:
         """Event of a generation."""
@@ -2687,12 +2690,13 @@ class ResumeScenarioRunResponse(_message.Message):
     def __init__(
         self,
         *,
+        sequence: _builtins.int = ...,
         generation: Global___GenerateScenarioResponse | None = ...,
         amendment: Global___AmendScenarioResponse | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["amendment", b"amendment", "event", b"event", "generation", b"generation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amendment", b"amendment", "event", b"event", "generation", b"generation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amendment", b"amendment", "event", b"event", "generation", b"generation", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["generation", "amendment"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
