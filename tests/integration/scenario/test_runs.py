@@ -22,6 +22,7 @@ from peripety.errors import (
     PeripetyError,
     ResourceExhaustedError,
 )
+from peripety.llmsim.faults.kinds import KINDS
 from peripety.llmsim.script.types import Fault, Script, ScriptRule
 from peripety.llmsim.server.runner import serve_in_thread
 from peripety.rpc.channel import CALLER_KEY
@@ -201,10 +202,10 @@ async def test_a_server_that_stopped_is_continued_by_the_next_one_and_no_answer_
             assert again[: len(before)] == before
             assert (kinds(again), {event.run_id for event in again}) == (WHOLE, {run_id})
             assert await resumed(stub, run_id) == again
-    drafts = [str(request.conversation) for request in author.model.requests]
-    # The request that the stopped server gave up arrives as well; the first one is not sent again.
-    assert len(drafts) <= ANSWERS + 1
-    assert drafts.count(drafts[0]) == 1
+    turns = [len(request.messages) for request in author.model.requests]
+    # The request of the repair that the stopped server gave up is sent again, the first one is not.
+    assert turns.count(1) == 1
+    assert len(turns) <= ANSWERS + 1
 
 
 async def resumed_so_far(stub: ScenarioServiceAsyncStub, run_id: str) -> list[pb.GenerateScenarioResponse]:
@@ -219,8 +220,10 @@ async def resumed_so_far(stub: ScenarioServiceAsyncStub, run_id: str) -> list[pb
 
 async def test_a_run_that_failed_is_taken_up_by_the_same_request_and_by_an_equal_one(tmp_path: Path) -> None:
     usual = patient(GRADES["wrong field names"], good_specs()[0])
-    repair, first = usual.rules
-    failing = ScriptRule(repair.pattern, failure=Fault("auth_error"), max_matches=2)
+    repair, first = usual.responses
+    failing = ScriptRule(
+        repair.pattern, failure=Fault("auth_error", KINDS["auth_error"].default_settings), max_matches=2
+    )
     script = Script((failing, repair, first))
     async with authoring(tmp_path, script=script) as author, author.serving() as stub:
         request = order()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, ForeignKey, Integer, Table, Text, insert, select
 
+from peripety.core.concurrency import shield_until_done
 from peripety.core.runs.types import LostLeaseError
 from peripety.core.storage.database import METADATA
 
@@ -66,12 +67,15 @@ class RunAnswers:
         return found
 
     async def add(self, question: str, number: int, body: str) -> None:
-        """Store an answer, unless another worker has stored one.
+        """Store an answer, unless another worker has stored one. A cancellation waits until it is stored.
 
         Raises:
             LostLeaseError: the run was deleted.
             UnavailableError: the database cannot be written now.
         """
+        await shield_until_done(self._insert(question, number, body))
+
+    async def _insert(self, question: str, number: int, body: str) -> None:
         async with self._database.write(f"run {self._run_id}") as connection:
             exists = select(self._runs.c.run_id).where(self._runs.c.run_id == self._run_id)
             if await connection.scalar(exists) is None:

@@ -487,7 +487,7 @@ class CallRuns(RunClient[CallRun, CallEvent]):
         log = (await self._store.read_log(run.run_id, 0, _WHOLE_LOG)).events
         recorded = _RecordedResponses(method, (one.event for one in log))
         current_answers.set(self._store.answers_of(run.run_id))
-        request = method.request_type.FromString(run.request)
+        request, has_ended = method.request_type.FromString(run.request), False
         async with closing(method.work(request)) as events:
             async for event in events:
                 response = method.respond(event)
@@ -496,18 +496,20 @@ class CallRuns(RunClient[CallRun, CallEvent]):
                     await recorder.commit(RunUpdate())
                     ended = RunUpdate(state=CallRunState.COMPLETED.value, pending=response.map(_to_event))
                     await recorder.commit(ended)
-                    return
+                    has_ended = True
+                    continue
                 told = _to_event(response)
                 ending = method.endings.get(told.name)
                 if ending is not None:
                     await recorder.commit(RunUpdate((told,), state=ending.value))
-                    return
-                if recorded.is_new(response):
+                    has_ended = True
+                elif recorded.is_new(response):
                     recorded.size += len(told.data)
                     if recorded.size > _MAX_BYTES:
                         raise _too_large_error()
                     recorder.append(told)
-        raise InternalError("the work of a call ended without a result")
+        if not has_ended:
+            raise InternalError("the work of a call ended without a result")
 
 
 _PROGRESS = "progress"
