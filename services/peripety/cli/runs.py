@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import typer
 
-from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.policy.v1 import policy_pb2 as policy
 from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.api.scenario.v1 import scenario_pb2 as scenario
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 
     import grpc.aio
+
+    from peripety.api.common.v1 import common_pb2 as common
 
 
 commands = typer.Typer(

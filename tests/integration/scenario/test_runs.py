@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -27,10 +26,11 @@ from peripety.llmsim.script.types import Fault, Script, ScriptRule
 from peripety.llmsim.server.runner import serve_in_thread
 from peripety.rpc.channel import CALLER_KEY
 from support.gateway.providers import config_of
+from support.llmsim.simulator import Gate
 from support.scenario.generation import (
     GRADES,
     ORIGINAL_PROVIDERS,
-    Listening,
+    GatedModel,
     good_specs,
     patient,
     scenario_service,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceAsyncStub
-    from peripety.llmsim.simulator import Exchange
-    from peripety.llmsim.types import SimRequest
 
 
 ABOUT = "alpha wanes"
@@ -50,35 +48,13 @@ ANSWERS = 2
 """The model needs a repair: its first answer has findings."""
 
 
-class Gated(Listening):
-    """A scripted LLM that answers a request only when it may.
-
-    Attributes:
-        reached: set when the request arrives.
-        allowed: set to answer it.
-    """
-
-    def __init__(self, script: Script, closed_at: int) -> None:
-        super().__init__(script)
-        self._closed_at = closed_at
-        self.reached = threading.Event()
-        self.allowed = threading.Event()
-
-    def begin(self, request: SimRequest) -> Exchange:
-        if len(self.requests) + 1 == self._closed_at:
-            self.reached.set()
-            self.allowed.wait(timeout=60)
-        return super().begin(request)
-
-
 @dataclass
 class Author:
     """A scripted LLM, and the servers that use it one after the other, on one database."""
 
     home: Path
-    model: Gated
+    model: GatedModel
     url: str
-    settings: dict[str, Any] = field(default_factory=dict)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[ScenarioServiceAsyncStub]:
@@ -90,12 +66,13 @@ class Author:
 
 @asynccontextmanager
 async def authoring(home: Path, *, closed_at: int = 0, script: Script | None = None) -> AsyncIterator[Author]:
-    model = Gated(script or patient(GRADES["wrong field names"], good_specs()[0]), closed_at)
+    usual = patient(GRADES["wrong field names"], good_specs()[0])
+    model = GatedModel(script or usual, Gate(closed_at))
     with serve_in_thread(model) as upstream:
         try:
             yield Author(home, model, upstream.url)
         finally:
-            model.allowed.set()
+            model.gate.opened.set()
     model.close()
 
 
@@ -140,7 +117,7 @@ async def started_until_the_gate(
     """Start a run, wait until the model has the closed request, leave, and return the id of the run."""
     call = stub.GenerateScenario(request)
     first = await anext(aiter(call))
-    assert await asyncio.to_thread(author.model.reached.wait, 60)
+    assert await asyncio.to_thread(author.model.gate.reached.wait, 60)
     call.cancel()
     return str(first.run_id)
 
@@ -151,7 +128,7 @@ async def test_a_run_survives_its_client_and_keeps_each_draft_with_its_findings(
         before = (await stub.GetScenarioRun(pb.GetScenarioRunRequest(run_id=run_id))).run
         assert (before.state, before.method) == (common.CALL_RUN_STATE_RUNNING, "GenerateScenario")
         assert before.title == ABOUT
-        author.model.allowed.set()
+        author.model.gate.opened.set()
         events = await resumed(stub, run_id)
         assert [event.sequence for event in events] == [*range(1, len(events) + 1)]
         assert kinds(events) == WHOLE
@@ -163,7 +140,7 @@ async def test_two_followers_get_the_same_events_from_wherever_they_begin(tmp_pa
     async with authoring(tmp_path, closed_at=2) as author, author.serving() as stub:
         run_id = await started_until_the_gate(author, stub, order())
         followers = [asyncio.create_task(resumed(stub, run_id, after)) for after in (0, 0, 2)]
-        author.model.allowed.set()
+        author.model.gate.opened.set()
         one, two, rest = await asyncio.gather(*followers)
         assert one == two
         assert one[2:] == rest
@@ -179,7 +156,7 @@ async def test_an_equal_request_joins_the_run_and_the_same_one_finds_it_finished
         joined = asyncio.create_task(all_of(stub.GenerateScenario(order())))
         other = stub.GenerateScenario(order(description="beta waits"))
         assert (await anext(aiter(other))).run_id != run_id
-        author.model.allowed.set()
+        author.model.gate.opened.set()
         events = await joined
         assert {event.run_id for event in events} == {run_id}
         assert kinds(events) == WHOLE
@@ -196,7 +173,7 @@ async def test_a_server_that_stopped_is_continued_by_the_next_one_and_no_answer_
         async with author.serving() as stub:
             run_id = await started_until_the_gate(author, stub, order())
             before = await resumed_so_far(stub, run_id)
-        author.model.allowed.set()
+        author.model.gate.opened.set()
         async with author.serving() as stub:
             again = await all_of(stub.GenerateScenario(order()))
             assert again[: len(before)] == before
@@ -280,7 +257,7 @@ async def test_a_caller_cannot_see_the_run_of_another(tmp_path: Path) -> None:
     async with authoring(tmp_path, closed_at=2) as author, author.serving() as stub:
         call = stub.GenerateScenario(order(), **one)
         run_id = (await anext(aiter(call))).run_id
-        assert await asyncio.to_thread(author.model.reached.wait, 60)
+        assert await asyncio.to_thread(author.model.gate.reached.wait, 60)
         unknown = str(uuid4())
 
         def calls(run_id: str) -> list[Any]:
@@ -306,7 +283,7 @@ async def test_a_caller_cannot_see_the_run_of_another(tmp_path: Path) -> None:
         ] == [run_id]
         # Equal work of another caller is a run of its own.
         other = stub.GenerateScenario(order(), **two)
-        author.model.allowed.set()
+        author.model.gate.opened.set()
         assert (await anext(aiter(other))).run_id != run_id
         # A name that a client adds to that of the proxy is nobody's.
         both = {"metadata": ((CALLER_KEY, "two"), (CALLER_KEY, "one"))}

@@ -27,6 +27,7 @@ from peripety.scenario.outline_authoring import outline_author
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.server.app import serve
 from support.gateway.providers import PROVIDERS, config_of
+from support.llmsim.simulator import Gate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -127,6 +128,18 @@ class Listening(Simulator):
 
     def begin(self, request: SimRequest) -> Exchange:
         self.requests.append(request)
+        return super().begin(request)
+
+
+class GatedModel(Listening):
+    """A scripted LLM with a gate before one of its answers."""
+
+    def __init__(self, script: Script, gate: Gate) -> None:
+        super().__init__(script)
+        self.gate = gate
+
+    def begin(self, request: SimRequest) -> Exchange:
+        self.gate.wait()
         return super().begin(request)
 
 
