@@ -162,6 +162,8 @@ def test_a_killed_compilation_of_a_policy_is_taken_up_and_pays_no_answer_twice(t
     sources.mkdir()
     (sources / "constitution.md").write_text(true.order().constitution)
     (sources / "tools.json").write_text(json.dumps(true.spec["tools"]))
+    foundation = {key: true.spec[key] for key in ("invariants", "lists") if key in true.spec}
+    (sources / "foundation.json").write_text(json.dumps(foundation))
     with shell(tmp_path, model) as user:
         process = user.start("policy", "compile", str(sources), "--max-cost", "1000000")
         assert gate.reached.wait(60)

@@ -27,7 +27,6 @@ from peripety.scenario.outline_authoring import outline_author
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.server.app import serve
 from support.gateway.providers import PROVIDERS, config_of
-from support.llmsim.simulator import Gate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from peripety.core.config import Config
     from peripety.llmsim.script_engine import Exchange
     from peripety.llmsim.types import SimRequest
+    from support.llmsim.simulator import Gate
 
 
 _CLAUSES = {
