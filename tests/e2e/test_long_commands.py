@@ -103,7 +103,7 @@ def test_a_killed_generation_is_taken_up_by_the_repeated_command_and_pays_no_ans
         answered = [len(request.messages) for request in model.requests]
         assert answered.count(1) == 1
         shown = [json.loads(line) for line in user.run("runs", "show", run["run_id"], "--json").splitlines()]
-        kinds = [next(iter(set(one["generation"]) - {"sequence", "run_id"})) for one in shown[1:]]
+        kinds = [next(iter(set(one) - {"sequence", "run_id"})) for one in shown[1:]]
         assert [kind for kind in kinds if kind != "progress"] == [
             "draft",
             "findings",

@@ -39,11 +39,13 @@ from peripety.cli.render.policy import live_policy_view
 from peripety.errors import DeadlineError, NotFoundError, PeripetyError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine
 
     import grpc.aio
 
     from peripety.api.common.v1 import common_pb2 as common
+    from peripety.cli.render.console import ConsoleView
+    from peripety.cli.render.policy import PolicyProgressView
 
 
 commands = typer.Typer(
@@ -190,10 +192,10 @@ def _resumed_scenario_run(
 class _RunCalls:
     """The calls of one service about its runs."""
 
-    list: Callable[[int], Coroutine[Any, Any, Any]]
-    get: Callable[[str], Coroutine[Any, Any, Any]]
-    cancel: Callable[[str], Coroutine[Any, Any, Any]]
-    delete: Callable[[str], Coroutine[Any, Any, Any]]
+    list: Callable[[int], Awaitable[Any]]
+    get: Callable[[str], Awaitable[Any]]
+    cancel: Callable[[str], Awaitable[Any]]
+    delete: Callable[[str], Awaitable[Any]]
 
 
 @asynccontextmanager
@@ -259,32 +261,40 @@ async def _delete(run_id: str, server: str | None) -> None:
 
 
 async def _show(run_id: str, server: str | None, *, as_json: bool) -> None:
-    """Print the events of a run that are recorded now; a run that goes on is not waited for."""
     async with _runs_at(server) as (channel, services):
         _, run = await _find_service(services, run_id)
         if as_json:
             write_json(to_json(run))
         else:
             _print_summary(run)
-        if not run.last_sequence:
-            return
-        if run.method == "CompilePolicy":
-            with live_policy_view(result_console()) as told:
-                async for event in resumed_compilation(channel, run_id, 0):
-                    write_json(to_json(event)) if as_json else told.show(event)
-                    if event.sequence >= run.last_sequence:
-                        return
-            return
-        with live_view(result_console()) as story:
-            async for one in _resumed_scenario_run(channel, run_id, 0):
+        view = live_policy_view if run.method == "CompilePolicy" else live_view
+        with view(result_console()) as story:
+            async for event in _recorded_events(channel, run):
                 if as_json:
-                    write_json(to_json(one))
-                elif one.HasField("generation"):
-                    story.generation(one.generation)
+                    write_json(to_json(event))
+                elif isinstance(event, policy.CompilePolicyResponse):
+                    cast("PolicyProgressView", story).show(event)
+                elif isinstance(event, scenario.AmendScenarioResponse):
+                    cast("ConsoleView", story).amendment(event)
                 else:
-                    story.amendment(one.amendment)
-                if one.sequence >= run.last_sequence:
-                    return
+                    cast("ConsoleView", story).generation(event)
+
+
+async def _recorded_events(
+    channel: grpc.aio.Channel,
+    run: common.CallRun,
+) -> AsyncIterator[
+    scenario.GenerateScenarioResponse | scenario.AmendScenarioResponse | policy.CompilePolicyResponse
+]:
+    """Yield the events of a run that are recorded now."""
+    if run.method == "CompilePolicy":
+        wanted = policy.ResumePolicyRunRequest(run_id=run.run_id, recorded_only=True)
+        async for compiled in PolicyServiceStub(channel).ResumePolicyRun(wanted):
+            yield compiled.event
+        return
+    request = scenario.ResumeScenarioRunRequest(run_id=run.run_id, recorded_only=True)
+    async for response in ScenarioServiceStub(channel).ResumeScenarioRun(request):
+        yield response.generation if response.HasField("generation") else response.amendment
 
 
 def _print_summary(run: common.CallRun) -> None:

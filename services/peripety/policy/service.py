@@ -94,7 +94,12 @@ class PolicyServicer(PolicyServiceServicer):
     ) -> AsyncIterator[pb.ResumePolicyRunResponse]:
         """Stream the events of a run after a given sequence number."""
         require_field(request.run_id, ".run_id", "is required")
-        async with closing(self._runs.resume_stream(request.run_id, request.after_sequence)) as events:
+        resumed = self._runs.resume_stream(
+            request.run_id,
+            request.after_sequence,
+            recorded_only=request.recorded_only,
+        )
+        async with closing(resumed) as events:
             async for event in events:
                 yield pb.ResumePolicyRunResponse(event=event)
 

@@ -129,7 +129,12 @@ class ScenarioServicer(ScenarioServiceServicer):
     ) -> AsyncIterator[pb.ResumeScenarioRunResponse]:
         """Stream the events of a run after a given sequence number."""
         require_field(request.run_id, ".run_id", "is required")
-        async with closing(self._runs.resume_stream(request.run_id, request.after_sequence)) as events:
+        resumed = self._runs.resume_stream(
+            request.run_id,
+            request.after_sequence,
+            recorded_only=request.recorded_only,
+        )
+        async with closing(resumed) as events:
             async for event in events:
                 response = pb.ResumeScenarioRunResponse(sequence=event.sequence)
                 is_generation = isinstance(event, pb.GenerateScenarioResponse)

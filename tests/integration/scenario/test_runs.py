@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from support.scenario.generation import (
     GatedModel,
     good_specs,
     patient,
+    saying,
     scenario_service,
 )
 
@@ -139,6 +141,7 @@ async def test_a_run_survives_its_client_and_keeps_each_draft_with_its_findings(
 async def test_two_followers_get_the_same_events_from_wherever_they_begin(tmp_path: Path) -> None:
     async with authoring(tmp_path, closed_at=2) as author, author.serving() as stub:
         run_id = await started_until_the_gate(author, stub, order())
+        await resumed_so_far(stub, run_id)
         followers = [asyncio.create_task(resumed(stub, run_id, after)) for after in (0, 0, 2)]
         author.model.gate.opened.set()
         one, two, rest = await asyncio.gather(*followers)
@@ -328,3 +331,51 @@ async def test_a_run_has_a_limit_on_its_size_and_a_server_on_its_runs(
         with pytest.raises(ResourceExhaustedError) as caught:
             await all_of(stub.GenerateScenario(order(seed=1)))
         assert (caught.value.code, caught.value.retry_after) == ("TOO_MANY_CALLS", 1.0)
+
+
+async def test_drafts_are_read_without_taking_up_the_run(tmp_path: Path) -> None:
+    async with authoring(tmp_path, closed_at=2) as author:
+        async with author.serving() as stub:
+            run_id = await started_until_the_gate(author, stub, order())
+            before = await resumed_so_far(stub, run_id)
+        author.model.gate.opened.set()
+        async with author.serving() as stub:
+            request = pb.ResumeScenarioRunRequest(run_id=run_id, recorded_only=True)
+            events = [response.generation async for response in stub.ResumeScenarioRun(request)]
+            assert events[: len(before)] == before
+            assert kinds(events) == ["draft", "findings"]
+            request.after_sequence = len(events)
+            assert await all_of(stub.ResumeScenarioRun(request)) == []
+            assert await state_of(stub, run_id) == common.CALL_RUN_STATE_RUNNING
+            assert [len(asked.messages) for asked in author.model.requests].count(1) == 1
+
+
+async def test_an_amendment_is_a_run_too_and_its_change_is_made_once(tmp_path: Path) -> None:
+    good = good_specs()[0]
+    heavy = {"random_events": [{**good["random_events"][0], "weight": 7}]}
+    mild = {"random_events": [{**good["random_events"][0], "weight": 0.05}]}
+    async with authoring(tmp_path, closed_at=2, script=saying(heavy, mild)) as author:
+        async with author.serving() as stub:
+            compiled = pb.CompileScenarioRequest(request_id=str(uuid4()), spec=json.dumps(good).encode())
+            scenario_id = (await all_of(stub.CompileScenario(compiled)))[-1].compiled.scenario_id
+            amendment = pb.AmendScenarioRequest(
+                request_id=str(uuid4()),
+                scenario_id=scenario_id,
+                instruction="less of the first event",
+            )
+            call = stub.AmendScenario(amendment)
+            run_id = (await anext(aiter(call))).run_id
+            assert await asyncio.to_thread(author.model.gate.reached.wait, 60)
+            call.cancel()
+        author.model.gate.opened.set()
+        async with author.serving() as stub:
+            events = await all_of(stub.AmendScenario(amendment))
+            assert {event.run_id for event in events} == {run_id}
+            told = [event.WhichOneof("event") for event in events if not event.HasField("progress")]
+            assert told == ["proposed", "findings", "proposed", "amended"]
+            resume = pb.ResumeScenarioRunRequest(run_id=run_id)
+            again = [response.amendment async for response in stub.ResumeScenarioRun(resume)]
+            assert again == events == await all_of(stub.AmendScenario(amendment))
+            listed = pb.ListScenarioVersionsRequest(scenario_id=scenario_id)
+            assert len((await stub.ListScenarioVersions(listed)).versions) == 2
+    assert [len(asked.messages) for asked in author.model.requests].count(1) == 1

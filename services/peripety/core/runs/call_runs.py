@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.core.runs.event_log import RunEventWriter
-    from peripety.core.runs.types import Lease
+    from peripety.core.runs.types import Lease, RecordedEvent
     from peripety.core.storage.database import Database
     from peripety.errors import PeripetyError
 
@@ -374,8 +374,19 @@ class CallRuns(RunClient[CallRun, CallEvent]):
             async for response in responses:
                 yield response
 
-    async def resume_stream(self, run_id: str, after: int) -> AsyncIterator[Any]:
+    async def resume_stream(
+        self,
+        run_id: str,
+        after: int,
+        *,
+        recorded_only: bool = False,
+    ) -> AsyncIterator[Any]:
         """Yield the responses of a run after a sequence, as messages of its call; see `stream`.
+
+        Args:
+            run_id: the run.
+            after: number of responses to skip.
+            recorded_only: True to end after the recorded responses, without taking up the run.
 
         Raises:
             NotFoundError: the caller has no such run; also for all methods below.
@@ -384,6 +395,11 @@ class CallRuns(RunClient[CallRun, CallEvent]):
         run = await self.get(run_id)
         reason = f"must be from 0 to {run.last_sequence}, the last event"
         require_field(0 <= after <= run.last_sequence, ".after_sequence", reason)
+        if recorded_only:
+            response_type = self._methods[run.method].response_type
+            for recorded in (await self._store.read_log(run_id, after, _WHOLE_LOG)).events:
+                yield _to_response(response_type, run_id, recorded)
+            return
         async with closing(self._follow_responses(run_id, after)) as responses:
             async for response in responses:
                 yield response
@@ -456,9 +472,7 @@ class CallRuns(RunClient[CallRun, CallEvent]):
         response_type = self._methods[run.method].response_type
         async with closing(self.follow(run_id, after)) as events:
             async for recorded in events:
-                response = response_type.FromString(recorded.event.data)
-                response.sequence, response.run_id = recorded.sequence, run_id
-                yield response
+                yield _to_response(response_type, run_id, recorded)
         run = await self._store.get(run_id)
         if run.error is not None:
             raise run.error
@@ -547,6 +561,12 @@ class _RecordedResponses:
 
     def _content(self, response: Any) -> bytes:
         return hashlib.sha256(_encode(self._method.without_times(response))).digest()
+
+
+def _to_response(response_type: Any, run_id: str, recorded: RecordedEvent[CallEvent]) -> Any:
+    response = response_type.FromString(recorded.event.data)
+    response.sequence, response.run_id = recorded.sequence, run_id
+    return response
 
 
 def _encode(response: Any) -> bytes:

@@ -2650,19 +2650,23 @@ class ResumeScenarioRunRequest(_message.Message):
 
     RUN_ID_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    RECORDED_ONLY_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Required. The run."""
     after_sequence: _builtins.int
     """Sequence of the last event received; 0 for all events."""
+    recorded_only: _builtins.bool
+    """If true, the stream ends after the recorded events, and the run is not taken up."""
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
         after_sequence: _builtins.int = ...,
+        recorded_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "recorded_only", b"recorded_only", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
