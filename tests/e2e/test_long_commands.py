@@ -1,4 +1,4 @@
-"""Long commands end at any moment, by a kill or by Ctrl-C, and the next command goes on where they were."""
+"""Long commands end at any moment, by a kill or by Ctrl-C, and the next command continues there."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from peripety.errors import InternalError, InvalidArgumentError, SpecError
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterable, Sequence
 
     from rich.console import Console
 
@@ -210,6 +210,7 @@ async def _compile(
     """Compile a policy, or follow the run with this id."""
     with live_policy_view(out) as story:
         async with services_at(server, "gateway", "policies") as channel:
+            first: AsyncIterable[pb.CompilePolicyResponse]
             if isinstance(request, str):
                 first = resumed_compilation(channel, request, 0)
             else:

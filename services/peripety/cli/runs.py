@@ -65,7 +65,7 @@ Follow = Annotated[
 
 
 class RunFollower:
-    """Follower of the run of a command, which tells how to follow it again.
+    """Follower of the run of a command, which names the command that follows it again.
 
     Args:
         command: the command that follows the run again, without the id of the run.
@@ -152,7 +152,9 @@ async def resumed_generation(
     """
     async for response in _resumed_scenario_run(channel, run_id, after):
         if not response.HasField("generation"):
-            raise NotFoundError(f"run {run_id} is no generation; see: peripety runs list", code="UNKNOWN_RUN")
+            raise NotFoundError(
+                f"run {run_id} is not a generation; see: peripety runs list", code="UNKNOWN_RUN"
+            )
         yield response.generation
 
 
@@ -164,7 +166,9 @@ async def resumed_amendment(
     """Yield the events of the run of an amendment after a sequence; see `resumed_generation`."""
     async for response in _resumed_scenario_run(channel, run_id, after):
         if not response.HasField("amendment"):
-            raise NotFoundError(f"run {run_id} is no amendment; see: peripety runs list", code="UNKNOWN_RUN")
+            raise NotFoundError(
+                f"run {run_id} is not an amendment; see: peripety runs list", code="UNKNOWN_RUN"
+            )
         yield response.amendment
 
 

@@ -61,6 +61,8 @@ from peripety.rpc.status import finding_from_proto
 from peripety.scenario.spec_generator.generator import generate_spec
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
     import grpc.aio
 
     from peripety.cli.render.console import ConsoleView, GameView
@@ -87,6 +89,7 @@ async def write_specification(
         SpecError: no draft passed the checks.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
+    first: AsyncIterable[scenario_pb2.GenerateScenarioResponse]
     if isinstance(request, str):
         first = resumed_generation(channel, request, 0)
     else:
@@ -139,6 +142,7 @@ async def amend_scenario(
         SpecError: the change is not possible.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
+    first: AsyncIterable[scenario_pb2.AmendScenarioResponse]
     if isinstance(request, str):
         first = resumed_amendment(channel, request, 0)
     else:
@@ -340,7 +344,7 @@ def amend(
     if (follow is None) == (scenario_id is None or text is None):
         raise typer.BadParameter("give ID and TEXT of a change, or only --follow RUN")
     request = pb.AmendScenarioRequest(
-        scenario_id=scenario_id,
+        scenario_id=scenario_id or "",
         instruction=read_text_argument(text or "", "TEXT"),
         level=pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{level.name if level else 'UNSPECIFIED'}"),
         model=model,

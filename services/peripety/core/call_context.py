@@ -65,7 +65,7 @@ def begin_call(*, request_id: str | None, timeout: float | None, caller: str = "
     Args:
         request_id: id of the call.
         timeout: seconds that the caller is willing to wait; None for no limit.
-        caller: name of the caller; empty if the deployment does not tell callers apart.
+        caller: name of the caller; empty if the deployment does not distinguish callers.
     """
     _request_id.set(request_id)
     _caller.set(caller)

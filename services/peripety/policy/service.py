@@ -76,7 +76,7 @@ class PolicyServicer(PolicyServiceServicer):
         self._workers = workers
 
     async def aclose(self) -> None:
-        """Release all runs of this process; another process can take them up."""
+        """Release all runs of this process; another process can continue them."""
         await self._runs.aclose()
 
     def CompilePolicy(  # noqa: N802 - the contract's name

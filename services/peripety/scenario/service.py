@@ -89,7 +89,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         self._runs = CallRuns(runs, methods, configured, now_micros)
 
     async def aclose(self) -> None:
-        """Release all runs of this process; another process can take them up."""
+        """Release all runs of this process; another process can continue them."""
         await self._runs.aclose()
 
     def GenerateScenario(  # noqa: N802 - the contract's name

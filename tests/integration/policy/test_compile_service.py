@@ -70,6 +70,10 @@ async def all_of(
     return [response async for response in stub.CompilePolicy(request, **options)]
 
 
+def as_caller(name: str) -> dict[str, Any]:
+    return {"metadata": ((CALLER_KEY, name),)}
+
+
 async def listed(stub: PolicyServiceAsyncStub) -> int:
     return len((await stub.ListPolicies(pb.ListPoliciesRequest())).policies)
 
@@ -253,7 +257,7 @@ async def test_work_survives_its_caller_and_the_same_request_finds_it(database_u
 
 async def test_a_compilation_is_followed_listed_and_cancelled_by_its_caller_alone(database_url: str) -> None:
     compiler = FakeCompiler(pause=asyncio.Event())
-    one, two = ({"metadata": ((CALLER_KEY, name),)} for name in ("one", "two"))
+    one, two = as_caller("one"), as_caller("two")
     async with serving_policies(database_url, compiler) as stub:
         request = asking(constitution="# Rules\n\nwhoever reads below /a may")
         call = stub.CompilePolicy(request, **one)

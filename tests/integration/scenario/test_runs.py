@@ -103,6 +103,11 @@ async def state_of(stub: ScenarioServiceAsyncStub, run_id: str) -> common.CallRu
     return (await stub.GetScenarioRun(pb.GetScenarioRunRequest(run_id=run_id))).run.state
 
 
+def as_caller(*names: str) -> dict[str, Any]:
+    """Return the options of a call by a caller whom a proxy names, after names that the client gave."""
+    return {"metadata": tuple((CALLER_KEY, name) for name in names)}
+
+
 def kinds(events: list[pb.GenerateScenarioResponse]) -> list[str]:
     told = [event.WhichOneof("event") or "" for event in events]
     return [kind for kind in told if kind != "progress"]
@@ -256,7 +261,7 @@ async def test_a_deleted_run_is_gone(tmp_path: Path) -> None:
 
 
 async def test_a_caller_cannot_see_the_run_of_another(tmp_path: Path) -> None:
-    one, two = ({"metadata": ((CALLER_KEY, name),)} for name in ("one", "two"))
+    one, two, both = as_caller("one"), as_caller("two"), as_caller("two", "one")
     async with authoring(tmp_path, closed_at=2) as author, author.serving() as stub:
         call = stub.GenerateScenario(order(), **one)
         run_id = (await anext(aiter(call))).run_id
@@ -288,8 +293,7 @@ async def test_a_caller_cannot_see_the_run_of_another(tmp_path: Path) -> None:
         other = stub.GenerateScenario(order(), **two)
         author.model.gate.opened.set()
         assert (await anext(aiter(other))).run_id != run_id
-        # A name that a client adds to that of the proxy is nobody's.
-        both = {"metadata": ((CALLER_KEY, "two"), (CALLER_KEY, "one"))}
+        # A name that a client adds to that of the proxy belongs to no caller.
         assert not (await stub.ListScenarioRuns(pb.ListScenarioRunsRequest(), **both)).runs
 
 

@@ -1,4 +1,4 @@
-"""Paid results of a run, stored with it, so that a run that is taken up again does not pay for them twice."""
+"""Paid results of a run, stored with it, so that a run that is continued does not pay for them twice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def answer_table(runs: Table, name: str) -> Table:
 class RunAnswers:
     """Answers that a run has received, by their questions, in the order in which a question was repeated.
 
-    One object serves one execution of the run: a question that is asked for the second time has the second
+    One object serves one execution of the run: a question that is repeated has the second
     answer. Equal questions at the same time may exchange their answers.
 
     Args:
@@ -56,7 +56,7 @@ class RunAnswers:
         self._asked: Counter[str] = Counter()
 
     def ask(self, question: str) -> int:
-        """Count a question, and return the number of times it was asked in this execution, from 1."""
+        """Count a question, and return its number in this execution, from 1 for each question."""
         self._asked[question] += 1
         return self._asked[question]
 

@@ -2,7 +2,7 @@
 
 The run of a call stores the request and the responses as the messages that the call receives and sends, so
 any service can make a streaming call durable without tables of its own. The stream only follows the run. A
-process that takes up a run repeats its work with the answers that the run has received (`RunAnswers`), and
+process that continues a run repeats its work with the answers that the run has received (`RunAnswers`), and
 records only the responses that the log does not have yet.
 """
 
@@ -72,7 +72,7 @@ class CallRunState(Enum):
     REJECTED = "rejected"
     """The work ended without a result; its last event has the reasons."""
     FAILED = "failed"
-    """The work stopped with an error; the same request takes it up again."""
+    """The work stopped with an error; the same request continues it."""
     CANCELLED = "cancelled"
 
 
@@ -386,7 +386,7 @@ class CallRuns(RunClient[CallRun, CallEvent]):
         Args:
             run_id: the run.
             after: number of responses to skip.
-            recorded_only: True to end after the recorded responses, without taking up the run.
+            recorded_only: True to end after the recorded responses, without continuing the run.
 
         Raises:
             NotFoundError: the caller has no such run; also for all methods below.
@@ -530,7 +530,7 @@ _PROGRESS = "progress"
 
 
 class _RecordedResponses:
-    """Responses in the log of a run that is taken up: its repeated work yields them again.
+    """Responses in the log of a run that is continued: its repeated work yields them again.
 
     They are compared by content, because concurrent work may yield them in another order. Progress is new if
     it goes beyond the recorded one.

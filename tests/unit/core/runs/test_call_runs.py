@@ -1,4 +1,4 @@
-"""Runs of calls over the real store: taken up after any event, compared by content, deleted in time."""
+"""Runs of calls over the real store: continued after any event, compared by content, deleted in time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sqlalchemy import Column, Integer, Table, func, insert, select
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.core import call_context
+from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import IdempotencyStore, PendingResponse, RequestKey
 from peripety.core.idempotency.stream import request_fingerprint
 from peripety.core.runs.answers import current_answers
@@ -205,7 +206,7 @@ async def test_wherever_the_process_ends_the_run_is_the_same_and_costs_the_same(
                 break
             following.cancel()
         async with process(database_url, work, days=0.5) as two:
-            # The lease has expired: another request for the same work takes the run up.
+            # The lease has expired: another request for the same work continues the run.
             again = await two.all_of(order(f"death {deaths}"))
             assert [event.sequence for event in again] == [*range(1, len(again) + 1)]
             assert len(contents(again)) == len(contents(whole))
@@ -219,10 +220,8 @@ async def test_wherever_the_process_ends_the_run_is_the_same_and_costs_the_same(
 async def test_concurrent_work_may_come_in_another_order(database_url: str) -> None:
     gate, work = asyncio.Event(), Work()
     work.gate = gate
-    async with process(database_url, work) as one:
-        stream = one.runs.stream(order())
+    async with process(database_url, work) as one, closing(one.runs.stream(order())) as stream:
         first = await anext(stream)
-        await stream.aclose()
     gate.set()
     work.turned = True
     async with process(database_url, work) as two:
@@ -247,11 +246,11 @@ async def test_a_result_that_cannot_be_stored_leaves_nothing_and_loses_no_event(
 async def test_equal_work_under_another_configuration_is_another_run(database_url: str) -> None:
     work = Work(gate=asyncio.Event())
     async with process(database_url, work) as one, process(database_url, work, configured="other") as two:
-        first, equal, other = one.runs.stream(order()), one.runs.stream(order()), two.runs.stream(order())
-        ids = [(await anext(stream)).run_id for stream in (first, equal, other)]
+        ids = []
+        for runs in (one.runs, one.runs, two.runs):
+            async with closing(runs.stream(order())) as stream:
+                ids.append((await anext(stream)).run_id)
         assert ids[0] == ids[1] != ids[2]
-        for stream in (first, equal, other):
-            await stream.aclose()
 
 
 async def test_an_id_of_a_run_names_no_other_request_of_any_call(database_url: str) -> None:
@@ -294,11 +293,10 @@ async def clear(of: Process) -> None:
         await connection.execute(results.delete())
 
 
-async def test_what_nobody_takes_up_is_deleted_too_and_what_is_worked_on_is_not(database_url: str) -> None:
+async def test_an_abandoned_run_is_deleted_too_and_what_is_worked_on_is_not(database_url: str) -> None:
     async with process(database_url, Work(gate=asyncio.Event())) as one:
-        stream = one.runs.stream(order())
-        run_id = (await anext(stream)).run_id
-        await stream.aclose()
+        async with closing(one.runs.stream(order())) as stream:
+            run_id = (await anext(stream)).run_id
         async with process(database_url, Work()) as two:
             await two.all_of(order("beta"))
             assert (await two.runs.get(run_id)).state is CallRunState.RUNNING

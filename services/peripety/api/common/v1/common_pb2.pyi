@@ -54,13 +54,13 @@ class _CallRunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallRunS
     CALL_RUN_STATE_UNSPECIFIED: _CallRunState.ValueType  # 0
     """Never sent by a server."""
     CALL_RUN_STATE_RUNNING: _CallRunState.ValueType  # 1
-    """The work is being done, or waits to be taken up after its process ended."""
+    """The work is being done, or waits to be continued after its process ended."""
     CALL_RUN_STATE_COMPLETED: _CallRunState.ValueType  # 2
     """The work has a result."""
     CALL_RUN_STATE_REJECTED: _CallRunState.ValueType  # 3
     """No result was accepted; the findings are the last event."""
     CALL_RUN_STATE_FAILED: _CallRunState.ValueType  # 4
-    """The work stopped with an error. The same request takes it up again."""
+    """The work stopped with an error. The same request continues it."""
     CALL_RUN_STATE_CANCELLED: _CallRunState.ValueType  # 5
     """The run was cancelled."""
 
@@ -70,13 +70,13 @@ class CallRunState(_CallRunState, metaclass=_CallRunStateEnumTypeWrapper):
 CALL_RUN_STATE_UNSPECIFIED: CallRunState.ValueType  # 0
 """Never sent by a server."""
 CALL_RUN_STATE_RUNNING: CallRunState.ValueType  # 1
-"""The work is being done, or waits to be taken up after its process ended."""
+"""The work is being done, or waits to be continued after its process ended."""
 CALL_RUN_STATE_COMPLETED: CallRunState.ValueType  # 2
 """The work has a result."""
 CALL_RUN_STATE_REJECTED: CallRunState.ValueType  # 3
 """No result was accepted; the findings are the last event."""
 CALL_RUN_STATE_FAILED: CallRunState.ValueType  # 4
-"""The work stopped with an error. The same request takes it up again."""
+"""The work stopped with an error. The same request continues it."""
 CALL_RUN_STATE_CANCELLED: CallRunState.ValueType  # 5
 """The run was cancelled."""
 Global___CallRunState: _TypeAlias = CallRunState  # noqa: Y015

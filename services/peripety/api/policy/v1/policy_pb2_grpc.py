@@ -50,7 +50,7 @@ class PolicyServiceStub:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel):
@@ -166,7 +166,7 @@ class PolicyServiceServicer:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def CompilePolicy(self, request, context):
@@ -250,7 +250,7 @@ class PolicyServiceServicer:
 
     def ResumePolicyRun(self, request, context):
         """Streams the events of a run that follow a given one: recorded events first, then live events.
-        A run whose process ended is taken up; model answers that it has received are not requested again.
+        A run whose process ended is continued; model answers that it has received are not requested again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -400,7 +400,7 @@ class PolicyService:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     @staticmethod

@@ -51,7 +51,7 @@ class PolicyServiceStub:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     @_typing.overload
@@ -86,7 +86,7 @@ class PolicyServiceStub:
     """Deletes a policy with all its versions."""
     ResumePolicyRun: _grpc.UnaryStreamMultiCallable[_policy_pb2.ResumePolicyRunRequest, _policy_pb2.ResumePolicyRunResponse]
     """Streams the events of a run that follow a given one: recorded events first, then live events.
-    A run whose process ended is taken up; model answers that it has received are not requested again.
+    A run whose process ended is continued; model answers that it has received are not requested again.
     """
     GetPolicyRun: _grpc.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRunRequest, _policy_pb2.GetPolicyRunResponse]
     """Reads a run."""
@@ -123,7 +123,7 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -155,7 +155,7 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """Deletes a policy with all its versions."""
     ResumePolicyRun: _aio.UnaryStreamMultiCallable[_policy_pb2.ResumePolicyRunRequest, _policy_pb2.ResumePolicyRunResponse]  # type: ignore[assignment]
     """Streams the events of a run that follow a given one: recorded events first, then live events.
-    A run whose process ended is taken up; model answers that it has received are not requested again.
+    A run whose process ended is continued; model answers that it has received are not requested again.
     """
     GetPolicyRun: _aio.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRunRequest, _policy_pb2.GetPolicyRunResponse]  # type: ignore[assignment]
     """Reads a run."""
@@ -191,7 +191,7 @@ class PolicyServiceServicer:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def CompilePolicy(
@@ -281,7 +281,7 @@ class PolicyServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_policy_pb2.ResumePolicyRunResponse], _abc.AsyncIterator[_policy_pb2.ResumePolicyRunResponse]]:
         """Streams the events of a run that follow a given one: recorded events first, then live events.
-        A run whose process ended is taken up; model answers that it has received are not requested again.
+        A run whose process ended is continued; model answers that it has received are not requested again.
         """
 
     def GetPolicyRun(

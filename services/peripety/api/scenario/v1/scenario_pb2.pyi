@@ -2656,7 +2656,7 @@ class ResumeScenarioRunRequest(_message.Message):
     after_sequence: _builtins.int
     """Sequence of the last event received; 0 for all events."""
     recorded_only: _builtins.bool
-    """If true, the stream ends after the recorded events, and the run is not taken up."""
+    """If true, the stream ends after the recorded events, and the run is not continued."""
     def __init__(
         self,
         *,

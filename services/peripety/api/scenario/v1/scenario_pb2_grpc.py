@@ -47,7 +47,7 @@ class ScenarioServiceStub:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel):
@@ -175,7 +175,7 @@ class ScenarioServiceServicer:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def GenerateScenario(self, request, context):
@@ -281,7 +281,7 @@ class ScenarioServiceServicer:
 
     def ResumeScenarioRun(self, request, context):
         """Streams the events of a run that follow a given one: recorded events first, then live events.
-        A run whose process ended is taken up; model answers that it has received are not requested again.
+        A run whose process ended is continued; model answers that it has received are not requested again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -443,7 +443,7 @@ class ScenarioService:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     @staticmethod

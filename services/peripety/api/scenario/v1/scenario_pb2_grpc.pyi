@@ -48,7 +48,7 @@ class ScenarioServiceStub:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     @_typing.overload
@@ -90,7 +90,7 @@ class ScenarioServiceStub:
     """Recomputes a certificate and compares. Needs only the certificate and its specification."""
     ResumeScenarioRun: _grpc.UnaryStreamMultiCallable[_scenario_pb2.ResumeScenarioRunRequest, _scenario_pb2.ResumeScenarioRunResponse]
     """Streams the events of a run that follow a given one: recorded events first, then live events.
-    A run whose process ended is taken up; model answers that it has received are not requested again.
+    A run whose process ended is continued; model answers that it has received are not requested again.
     """
     GetScenarioRun: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioRunRequest, _scenario_pb2.GetScenarioRunResponse]
     """Reads a run."""
@@ -124,7 +124,7 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -163,7 +163,7 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
     """Recomputes a certificate and compares. Needs only the certificate and its specification."""
     ResumeScenarioRun: _aio.UnaryStreamMultiCallable[_scenario_pb2.ResumeScenarioRunRequest, _scenario_pb2.ResumeScenarioRunResponse]  # type: ignore[assignment]
     """Streams the events of a run that follow a given one: recorded events first, then live events.
-    A run whose process ended is taken up; model answers that it has received are not requested again.
+    A run whose process ended is continued; model answers that it has received are not requested again.
     """
     GetScenarioRun: _aio.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioRunRequest, _scenario_pb2.GetScenarioRunResponse]  # type: ignore[assignment]
     """Reads a run."""
@@ -196,7 +196,7 @@ class ScenarioServiceServicer:
 
     Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
     stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
-    joins a run that has not ended, and takes up one that failed.
+    joins a run that has not ended, and continues one that failed.
     """
 
     def GenerateScenario(
@@ -308,7 +308,7 @@ class ScenarioServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.ResumeScenarioRunResponse], _abc.AsyncIterator[_scenario_pb2.ResumeScenarioRunResponse]]:
         """Streams the events of a run that follow a given one: recorded events first, then live events.
-        A run whose process ended is taken up; model answers that it has received are not requested again.
+        A run whose process ended is continued; model answers that it has received are not requested again.
         """
 
     def GetScenarioRun(
