@@ -18,7 +18,6 @@ from peripety.cli.options import Description, Seed
 from peripety.cli.output import read_text_argument, result_console
 from peripety.cli.players import PUBLIC_VIEW, HumanPlayer, RoundRobinPlayer, prompt_line, select_point_of_view
 from peripety.cli.render.console import ConsoleView, JsonGameView
-from peripety.cli.runs import RunFollower
 from peripety.cli.scenario_generate import compile_scenario, write_specification
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ class _PlayedGame:
             seed=seed,
             level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN,
         )
-        follower = RunFollower("peripety generate --follow", None)
-        written = await write_specification(self.channel, order, self.view, follower)
+        written = await write_specification(self.channel, order, self.view)
         scenario = await compile_scenario(self.channel, spec=written.spec, view=self.view)
         self.viewpoint = select_point_of_view(scenario.spec, pov)
         request = session_pb2.CreateSessionRequest(

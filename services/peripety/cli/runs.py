@@ -64,6 +64,9 @@ Follow = Annotated[
 ]
 
 
+_STORED = "what the run has received is stored"
+
+
 class RunFollower:
     """Follower of the run of a command, which names the command that follows it again.
 
@@ -112,25 +115,24 @@ class RunFollower:
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a command that follows the run, and return its result.
 
-        An interruption, and an error that the run can recover from, name the command that follows it again.
+        After an interruption, the user reads which command follows the run again; after an error, that the
+        run can be continued.
         """
         try:
             return asyncio.run(_cancel_on_signal(work))
         except (KeyboardInterrupt, asyncio.CancelledError):
             error_console().print("interrupted")
-            self._print_hint()
+            if self.run_id:
+                server = f" --server {shlex.quote(self._server)}" if self._server else ""
+                command = f"{self._command} {shlex.quote(one_line(self.run_id))}{server}"
+                error_console().print(f"{_STORED}; follow it with: {command}", soft_wrap=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except SpecError:
             raise
         except PeripetyError:
-            self._print_hint()
+            if self.run_id:
+                error_console().print(f"{_STORED}; the command that started it continues it", soft_wrap=True)
             raise
-
-    def _print_hint(self) -> None:
-        if self.run_id:
-            server = f" --server {shlex.quote(self._server)}" if self._server else ""
-            command = f"{self._command} {shlex.quote(one_line(self.run_id))}{server}"
-            error_console().print(f"what the run has received is stored; follow it with: {command}")
 
 
 async def _cancel_on_signal(work: Coroutine[Any, Any, T]) -> T:

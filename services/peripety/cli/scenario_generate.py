@@ -75,7 +75,7 @@ async def write_specification(
     channel: grpc.aio.Channel,
     request: scenario_pb2.GenerateScenarioRequest | str,
     view: GameView,
-    follower: RunFollower,
+    follower: RunFollower | None = None,
 ) -> scenario_pb2.GenerateScenarioResponse.Completed:
     """Generate a specification and return the result.
 
@@ -83,7 +83,7 @@ async def write_specification(
         channel: the channel to the service.
         request: the request, which gets an id; or the id of the run to follow instead.
         view: shows the events.
-        follower: follows the run.
+        follower: follows the run; None if it is of no interest to the user.
 
     Raises:
         SpecError: no draft passed the checks.
@@ -95,7 +95,9 @@ async def write_specification(
     else:
         request.request_id = str(uuid4())
         first = stub.GenerateScenario(request, timeout=deadline_of(request.budget))
-    async for event in follower.events(first, partial(resumed_generation, channel)):
+    if follower is not None:
+        first = follower.events(first, partial(resumed_generation, channel))
+    async for event in first:
         view.generation(event)
         if event.HasField("completed"):
             return event.completed
