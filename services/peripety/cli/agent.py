@@ -28,8 +28,8 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.players import prompt_line
-from peripety.cli.proto_json import enum_word, to_json, without_provider_state
 from peripety.errors import DeadlineError, FailedPreconditionError
+from peripety.rpc.proto_json import enum_word, to_json, without_provider_state
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping

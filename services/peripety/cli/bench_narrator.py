@@ -38,11 +38,11 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.players import RandomPlayer, TurnInput, select_point_of_view
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import live_view
 from peripety.cli.scenario_generate import compile_scenario
 from peripety.errors import PeripetyError
 from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.rpc.proto_json import to_json
 from peripety.session.narrator_metrics import (
     NarratorMetrics,
     TurnMetrics,

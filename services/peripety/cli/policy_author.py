@@ -30,10 +30,10 @@ from peripety.cli.output import (
     save_file,
     write_json,
 )
-from peripety.cli.proto_json import from_json, to_json
 from peripety.cli.render.policy import live_policy_view
 from peripety.cli.runs import Follow, RunFollower, resumed_compilation
 from peripety.errors import InternalError, InvalidArgumentError, SpecError
+from peripety.rpc.proto_json import from_json, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:

@@ -53,10 +53,10 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.players import prompt_line
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import live_view
 from peripety.cli.runs import Follow, RunFollower, resumed_amendment, resumed_generation
 from peripety.errors import InternalError, SpecError
+from peripety.rpc.proto_json import to_json
 from peripety.rpc.status import finding_from_proto
 from peripety.scenario.spec_generator.generator import generate_spec
 

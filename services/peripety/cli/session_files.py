@@ -40,8 +40,8 @@ from peripety.cli.output import (
     result_console,
     write_json,
 )
-from peripety.cli.proto_json import enum_word, to_json
 from peripety.cli.render.console import ConsoleView
+from peripety.rpc.proto_json import enum_word, to_json
 from peripety.session.bundles.format import header_to_json
 from peripety.session.bundles.verifier import BundleVerification
 

@@ -38,9 +38,9 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.policy_author import policy_input as policy_source
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.testgen import format_error, live_test_view
 from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
+from peripety.rpc.proto_json import to_json
 from peripety.testgen.environment import scan_environment
 
 if TYPE_CHECKING:

@@ -178,6 +178,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
         async def stream(raw: Any, call: _Call) -> None:
             async with self._call_scope(method, call):
+                # Headers at once: some clients return a stream only when its headers arrive.
+                await call.send_initial_metadata(())
                 replies = method.behavior(method.decode_request(raw), call)
                 await (replies if inspect.isawaitable(replies) else _write_responses(call, replies))
 

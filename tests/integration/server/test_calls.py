@@ -180,6 +180,19 @@ async def test_a_reader_that_stalls_does_not_keep_its_cancelled_stream_alive(tmp
         assert await asyncio.wait_for(endless.closed, 30) is endless.task
 
 
+@pytest.mark.parametrize("kind", ["stream", "both"])
+async def test_a_stream_without_messages_opens_at_once(tmp_path: Path, kind: str) -> None:
+    async def wait(_requests: object, _call: object) -> AsyncIterator[StringValue]:
+        await asyncio.Event().wait()
+        yield StringValue()
+
+    methods = service(stream=stream(wait), both=both(wait))
+    async with serving(config_for(tmp_path), methods) as (_, caller):
+        call = getattr(caller, kind)(kind)
+        await asyncio.wait_for(call.initial_metadata(), 30)
+        call.cancel()
+
+
 async def test_a_client_that_only_pushes_is_held_back(tmp_path: Path) -> None:
     async def never_read(_requests: object, _call: object) -> AsyncIterator[StringValue]:
         await asyncio.Event().wait()

@@ -28,7 +28,7 @@ from peripety.cli.output import (
     printable,
     write_json,
 )
-from peripety.cli.proto_json import enum_word, to_json
+from peripety.rpc.proto_json import enum_word, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:

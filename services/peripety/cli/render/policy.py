@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.cli.output import finding_lines, format_model_usage, one_line
-from peripety.cli.proto_json import enum_word
+from peripety.rpc.proto_json import enum_word
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:

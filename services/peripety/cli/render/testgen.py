@@ -17,8 +17,8 @@ from rich.text import Text
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.cli.output import format_model_usage, one_line, printable
-from peripety.cli.proto_json import enum_word
 from peripety.cli.render.policy import format_count, format_coverage, format_mutation_score
+from peripety.rpc.proto_json import enum_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
