@@ -33,10 +33,10 @@ from peripety.cli.output import (
     table_console,
     write_json,
 )
-from peripety.cli.proto_json import enum_word, to_json
 from peripety.cli.render.console import live_view
 from peripety.cli.render.policy import live_policy_view
 from peripety.errors import DeadlineError, NotFoundError, PeripetyError, SpecError
+from peripety.rpc.proto_json import enum_word, to_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine
