@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import Column, Integer, Table, func, insert, select
+from sqlalchemy.schema import DropTable
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.core import call_context
@@ -305,3 +306,14 @@ async def test_an_abandoned_run_is_deleted_too_and_what_is_worked_on_is_not(data
         await three.all_of(order("gamma"))
         with pytest.raises(NotFoundError):
             await three.runs.get(run_id)
+
+
+async def test_a_database_of_an_earlier_program_gets_the_tables(database_url: str) -> None:
+    names = ("call_answers", "call_events", "call_requests", "call_runs")
+    earlier = await Database.open(database_url)
+    async with earlier.write() as connection:
+        for name in names:
+            await connection.execute(DropTable(METADATA.tables[name]))
+    await earlier.close()
+    async with process(database_url, Work()) as one:
+        assert (await one.all_of(order()))[-1].HasField("compiled")
