@@ -52,7 +52,7 @@ OPEN, KEPT, BROKEN = "open", "kept", "broken"
 
 _ITERATORS = frozenset({"map", "filter", "reduce", "all", "some", "none"})
 _RULES = (("actions", "preconditions"), ("random_events", "when"))
-_ENDS = ("loss_conditions", "win_conditions")
+_ENDS = ("loss_conditions", "win_conditions", "solutions")
 # A valid document in canonical form that has a lowered key has one of these words.
 _WORDS = (b'"once":', *(f'"{section}":'.encode() for section in SECTIONS))
 
