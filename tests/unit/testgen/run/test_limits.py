@@ -254,7 +254,7 @@ async def test_a_model_that_would_stop_reasoning_for_tools_writes_a_list() -> No
         author = always()
         book = await ran(author, order("alpha"), model=CATALOG.find(provider, name))
         assert book.stats.total_rounds
-        return [bool(question.request.tools) for question in author.of("tests")]
+        return [bool(question.request.tools) for question in author.of_kind("tests")]
 
     assert set(await asked("openai", "gpt-5.5")) == {False}
     assert set(await asked("openai-responses", "gpt-5.5")) == {True}
@@ -267,6 +267,6 @@ async def test_answers_have_room_for_thoughts_and_a_medium_effort() -> None:
         assert {question.request.reasoning_effort for question in author.questions} == {
             ReasoningEffort.MEDIUM
         }
-        return author.of("tests")[0].request.max_output_tokens or 0
+        return author.of_kind("tests")[0].request.max_output_tokens or 0
 
     assert await longest("gpt-5.2") - await longest("gpt-4.1") == 8_192
