@@ -19,7 +19,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "data" / "policy_reader"
 _TOOL = re.compile(r'(?P<server>\w+)\.(?P<tool>\w+)\((?P<arguments>.*)\) "(?P<description>.*)"')
 _ARGUMENT = re.compile(r"(?P<name>\w+)(?P<optional>\??):(?P<type>[\w|]+)(?:@(?P<role>\w+))?")
 _CASE = re.compile(
-    r"(?P<decision>allow|deny|escalate|stop) (?P<server>\w+)\.(?P<tool>\w+) (?P<arguments>\{.*\})(?: as (?P<role>\w+))?",
+    r"(?P<decision>allow|deny|escalate|stop) (?P<server>\w+)\.(?P<tool>\w+) (?P<arguments>\{.*\})"
+    r"(?: as (?P<role>\w+))?",
 )
 _TYPES: dict[str, dict[str, Any]] = {
     "s": {"type": "string"},
@@ -32,7 +33,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """A call with the decision that a reader of the policy expects: allow, deny, escalate, or stop (one of the two)."""
+    """A call with the expected decision: allow, deny, escalate, or stop (deny or escalate)."""
 
     expected: str
     request: ToolRequest
@@ -57,7 +58,7 @@ def load_policy_texts(name: str) -> tuple[PolicyText, ...]:
 def decide_texts(
     texts: Sequence[PolicyText], build_rules: Any
 ) -> Iterator[tuple[PolicyText, ExpectedCall, str]]:
-    """Yield each call with its policy and the decision of the rules that `build_rules(text, tools)` returns."""
+    """Yield each call with its policy and the decision of the rules of `build_rules(text, tools)`."""
     for policy in texts:
         rules = build_rules(policy.text, policy.tools).rules
         document = {
@@ -73,7 +74,7 @@ def decide_texts(
 
 
 def score_decisions(decided: Sequence[tuple[PolicyText, ExpectedCall, str]]) -> Counter[str]:
-    """Return the number of calls, of right decisions, of unsafe ones (allowed wrongly) and of needless stops."""
+    """Return the numbers of calls, right decisions, unsafe permissions and needless stops."""
     counts: Counter[str] = Counter(calls=0, right=0, unsafe=0, needless=0)
     for _, call, actual in decided:
         counts["calls"] += 1

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.policy_author.formulas import all_of, any_of, negate, replace_leaves
+from peripety.author.policy_author.formulas import all_of, replace_leaves
 from peripety.author.policy_author.meaning import (
     AGENTS,
     CALLERS,
-    APPROVAL,
-    Effect,
     NotFollowedError,
     Phrase,
     join_text,
@@ -22,7 +20,6 @@ from peripety.author.policy_author.vocabulary import (
     PLACE_WORDS,
     DescribedTool,
     Test,
-    ToolArgument,
     has_verb,
     is_described,
     is_named,
@@ -46,6 +43,8 @@ _ANNOTATIONS = {
 }
 _MEASURES = frozenset({"long"})
 _WORDS = {"WORD", "APPROVE", "ASK"}
+_USERS = frozenset({"user", "users"})
+_PLAIN = {"COMMA", "AND", "OR", "WORD", "DETERMINER", "QUANTIFIER", "NAME", "VALUE", "BOUND", "NUMBER"}
 _VAGUE = {"ELSE", "POSSESSIVE", "PRONOUN", "NOONE", "NOTHING", "NO", "SAME"}
 
 
@@ -128,8 +127,8 @@ class Vocabulary:
         flags = {_ANNOTATIONS[word.casefold()] for word in words if word.casefold() in _ANNOTATIONS}
         words = [word for word in words if word.casefold() not in _ANNOTATIONS]
         kinds = {one.kind for one in tokens}
-        vague = kinds & {"POSSESSIVE", "PRONOUN", "EVERYONE", "NOONE", "SAME"}
-        is_all = bool(word_stems(words) & ALL_CALLS) and bool(kinds & {"QUANTIFIER", "NO", "ELSE"})
+        vague = kinds & {"POSSESSIVE", "PRONOUN", "EVERYONE", "NOONE", "NO", "SAME"}
+        is_all = bool(word_stems(words) & ALL_CALLS) and bool(kinds & {"QUANTIFIER", "ELSE"})
         if vague or ("ELSE" in kinds and not (is_stopping or is_all)):
             raise NotFollowedError(join_text(tokens))
         if kinds & {"ANYTHING", "NOTHING"}:
@@ -138,7 +137,7 @@ class Vocabulary:
             if (
                 len(flags) > 1
                 or word_stems(words) - ALL_CALLS
-                or kinds - {"WORD", "DETERMINER", "QUANTIFIER", "NO"}
+                or kinds - {"WORD", "DETERMINER", "QUANTIFIER"}
             ):
                 raise NotFollowedError(join_text(tokens))
             (flag,) = flags
@@ -181,36 +180,39 @@ class Vocabulary:
     ) -> list[DescribedTool]:
         """Return the tools for words that contain no full name."""
         said = word_stems(words)
-        with_verb = [tool for tool in self.tools if has_verb(tool, words)]
         if is_all and not (said - ALL_CALLS):
             return list(self.tools)
-        if with_verb:
-            nouns = [word for word in words if not any(has_verb(tool, [word]) for tool in with_verb)]
-            fitting = [
-                tool for tool in with_verb if word_stems(nouns) <= tool.names | PLACE_WORDS | ALL_CALLS
-            ]
-            choosing = [tool for tool in with_verb if all(_describes_argument(tool, word) for word in nouns)]
-            fitting = fitting or choosing
-            if not is_stopping and not nouns and len(fitting) > 1:
-                return []
-            if fitting or not is_stopping:
-                return fitting
-            return with_verb
-        if not is_stopping and "BOUND" not in kinds:
-            return []
-        if said and not is_all:
-            of_object = [
-                tool
-                for tool in self.tools
-                if word_stems(word for word in words if _test_of_word(tool, word) is None)
-                <= tool.objects | frozenset(tool.parts)
-            ]
-            of_argument = [tool for tool in self.tools if said <= tool.names]
-            if of_object or of_argument:
-                return of_object or of_argument
-        if not is_stopping:
-            return []
-        return [tool for tool in self.tools if is_described(tool, said)]
+        if any(has_verb(tool, words) for tool in self.tools):
+            return self._match_verbs(words, is_stopping=is_stopping)
+        found: list[DescribedTool] = []
+        if (is_stopping or "BOUND" in kinds) and said and not is_all:
+            found = self._match_objects(words)
+        if not found and is_stopping:
+            found = [tool for tool in self.tools if is_described(tool, said)]
+        return found
+
+    def _match_verbs(self, words: Sequence[str], *, is_stopping: bool) -> list[DescribedTool]:
+        """Return the tools whose verb is among the words, if the other words fit."""
+        with_verb = [tool for tool in self.tools if has_verb(tool, words)]
+        nouns = [word for word in words if not any(has_verb(tool, [word]) for tool in with_verb)]
+        fitting = [tool for tool in with_verb if word_stems(nouns) <= tool.names | PLACE_WORDS | ALL_CALLS]
+        fitting = fitting or [
+            tool for tool in with_verb if all(_describes_argument(tool, word) for word in nouns)
+        ]
+        if is_stopping:
+            return fitting or with_verb
+        # "It may read" does not say which of the tools that read.
+        return fitting if nouns or len(fitting) == 1 else []
+
+    def _match_objects(self, words: Sequence[str]) -> list[DescribedTool]:
+        """Return the tools whose object, or else whose arguments, all words are about."""
+        found = [
+            tool
+            for tool in self.tools
+            if word_stems(word for word in words if _test_of_word(tool, word) is None)
+            <= tool.objects | frozenset(tool.parts)
+        ]
+        return found or [tool for tool in self.tools if word_stems(words) <= tool.names]
 
     def _check_words(
         self, tools: Sequence[DescribedTool], words: Sequence[str], *, is_all: bool, is_stopping: bool
@@ -283,7 +285,7 @@ class Vocabulary:
     ) -> Formula:
         kinds = {one.kind for one in phrase.tokens}
         words = [one.text for one in phrase.tokens if one.kind in _WORDS]
-        if kinds & _VAGUE or "APPROVE" in kinds or "ASK" in kinds:
+        if kinds & _VAGUE or kinds & {"APPROVE", "ASK"} or (phrase.has_value and kinds - _PLAIN):
             raise NotFollowedError(phrase.text)
         caller = self._bind_caller(phrase, words, tool)
         if caller is not None:
@@ -295,7 +297,7 @@ class Vocabulary:
         tests: list[Formula] = []
         numbers = [one for one in phrase.tokens if one.kind in {"BOUND", "NUMBER"}]
         if numbers:
-            tests += self._bind_numbers(numbers, words, tool, group, phrase)
+            tests += self._bind_numbers(numbers, tool, phrase)
         literals = [one.literal for one in phrase.tokens if one.literal is not None]
         if literals and numbers:
             raise NotFollowedError(phrase.text)
@@ -306,31 +308,21 @@ class Vocabulary:
     def _bind_caller(self, phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Formula | None:
         """Return the test of the roles of the caller; None if the phrase is about something else."""
         kinds = {one.kind for one in phrase.tokens}
-        if kinds - {"WORD", "NAME", "DETERMINER", "QUANTIFIER", "EVERYONE"}:
-            return None
         lower = {word.casefold() for word in words}
-        names = tuple(
-            one.literal.value for one in phrase.tokens if one.literal and one.literal.kind == "name"
-        )
-        said = lower & CALLERS or (lower & {"user", "users"} and lower & {"role", "roles"})
-        if (
-            names
-            and lower <= CALLERS | {"role", "roles", "user", "users"}
-            and (lower & {"role", "roles"} or said)
-        ):
-            if not said and phrase.preposition != "BY" and any("rol" in one.words for one in tool.arguments):
-                return None
-            if all(one.kind != "VALUE" for one in phrase.tokens):
-                return Test("roles", values=names)
-        if names and phrase.preposition == "BY" and said:
-            return Test("roles", values=names)
-        if names or phrase.preposition != "BY":
+        is_by = phrase.preposition == "BY"
+        if kinds - {"WORD", "NAME", "DETERMINER", "QUANTIFIER", "EVERYONE", "COMMA", "AND", "OR"}:
             return None
-        if kinds <= {"EVERYONE"} or lower <= AGENTS and lower:
-            return True
-        if lower and lower <= CALLERS and "QUANTIFIER" in kinds:
-            return True
-        return None
+        if "NAME" not in kinds:
+            is_any = kinds <= {"EVERYONE"} or lower <= AGENTS or ("QUANTIFIER" in kinds and lower <= CALLERS)
+            return True if is_by and is_any else None
+        is_role = bool(lower & {"role", "roles"})
+        is_caller = bool(lower & CALLERS) or (is_role and bool(lower & _USERS))
+        if not lower <= CALLERS | _USERS | {"role", "roles"} or not (is_role or is_caller):
+            return None
+        if not (is_caller or is_by) and any("rol" in one.words for one in tool.arguments):
+            # "Created with the role `a`" is about an argument.
+            return None
+        return Test("roles", values=tuple(one.literal.value for one in phrase.tokens if one.literal))
 
     def _bind_words(self, phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Formula:
         """Account for a phrase without a value: its words restrict nothing, or they name a server."""
@@ -343,7 +335,7 @@ class Vocabulary:
             return True
         if not words or kinds - {"WORD", "DETERMINER", "QUANTIFIER"}:
             raise NotFollowedError(phrase.text)
-        if said <= tool.objects | frozenset(tool.parts):
+        if said <= tool.objects | frozenset(tool.parts) and phrase.preposition != "WITH":
             return True
         is_definite = any(one.kind == "DETERMINER" and one.text.casefold() == "the" for one in phrase.tokens)
         is_any = "QUANTIFIER" in kinds
@@ -362,37 +354,35 @@ class Vocabulary:
         return tool.server == servers[0]
 
     def _bind_numbers(
-        self,
-        numbers: Sequence[WordToken],
-        words: Sequence[str],
-        tool: DescribedTool,
-        group: BoundGroup,
-        phrase: Phrase,
+        self, numbers: Sequence[WordToken], tool: DescribedTool, phrase: Phrase
     ) -> list[Formula]:
-        measured = [word for word in words if word.casefold() not in _MEASURES]
-        about = word_stems(measured) - (ALL_CALLS - tool.names)
-        nouns = about - stems(" ".join(group.words)) if set(measured) <= set(group.words) else about
-        verbless = frozenset(
-            one for one in about if not any(has_verb(tool, [word]) and stem(word) == one for word in measured)
+        """Return the tests of the number that a phrase names by its unit, or by the words in front of it."""
+        first, last = phrase.tokens.index(numbers[0]), phrase.tokens.index(numbers[-1])
+        unit = [
+            one.text
+            for one in phrase.tokens[last + 1 :]
+            if one.kind == "WORD" and one.text.casefold() not in _MEASURES
+        ]
+        before = [one.text for one in phrase.tokens[:first] if one.kind == "WORD"]
+        argument = tool.number_argument(word_stems(unit or before)) if unit or before else None
+        is_head = not phrase.preposition and all(
+            has_verb(tool, [word]) or stems(word) <= tool.objects for word in before
         )
-        argument = tool.number_argument(verbless) if verbless else None
-        if argument is None and not nouns:
+        if argument is None and not unit and (is_head or not before) and not phrase.has("NUMBER"):
+            # "Payments of at most 5": the only number of the call.
             argument = tool.number_argument(frozenset())
-        if argument is None or not about <= tool.words | argument.words | frozenset(
-            root for word in measured for root in verb_stems(word)
-        ):
-            raise NotFollowedError(phrase.text)
-        if not nouns <= tool.names:
+        known = tool.words if argument is None else tool.words | argument.words
+        accounted = all(has_verb(tool, [word]) or stems(word) <= known for word in (*unit, *before))
+        between = {one.kind for one in phrase.tokens[first : last + 1]}
+        if argument is None or not accounted or between - {"BOUND", "NUMBER", "COMMA", "AND", "OR"}:
             raise NotFollowedError(phrase.text)
         plain = tuple(_to_number(one) for one in numbers if one.kind == "NUMBER")
         tests: list[Formula] = [
             Test("bound", (argument.name,), bound=bound) for one in numbers for bound in one.bounds
         ]
-        if plain:
-            if tests:
-                raise NotFollowedError(phrase.text)
-            tests = [Test("choice", (argument.name,), values=plain)]
-        return tests
+        if plain and tests:
+            raise NotFollowedError(phrase.text)
+        return [Test("choice", (argument.name,), values=plain)] if plain else tests
 
     def _bind_literals(
         self,
@@ -541,6 +531,3 @@ def _test_of_word(tool: DescribedTool, word: str) -> Test | None:
 
 def _describes_argument(tool: DescribedTool, word: str) -> bool:
     return _test_of_word(tool, word) is not None or stems(word) <= tool.names
-
-
-__all__ = ["APPROVAL", "BoundGroup", "Effect", "Vocabulary", "any_of", "negate", "ToolArgument"]

@@ -103,7 +103,7 @@ def _derive(tokens: tuple[WordToken, ...]) -> _Derived:
     if not 0 < len(tokens) <= _MOST_TOKENS:
         return _Derived((), 0)
     try:
-        tree = _parser().parse(tokens)  # type: ignore[arg-type]
+        tree = _parser().parse(tokens)
     except UnexpectedEOF:
         return _Derived((), len(tokens))
     except UnexpectedToken as error:

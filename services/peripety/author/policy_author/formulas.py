@@ -5,10 +5,13 @@ A leaf is a part of a sentence, a test of a call, or `APPROVAL`: that a person a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 APPROVAL: Final = "approval"
 """The leaf that is true for calls that a person approves. No rule can see it, so it escalates."""

@@ -116,6 +116,20 @@ AGENTS = frozenset({"assistant", "agent", "bot", "model", "ai", "system"})
 CALLERS = frozenset({"caller", "callers"})
 """Words for any caller."""
 
+_APPROVERS = frozenset(
+    {
+        "person",
+        "human",
+        "people",
+        "manager",
+        "supervisor",
+        "operator",
+        "user",
+        "owner",
+        "administrator",
+        "prior",
+    }
+)
 _IRRELEVANT = {"DETERMINER", "QUANTIFIER"}
 _LINKING = frozenset({"return", "returns", "have", "stay", "remain", "be", "contain", "use", "give"})
 _EFFECTS = {
@@ -189,7 +203,7 @@ def _read_passive(statement: Derivation, before: ClauseMeaning | None) -> Clause
     groups, is_negative, is_only = _read_objects(subject, before)
     verbs = phrase.find("item")
     crossed = tuple(
-        replace(group, tokens=(*group.tokens, *verb.tokens)) for group in groups for verb in verbs
+        replace(group, tokens=(*verb.tokens, *group.tokens)) for group in groups for verb in verbs
     )
     return _apply_posts(
         _with_modal(ClauseMeaning(Effect.PERMIT, crossed, subjects=groups), modal, is_negative=is_negative),
@@ -269,7 +283,7 @@ def _read_asked(statement: Derivation, before: ClauseMeaning | None) -> ClauseMe
         if is_negative or is_only:
             raise NotFollowedError(join_text(behind.tokens))
         groups = tuple(
-            replace(one, tokens=(*one.tokens, *item.tokens))
+            replace(one, tokens=(*item.tokens, *one.tokens))
             for one in groups
             for item in phrases[0].find("item")
         )
@@ -355,7 +369,7 @@ def _read_tail(tail: Derivation, before: ClauseMeaning) -> ClauseMeaning:
         groups = tuple(CallGroup(item.tokens) for item in verbs)
     else:
         groups = tuple(
-            replace(one, tokens=(*one.tokens, *item.tokens)) for one in before.subjects for item in verbs
+            replace(one, tokens=(*item.tokens, *one.tokens)) for one in before.subjects for item in verbs
         )
     if not groups or not all(any(one.kind == "WORD" for one in item.tokens) for item in verbs):
         raise NotFollowedError(join_text(tail.tokens))
@@ -424,6 +438,7 @@ def _read_objects(
             if number:
                 raise NotFollowedError(join_text(tokens))
             is_negative = True
+            tokens = tuple(replace(one, kind="QUANTIFIER") if one.kind == "NO" else one for one in tokens)
         posts = _read_posts(part.parts[1:])
         if posts.focus is not None:
             raise NotFollowedError(join_text(part.tokens))
@@ -566,26 +581,18 @@ def _read_posts(parts: Iterable[Derivation]) -> _Posts:
     only: list[Phrase] = []
     last: Phrase | None = None
     for part in parts:
-        if part.rule == "pp":
-            last = _to_phrase(part)
+        (said, *_) = part.parts or (part,)
+        if part.rule == "pp" or (part.rule == "only_post" and said.rule == "pp"):
+            last = _to_phrase(part if part.rule == "pp" else said)
             flat.append(last)
+            only += [last] if part.rule == "only_post" else []
         elif part.rule == "only_post":
-            (said,) = part.parts
-            if said.rule == "pp":
-                last = _to_phrase(said)
-                flat.append(last)
-                only.append(last)
-            else:
-                condition = read_condition(said.parts[0])
-                flat.append(_Posts(condition=condition, focus=condition))
+            condition = read_condition(said.parts[0])
+            flat.append(_Posts(condition=condition, focus=condition))
         elif part.rule in {"if_post", "relative"}:
-            if part.rule == "relative":
-                # "By callers who have the role": the condition is about the callers.
-                if last is None or not _is_callers(last) or flat[-1] is not last:
-                    raise NotFollowedError(join_text(part.tokens))
-                flat.pop()
-                if last in only:
-                    raise NotFollowedError(join_text(part.tokens))
+            if part.rule == "relative" and last is not None:
+                _check_relative(part, last, only)
+                flat.remove(last)
             flat.append(_Posts(condition=read_condition(part.parts[0])))
         elif part.rule == "unless_post":
             flat.append(_Posts(exception=read_condition(part.parts[0])))
@@ -594,6 +601,12 @@ def _read_posts(parts: Iterable[Derivation]) -> _Posts:
         elif part.rule != "adverb":
             raise NotFollowedError(join_text(part.tokens))
     return _join_posts(flat, only)
+
+
+def _check_relative(part: Derivation, last: Phrase, only: Sequence[Phrase]) -> None:
+    """Check that a relative clause behind a phrase is about callers: "by callers who have the role"."""
+    if not _is_callers(last) or last in only:
+        raise NotFollowedError(join_text(part.tokens))
 
 
 def _is_callers(phrase: Phrase) -> bool:
@@ -609,6 +622,7 @@ def _join_posts(flat: Sequence[Phrase | _Posts], only: Sequence[Phrase]) -> _Pos
     for phrase in phrases:
         kinds = {one.kind for one in phrase.tokens}
         if kept and _is_approval(kept[-1]) and _names_approver(phrase):
+            kept[-1] = Phrase(kept[-1].preposition, (*kept[-1].tokens, *phrase.tokens))
             continue
         if kinds == {"SAME"} or (kinds == {"EVERYONE", "ELSE"} and phrase not in only):
             is_rest = True
@@ -670,11 +684,14 @@ def _to_phrase(pp: Derivation) -> Phrase:
 
 def read_phrase(phrase: Phrase) -> Formula:
     """Return the formula of a phrase: an approval, its complement, or the phrase itself."""
-    if phrase.has("APPROVE", "ASK"):
-        if phrase.preposition == "WITHOUT":
-            return negate(APPROVAL)
-        if phrase.preposition in {"WITH", "AFTER"}:
-            return APPROVAL
+    if phrase.has("APPROVE", "ASK") and phrase.preposition in {"WITHOUT", "WITH", "AFTER"}:
+        kinds = {"APPROVE", "ASK", "WORD", "EVERYONE", *_IRRELEVANT}
+        words = {one.text.casefold() for one in phrase.tokens if one.kind == "WORD"}
+        if any(one.kind not in kinds for one in phrase.tokens) or (
+            phrase.preposition == "WITHOUT" and not words <= _APPROVERS
+        ):
+            raise NotFollowedError(phrase.text)
+        return negate(APPROVAL) if phrase.preposition == "WITHOUT" else APPROVAL
     if phrase.preposition in {"WITHOUT", "AFTER"}:
         raise NotFollowedError(phrase.text)
     if phrase.preposition == "OUTSIDE":

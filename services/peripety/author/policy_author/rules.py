@@ -1,7 +1,8 @@
-"""Rules from a written policy, without a model: a sentence allows only what was followed to its last word.
+"""Rules from a written policy without a model.
 
-A permission that is not followed whole gives nothing. A prohibition that is not followed whole stops all calls
-of every tool that it may be about. Both are named, with the part that was not followed.
+A sentence allows only what was followed to its last word. A permission that is not followed whole gives nothing.
+A prohibition that is not followed whole stops all calls of every tool that it may be about. Both are named, with
+the part that was not followed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from peripety.author.policy_author.binding import Vocabulary
 from peripety.author.policy_author.clauses import derive_sentence, find_stop
 from peripety.author.policy_author.formulas import (
     MOST_DISJUNCTS,
+    Junction,
     all_of,
-    any_of,
     assume_approval,
     negate,
     to_disjuncts,
@@ -214,22 +215,7 @@ class _SentenceReader:
         whole = all_of(condition, negate(clause.exception))
         found: list[_Statement] = []
         if clause.effect is Effect.PERMIT:
-            if _mentions_approval(clause.exception):
-                raise NotFollowedError("approval")
-            if clause.is_rest and not (calls.is_all and whole is True):
-                raise NotFollowedError("other")
-            if _is_bound_only(calls, self._vocabulary):
-                # "At most 5 copies are allowed" describes no call: it limits calls.
-                return self._state(clause, calls, "deny", negate(calls.condition))
-            allowed = assume_approval(whole, is_given=False)
-            asked = all_of(assume_approval(whole, is_given=True), negate(allowed))
-            found += self._state(clause, calls, "allow", allowed)
-            found += self._state(clause, calls, "escalate", asked)
-            if clause.focus is not None:
-                rest = all_of(*(one for one in _conjuncts(condition) if one not in _conjuncts(clause.focus)))
-                beyond = negate(assume_approval(clause.focus, is_given=True))
-                denied = all_of(assume_approval(rest, is_given=True), beyond, negate(clause.exception))
-                found += self._state(clause, calls, "deny", denied)
+            found = self._bind_permission(clause, calls, condition)
         elif clause.effect is Effect.FORBID:
             denied = assume_approval(whole, is_given=True)
             asked = all_of(assume_approval(whole, is_given=False), negate(denied))
@@ -242,6 +228,36 @@ class _SentenceReader:
         if not found and calls.tools:
             raise NotFollowedError(" ".join(calls.words))
         return found
+
+    def _bind_permission(
+        self, clause: ClauseMeaning, calls: BoundGroup, condition: Formula
+    ) -> list[_Statement]:
+        """Return what a permission allows, what it escalates, and what its "only" denies."""
+        whole = all_of(condition, negate(clause.exception))
+        if _mentions_approval(clause.exception):
+            raise NotFollowedError("approval")
+        if clause.is_rest and not (calls.is_all and whole is True):
+            raise NotFollowedError("other")
+        if _is_bound_only(calls, self._vocabulary):
+            # "At most 5 copies are allowed" describes no call: it limits calls.
+            return self._state(clause, calls, "deny", negate(calls.condition))
+        allowed = assume_approval(whole, is_given=False)
+        asked = all_of(assume_approval(whole, is_given=True), negate(allowed))
+        found = [
+            *self._state(clause, calls, "allow", allowed),
+            *self._state(clause, calls, "escalate", asked),
+        ]
+        if clause.focus is None:
+            return found
+        rest = all_of(*(one for one in _conjuncts(condition) if one not in _conjuncts(clause.focus)))
+        beyond = negate(assume_approval(clause.focus, is_given=True))
+        if _mentions_approval(rest) or beyond is True:
+            raise NotFollowedError("only")
+        denied = self._state(clause, calls, "deny", all_of(rest, beyond, negate(clause.exception)))
+        if not denied and not _mentions_approval(clause.focus):
+            # "Only in both places" limits nothing that a rule can see.
+            raise NotFollowedError("only")
+        return [*found, *denied]
 
     def _state(
         self, clause: ClauseMeaning, calls: BoundGroup, then: str, formula: Formula
@@ -293,7 +309,7 @@ class _SentenceReader:
         return [_Statement(server, tuple(names), {}, then) for server, names in servers.items()]
 
     def _affected_tools(self, tokens: Sequence[WordToken]) -> list[DescribedTool]:
-        """Return the tools that a sentence may be about, by the parts of it that were followed or by its words."""
+        """Return the tools that a sentence may be about, by the parts that were followed or by its words."""
         tools = self._vocabulary.tools
         for end in _iter_ends(tokens):
             found = self._described_tools(tokens[:end])
@@ -374,7 +390,7 @@ def _mentions_approval(formula: Formula) -> bool:
 
 
 def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
-    if getattr(formula, "operator", "") == "and":
+    if isinstance(formula, Junction) and formula.operator == "and":
         return tuple(one for part in formula.parts for one in _conjuncts(part))
     return (formula,)
 

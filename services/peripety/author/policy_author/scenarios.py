@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from peripety import engine
-from peripety.author.policy_author.vocabulary import value_kind
 from peripety.author.policy_author.rules import build_rules
+from peripety.author.policy_author.vocabulary import value_kind
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine import ToolRequest
 

@@ -60,7 +60,7 @@ class WordToken:
 _OPPOSITE = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
 _NUMBER = r"\d[\d,_]{0,14}(?:\.\d{1,9})?"
 _BOUND_WORDS = {
-    "<=": r"at most|no more than|not more than|up to|a maximum of|do(?:es)? not exceed|not exceed(?:ing)?|no later than"
+    "<=": r"at most|no more than|not more than|up to|a maximum of|do(?:es)? not exceed|not exceed(?:ing)?"
     r"|no longer than",
     ">=": r"at least|no less than|no fewer than|not less than|a minimum of",
     ">": r"more than|over|above|exceed(?:s|ing)?|greater than|larger than|higher than",
@@ -72,7 +72,8 @@ _BEFORE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _AFTER_NUMBER = re.compile(
-    rf"(?<![\w.])(?P<number>{_NUMBER})\s+or\s+(?:(?P<most>less|fewer|lower|below|under)|(?P<least>more|higher|above|over))\b",
+    rf"(?<![\w.])(?P<number>{_NUMBER})\s+or"
+    r"\s+(?:(?P<most>less|fewer|lower|below|under)|(?P<least>more|higher|above|over))\b",
     re.IGNORECASE,
 )
 _RANGE = re.compile(
@@ -97,10 +98,10 @@ _TRAILING = ".,:;!?"
 _CLASSES = {
     "MUST": "must|shall|should|has to|have to|needs? to",
     "NEED": "needs?|requires?",
-    "CANNOT": r"cannot|can[’']t|can not",
+    "CANNOT": r"cannot|can['\u2019]t|can not",
     "MAY": "may|can",
-    "MUSTNOT": r"mustn[’']t|shouldn[’']t",
-    "DONOT": r"do not|don[’']t|does not|doesn[’']t",
+    "MUSTNOT": r"mustn['\u2019]t|shouldn['\u2019]t",
+    "DONOT": r"do not|don['\u2019]t|does not|doesn['\u2019]t",
     "NEITHER": "neither",
     "NOT": "not|never",
     "NOR": "nor",
@@ -136,8 +137,8 @@ _CLASSES = {
     "QUANTIFIER": "all|any|every|each|both",
     "DETERMINER": "an|a|the",
     "ASK": "ask|asks|asking",
-    "APPROVE": r"approv(?:e|es|ed|al|als|ing)|permissions?|consents?|consented|confirm(?:s|ed|ation|ing)?|agree[sd]?"
-    r"|authori[sz]ations?|authori[sz]ed|sign-?offs?|signed off|escalated",
+    "APPROVE": r"approv(?:e|es|ed|al|als|ing)|permissions?|consent(?:s|ed)?|confirm(?:s|ed|ation|ing)?"
+    r"|agree[sd]?|authori[sz]ations?|authori[sz]ed|sign-?offs?|signed off|escalated",
     "BY": "by",
     "WITH": "with",
     "TO": "to|into|onto",
@@ -150,7 +151,7 @@ _CLASS = re.compile(
     re.IGNORECASE,
 )
 _ORDINARY = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z]+)*(?:_[A-Za-z0-9_]+)?")
-_GENITIVE = re.compile(r"[’']s?(?!\w)")
+_GENITIVE = re.compile(r"['\u2019]s?(?!\w)")
 _PUNCTUATION = {",": "COMMA", ";": "SEMICOLON", ":": "COLON"}
 _SPLIT = {"CANNOT": ("MAY", "NOT"), "MUSTNOT": ("MUST", "NOT"), "NEITHER": ("NOT",), "NOR": ("OR",)}
 _OPENING = {"MAY", "MUST", "NOT", "DONOT", "TO"}

@@ -1,4 +1,4 @@
-"""Vocabulary of tools: the words of their names, arguments and descriptions, and the conditions on arguments."""
+"""Vocabulary of tools: words of names, arguments and descriptions, and conditions on arguments."""
 
 from __future__ import annotations
 
@@ -273,15 +273,13 @@ _QUANTIFIERS = {(False, False): "all", (False, True): "none", (True, False): "an
 def merge_conditions(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the conjunction of conditions."""
     merged: dict[str, Any] = {}
-    for one in found:
-        if "roles" in one and "roles" in merged:
-            said = [{"in": [role, {"var": "roles"}]} for role in one["roles"]]
-            one = {"logic": {"or": said}}
-        for key, value in one.items():
+    for condition in found:
+        for key, value in condition.items():
             if key == "arguments":
                 merged.setdefault(key, []).extend(value)
-            elif key == "logic" and key in merged:
-                merged[key] = {"and": [merged[key], value]}
+            elif key in merged:
+                said = value if key == "logic" else {"or": [{"in": [one, {"var": "roles"}]} for one in value]}
+                merged["logic"] = {"and": [merged["logic"], said]} if "logic" in merged else said
             else:
                 merged[key] = value
     return merged
