@@ -1,10 +1,6 @@
-"""Narrator benchmark.
+"""`peripety bench-narrator`: measure how well a model narrates.
 
-`peripety bench-narrator`: measure how well a model narrates.
-
-The reference is the engine's own record of each turn.
-
-Games of the narrator benchmark: play turns and record what the narrator wrote.
+It plays games and compares each narration with the engine's own record of the turn.
 """
 
 from __future__ import annotations
@@ -38,11 +34,11 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.players import RandomPlayer, TurnInput, select_point_of_view
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import live_view
 from peripety.cli.scenario_generate import compile_scenario
 from peripety.errors import PeripetyError
 from peripety.gateway.types.response import Usage, UsageTotal
+from peripety.rpc.proto_json import to_json
 from peripety.session.narrator_metrics import (
     NarratorMetrics,
     TurnMetrics,

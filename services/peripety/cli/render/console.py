@@ -1,10 +1,7 @@
-"""A game on a terminal or as JSON lines, live bar.
+"""Console view of a game, for a terminal or a file; or the same events as JSON lines.
 
-Console view with a live status bar: progress and cost so far.
-
-Console view of a game, for a terminal or a file: mechanics first, then prose as it arrives.
-
-View interface of a game, for people (`peripety.cli.render.console`) or as JSON lines.
+It prints mechanics first, then prose as it arrives. On a terminal, a live status bar shows progress and
+cost.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from peripety.cli.output import (
     printable,
     write_json,
 )
-from peripety.cli.proto_json import enum_word, to_json
+from peripety.rpc.proto_json import enum_word, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:
