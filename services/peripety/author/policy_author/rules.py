@@ -1,14 +1,8 @@
-<<<<<<< HEAD
-"""Rules from a written policy without a model.
-
-A sentence allows only what was followed to its last word. A permission that is not followed whole gives nothing.
-A prohibition that is not followed whole stops all calls of every tool that it may be about. Both are named, with
-the part that was not followed.
-=======
 """Rule derivation: rules of a policy from the sentences of a written policy in English, without a model.
 
-A sentence that is not fully understood never allows anything, and is reported.
->>>>>>> main
+A sentence allows only what was followed to its last word. A permission that is not followed whole gives
+nothing. A prohibition that is not followed whole stops all calls of every tool that it may be about. Both are
+named, with the part that was not followed.
 """
 
 from __future__ import annotations

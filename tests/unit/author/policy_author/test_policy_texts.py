@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.policy_texts import decide_texts, load_policy_texts, score_decisions
 
 from peripety.author.policy_author.rules import build_rules
+from support.policy_texts import decide_texts, load_policy_texts, score_decisions
 
 
 @pytest.mark.parametrize(("half", "least"), [("development", 0.90), ("sealed", 0.84)])
