@@ -74,12 +74,12 @@ class UnfollowedSentence:
     Attributes:
         sentence: the sentence.
         part: the words that were not followed; the whole sentence if none of it was.
-        closed: the tools whose calls it stops, as `server/tool`.
+        rule_ids: the rules that stop all calls of the tools that it may be about.
     """
 
     sentence: str
     part: str
-    closed: tuple[str, ...] = ()
+    rule_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,7 @@ def build_rules(
     constitution: str,
     tools: Sequence[Mapping[str, Any]],
     lists: Mapping[str, str] | None = None,
+    other_tools: Sequence[tuple[str, str]] = (),
 ) -> DerivedRules:
     """Derive rules from a written policy, sentence by sentence.
 
@@ -117,21 +118,26 @@ def build_rules(
         constitution: the written policy, in English Markdown.
         tools: the tools, as in a policy document.
         lists: the value kind of each list that the policy may reference as `@name`.
+        other_tools: server and name of tools that the policy covers as well; they get no rules here.
     """
     known = [DescribedTool(tool["server_name"], tool["tool_name"], tool) for tool in tools]
+    own = {(tool.server, tool.name) for tool in known}
+    known += [DescribedTool(server, name, {}) for server, name in other_tools]
     reader = _SentenceReader(Vocabulary(known, lists or {}))
     rules: list[tuple[tuple[bool, int, int], dict[str, Any]]] = []
     unfollowed: list[UnfollowedSentence] = []
     for number, sentence in enumerate(split_sentences(constitution), start=1):
         statements, missing = reader.read(sentence)
-        if missing is not None:
-            unfollowed.append(missing)
-        for count, statement in enumerate(statements):
+        ids: list[str] = []
+        for count, statement in enumerate(_keep_tools(statements, own)):
             rule = _build_rule(statement, sentence, f"{number}{_rule_id_suffix(count)}")
+            ids.append(rule["id"])
             if missing is None:
                 # The sentence is the principle of the rule only if all of it was followed.
                 rule["principle"] = sentence
             rules.append(((statement.is_fallback, _ORDER.index(statement.then), number), rule))
+        if missing is not None:
+            unfollowed.append(replace(missing, rule_ids=tuple(ids)))
     ordered = tuple(rule for _, rule in sorted(rules, key=lambda one: one[0]))
     return DerivedRules(ordered, tuple(unfollowed))
 
@@ -160,8 +166,7 @@ class _SentenceReader:
         if not parts:
             return statements, None
         kept = [one for one in statements if one.then != "allow"]
-        closed = dict.fromkeys(f"{one.server}/{tool}" for one in kept for tool in one.tools)
-        return kept, UnfollowedSentence(sentence, "; ".join(parts), tuple(closed))
+        return kept, UnfollowedSentence(sentence, "; ".join(parts))
 
     def _read_piece(
         self,
@@ -345,6 +350,14 @@ class _SentenceReader:
             if found and all(self._vocabulary.has_verb(calls.words) for calls in groups):
                 return list(found)
         return []
+
+
+def _keep_tools(statements: Iterable[_Statement], own: set[tuple[str, str]]) -> Iterator[_Statement]:
+    """Yield the statements, restricted to some tools."""
+    for one in statements:
+        names = tuple(name for name in one.tools if (one.server, name) in own)
+        if names:
+            yield replace(one, tools=names)
 
 
 def _join_tools(statements: Iterable[_Statement], tools: Sequence[DescribedTool]) -> list[_Statement]:
