@@ -148,7 +148,8 @@ class Vocabulary:
         if not tools:
             tools = self._match_words(words, kinds, is_all=is_all, is_stopping=is_stopping)
         if not tools:
-            raise NotFollowedError(join_text(tokens))
+            # The sentence is about no tool that is known: none of it is followed.
+            raise NotFollowedError("")
         found = self._check_words(tools, words, is_all=is_all, is_stopping=is_stopping)
         condition = self._read_embedded(tokens, names, tools)
         said = [tool for tool in tools if tool in named or frozenset(tool.parts) <= word_stems(words)]

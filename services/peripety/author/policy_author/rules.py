@@ -161,7 +161,7 @@ class _SentenceReader:
                 found, previous = self._read_piece(piece, previous)
                 statements += found
             except NotFollowedError as error:
-                parts.append(error.part)
+                parts.append(error.part or join_text(piece))
                 statements += self._close_tools(piece)
         if not parts:
             return statements, None
@@ -196,7 +196,7 @@ class _SentenceReader:
         if readings:
             raise NotFollowedError(join_text(tokens))
         if failed:
-            raise min(failed, key=lambda one: len(one.part))
+            raise min(failed, key=lambda one: (not one.part, len(one.part)))
         raise NotFollowedError(_unread_part(tokens))
 
     # ---- Statements of a clause
