@@ -161,7 +161,7 @@ class _SentenceReader:
                 found, previous = self._read_piece(piece, previous)
                 statements += found
             except NotFollowedError as error:
-                parts.append(error.part or join_text(piece))
+                parts.append(_widen_part(piece, error.part) if error.part else join_text(piece))
                 statements += self._close_tools(piece)
         if not parts:
             return statements, None
@@ -396,6 +396,17 @@ def _unread_part(tokens: Sequence[WordToken]) -> str:
         if derive_sentence(tokens[:end]):
             return join_text(tokens[end:])
     return join_text(tokens)
+
+
+def _widen_part(tokens: Sequence[WordToken], part: str) -> str:
+    """Return a part with the words that belong to it: "times" becomes "at most 5 times per hour"."""
+    kinds = [one.kind for one in tokens]
+    places = [place for place, one in enumerate(tokens) if one.text == part.split()[0]]
+    if not places or {"MAY", "MUST", "BE"} & set(kinds[places[-1] :]):
+        return part
+    first = places[-1]
+    bounds = [place for place in range(first) if kinds[place] == "BOUND"]
+    return join_text(tokens[bounds[-1] if bounds else first :])
 
 
 def _mentions_approval(formula: Formula) -> bool:
