@@ -136,7 +136,7 @@ class NarratorToolExecutor:
 
         Args:
             calls: the calls.
-            may_ask: whether the narrator may still ask the player back.
+            may_ask: whether the narrator may still return a question.
 
         Returns:
             A result for each call, and the events to send.
@@ -213,7 +213,7 @@ class NarratorToolExecutor:
         return {"accepted": True}
 
     def _ask_player(self, question: str) -> dict[str, Any]:
-        """Ask the player back instead of playing the turn."""
+        """Return a question to the player instead of playing the turn."""
         board = self._scene.speculation.transaction
         has_begun = bool(board.events) or self._is_closed or self._known_result is not None
         if not self._scene.words_only or has_begun or not self._may_ask:

@@ -1,4 +1,4 @@
-"""Dialogue stands where the narrative quotes it, else after the narrative."""
+"""Dialogue has its place where the narrative quotes it, else after the narrative."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted
-from support.session.sessions import Answer, played, scene
+from support.gateway.fake_gateway import Answer
+from support.session.sessions import played, scene
 
 HIDDEN = "Quicksilver Harbour"
 
