@@ -1,4 +1,4 @@
-"""Dialogue stands where the narrative quotes it, else after the narrative."""
+"""Dialogue is placed where the narrative quotes it, else after the narrative."""
 
 from __future__ import annotations
 
