@@ -1,4 +1,4 @@
-"""Words of the player without an action, words that are not understood, or that the narrator fails to narrate."""
+"""Words without an action, words that are not understood, and words that the narrator fails to narrate."""
 
 from __future__ import annotations
 
