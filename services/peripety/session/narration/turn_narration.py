@@ -407,7 +407,7 @@ class TurnNarration:
         if prose and is_alone and not await self.validator.check_plain_prose(prose):
             for chunk in self._prose.finish(prose):
                 yield chunk
-        message = f"{problem}; no turn was spent: say it again, or choose an action"
+        message = f"{problem}; no turn was spent: try again, or choose an action"
         yield TurnNotPlayed(RuleFailed(reason, "", message, turn_abandoned=True), UsageTotal())
 
     def _keep_plain_answer(self) -> None:
