@@ -220,7 +220,7 @@ class ModelTraits:
         reasoning_can_be_off: whether reasoning can be disabled.
         tools_while_reasoning: whether it calls tools while reasoning, in Chat Completions; else a request
             with tools must disable reasoning.
-        reasoning_efforts: the efforts that a request may set; empty if the model has no such option.
+        reasoning_efforts: the efforts that a request may select; none if the model has no such option.
         length_field: the field that limits the answer, in Chat Completions.
         instructions_role: the role of the instructions, in Chat Completions.
         strict_schema: whether it accepts only the strict subset of JSON Schema.

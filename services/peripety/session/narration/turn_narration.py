@@ -303,7 +303,7 @@ class TurnNarration:
         return self._prose.has_streamed
 
     def add_utterance(self, entity_id: str, utterance: str) -> None:
-        """Add the words of a person to the dialogue of the turn, whatever the Outcome quotes."""
+        """Add the words of a person with a call of its own: the dialogue of the turn, besides the Outcome."""
         self._voiced.append(DialogueSpoken(entity_id, utterance))
 
     async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:
@@ -407,7 +407,7 @@ class TurnNarration:
         if prose and is_alone and not await self.validator.check_plain_prose(prose):
             for chunk in self._prose.finish(prose):
                 yield chunk
-        message = f"{problem}; no turn was spent: say it again, or choose an action"
+        message = f"{problem}; no turn was spent: try again, or choose an action"
         yield TurnNotPlayed(RuleFailed(reason, "", message, turn_abandoned=True), UsageTotal())
 
     def _keep_plain_answer(self) -> None:
