@@ -218,7 +218,7 @@ class Vocabulary:
     def _check_words(
         self, tools: Sequence[DescribedTool], words: Sequence[str], *, is_all: bool, is_stopping: bool
     ) -> Formula:
-        """Account for each word of a group; return the values of arguments in the words: "urgent", "force"."""
+        """Account for each word of a group; return the values of arguments: "urgent", "force"."""
         names = frozenset().union(*(tool.names for tool in tools))
         described = frozenset().union(*(tool.words for tool in tools)) if is_stopping else frozenset()
         objects = frozenset().union(*(tool.objects for tool in tools))
