@@ -297,7 +297,7 @@ class ModelData:
         return min(wanted, self.max_output_tokens or wanted)
 
     def effort_to_request(self, request: GenerateRequest) -> str | None:
-        """Return the requested effort; None if this model has no such option."""
+        """Return the effort that a request sets; None if this model has no such option."""
         effort = request.reasoning_effort
         known = effort is not None and effort.value in self.traits.reasoning_efforts
         return effort.value if effort and known and Capability.REASONING in self.capabilities else None

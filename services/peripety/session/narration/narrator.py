@@ -395,7 +395,7 @@ class _ModelCalls:
         return events
 
     async def _fill_voices(self, results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
-        """Return the results of a round with the utterances of the people whom the narrator let speak."""
+        """Return the results of a round with the words of the people that the narrator let speak."""
         filled = list(results)
         for cue in self._narration.tool_executor.cues:
             utterance = await self._voice(cue)

@@ -136,7 +136,7 @@ class NarratorToolExecutor:
 
         Args:
             calls: the calls.
-            may_ask: whether the narrator may still return a question to the player.
+            may_ask: whether the narrator may still return a question.
 
         Returns:
             A result for each call, and the events to send.

@@ -303,7 +303,7 @@ class TurnNarration:
         return self._prose.has_streamed
 
     def add_utterance(self, entity_id: str, utterance: str) -> None:
-        """Add the words of a person by itself: the dialogue of the turn, whatever the Outcome quotes."""
+        """Add the words of a person with a call of its own: the dialogue of the turn, besides the Outcome."""
         self._voiced.append(DialogueSpoken(entity_id, utterance))
 
     async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:
@@ -375,7 +375,7 @@ class TurnNarration:
         yield NarrationResult(narrative, Resolution.SERVER_RESOLVED, UsageTotal(), "", memories, self.stats)
 
     def ask_player(self, question: str) -> TurnNotPlayed:
-        """Return the result of words about which the narrator has a question."""
+        """Return the result of words about which the narrator returned a question."""
         return TurnNotPlayed(
             RuleFailed(NOT_UNDERSTOOD, "", question or _DEFAULT_QUESTION, turn_abandoned=True),
             UsageTotal(),
@@ -411,7 +411,7 @@ class TurnNarration:
         yield TurnNotPlayed(RuleFailed(reason, "", message, turn_abandoned=True), UsageTotal())
 
     def _keep_plain_answer(self) -> None:
-        """Store a whole answer that is plain prose without an Outcome around it."""
+        """Retain a whole answer that is plain prose without an Outcome around it."""
         text = normalize_text(self._answer).strip()
         is_prose = any(map(str.isalnum, text)) and not _STRUCTURE.search(text)
         if is_prose and len(text) <= NARRATIVE_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Dialogue is placed where the narrative quotes it, else after the narrative."""
+"""Dialogue has its place where the narrative quotes it, else after the narrative."""
 
 from __future__ import annotations
 
