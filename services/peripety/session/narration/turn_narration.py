@@ -237,7 +237,7 @@ class TurnNotPlayed:
     """Result of a narration of words that led to no turn: nothing is stored.
 
     Attributes:
-        failure: the last event of the turn; it explains to the player how to go on.
+        failure: the last event of the turn, with the remedy for the player.
         usage: usage of language models.
     """
 
@@ -305,7 +305,7 @@ class TurnNarration:
         return self._prose.has_streamed
 
     def add_utterance(self, entity_id: str, utterance: str) -> None:
-        """Add what a person said by itself: the dialogue of the turn, whatever the Outcome quotes."""
+        """Add the utterance of a voiced person to the dialogue of the turn."""
         self._voiced.append(DialogueSpoken(entity_id, utterance))
 
     async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:
@@ -377,7 +377,7 @@ class TurnNarration:
         yield NarrationResult(narrative, Resolution.SERVER_RESOLVED, UsageTotal(), "", memories, self.stats)
 
     def ask_player(self, question: str) -> TurnNotPlayed:
-        """Return the result of words that the narrator asks back about."""
+        """Return the result of words that the narrator does not understand."""
         return TurnNotPlayed(
             RuleFailed(NOT_UNDERSTOOD, "", question or _DEFAULT_QUESTION, turn_abandoned=True),
             UsageTotal(),
@@ -409,11 +409,11 @@ class TurnNarration:
         if prose and is_alone and not await self.validator.check_plain_prose(prose):
             for chunk in self._prose.finish(prose):
                 yield chunk
-        message = f"{problem}; no turn was spent: say it again, or choose an action"
+        message = f"{problem}; no turn was spent: repeat it, or choose an action"
         yield TurnNotPlayed(RuleFailed(reason, "", message, turn_abandoned=True), UsageTotal())
 
     def _keep_plain_answer(self) -> None:
-        """Keep a whole answer that is plain prose without an Outcome around it."""
+        """Store a whole answer that is plain prose without an Outcome around it."""
         text = normalize_text(self._answer).strip()
         is_prose = any(map(str.isalnum, text)) and not _STRUCTURE.search(text)
         if is_prose and len(text) <= NARRATIVE_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Dialogue stands where the narrative quotes it, else after the narrative."""
+"""A line of dialogue follows its quote in the narrative, else the narrative."""
 
 from __future__ import annotations
 

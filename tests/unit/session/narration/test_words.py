@@ -1,4 +1,4 @@
-"""Words of the player that are no action, that are not understood, or that the narrator fails to narrate."""
+"""Words of the player without an action, unclear ones, and ones that the narrator fails to narrate."""
 
 from __future__ import annotations
 

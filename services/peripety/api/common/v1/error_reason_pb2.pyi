@@ -761,11 +761,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Watch again with `after_sequence`, and read faster.
     """
     ERROR_REASON_NOT_UNDERSTOOD: _ErrorReason.ValueType  # 621
-    """The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+    """The narrator does not understand the words of the player (event `rule_failed`).
 
     Why: No turn was spent, and nothing was stored. The message of the event is the question.
 
-    Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+    Fix: Answer the question, use other words, or choose an action. The `request_id` can be used again.
     """
     ERROR_REASON_ACTORS_UNSUPPORTED: _ErrorReason.ValueType  # 622
     """The model of the narrator has no room to voice people by calls of their own.
@@ -1732,11 +1732,11 @@ Why: The server does not buffer without limit.
 Fix: Watch again with `after_sequence`, and read faster.
 """
 ERROR_REASON_NOT_UNDERSTOOD: ErrorReason.ValueType  # 621
-"""The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+"""The narrator does not understand the words of the player (event `rule_failed`).
 
 Why: No turn was spent, and nothing was stored. The message of the event is the question.
 
-Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+Fix: Answer the question, use other words, or choose an action. The `request_id` can be used again.
 """
 ERROR_REASON_ACTORS_UNSUPPORTED: ErrorReason.ValueType  # 622
 """The model of the narrator has no room to voice people by calls of their own.

@@ -988,8 +988,8 @@ class TurnEvent(_message.Message):
         MESSAGE_FIELD_NUMBER: _builtins.int
         TURN_ABANDONED_FIELD_NUMBER: _builtins.int
         code: _builtins.str
-        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`. `NOT_UNDERSTOOD`: the narrator asks the
-        player back, and `message` is its question. After words without an action, a narrator that failed has the
+        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`. `NOT_UNDERSTOOD`: the narrator does
+        not understand the words of the player, and `message` is its question. After words without an action, a narrator that failed has the
         reasons of `Degraded`. In both cases no turn was spent, and the request_id can be used again.
         """
         rule: _builtins.str
