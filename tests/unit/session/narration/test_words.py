@@ -126,6 +126,7 @@ async def test_the_question_belongs_to_those_who_hear_the_narration(database_url
         view = (await game.sessions._rulesets.get((await game.now()).session.spec_hash)).projector
         for_others = view.for_viewer(None).project_event(asked, "p")
     assert "Which" in asked.message
+    assert isinstance(for_others, RuleFailed)
     assert "Which" not in for_others.message
 
 
@@ -137,7 +138,7 @@ async def test_a_question_that_would_tell_a_secret_is_replaced() -> None:
     assert happened[-1].failure.code == "NOT_UNDERSTOOD"
 
 
-_ACTIONS = [
+_ACTIONS: list[dict[str, Any]] = [
     {"id": name, "name": name, "params": {}, "preconditions": {}, "effects": []} for name in ("one", "two")
 ]
 
