@@ -1,8 +1,6 @@
-"""Start, follow, continue, rerun a phase, cancel.
+"""Client operations on agent runs: start, follow, continue, rerun a phase, cancel and delete.
 
-Coalescing of neighbouring deltas of an answer into one recorded event.
-
-Client operations on agent runs: start, follow, continue, rerun a phase, cancel, delete.
+Neighbouring deltas of an answer are coalesced into one recorded event, so that the event log stays short.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Narrator benchmark.
+"""`peripety bench-narrator`: measure how well a model narrates.
 
-`peripety bench-narrator`: measure how well a model narrates.
-
-The reference is the engine's own record of each turn.
-
-Games of the narrator benchmark: play turns and record what the narrator wrote.
+It plays games and compares each narration with the engine's own record of the turn.
 """
 
 from __future__ import annotations

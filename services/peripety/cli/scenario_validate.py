@@ -1,9 +1,4 @@
-"""Validate, batch progress.
-
-Batch progress and summary of a validation.
-
-`peripety validate`: check any number of specifications.
-"""
+"""`peripety validate`: check any number of specifications, with progress and a summary."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from peripety.cli.input_documents import iterate_specifications, total_bytes
-from peripety.cli.options import Level, Persona, Seed
+from peripety.cli.options import Horizon, Level, MaxRuns, Persona, Player, Seed
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -35,7 +30,6 @@ from peripety.cli.output import (
     write_json,
     write_lines,
 )
-from peripety.engine import PERSONAS
 from peripety.errors import InvalidArgumentError
 from peripety.scenario import batch
 from peripety.scenario.certificate.types import CertificateOptions
@@ -256,22 +250,10 @@ def validate(
             help="Store verdicts in this file, and skip specifications that have one.",
         ),
     ] = None,
-    persona: Annotated[Persona, typer.Option(help="Automatic player of the dry-run.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
-    max_runs: Annotated[
-        int | None,
-        typer.Option(
-            min=64,
-            max=100_000,
-            help="Maximum games of an automatic player. [default: as many as the verdict needs]",
-        ),
-    ] = None,
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
-        ),
-    ] = None,
+    max_runs: MaxRuns = None,
+    horizon: Horizon = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
 ) -> None:
     """Check specifications.
@@ -284,7 +266,11 @@ def validate(
     options = batch.BatchOptions(
         ValidationLevel[level.name],
         DryRunOptions(persona.value, seed, max_runs or played.max_runs, horizon),
-        CertificateOptions(PERSONAS, seed, min(max_runs or measured.max_runs, measured.max_runs), horizon),
+        CertificateOptions(
+            seed=seed,
+            max_runs=min(max_runs or measured.max_runs, measured.max_runs),
+            horizon=horizon,
+        ),
     )
     tally = BatchTally()
     try:

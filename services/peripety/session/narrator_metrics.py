@@ -1,8 +1,6 @@
-"""Narrator metrics: faithfulness to the facts; canaries.
+"""Narrator metrics: how faithfully turns are narrated, compared with the facts of the engine.
 
-Canaries: random words in restricted state, which make a leak detectable in the narration.
-
-Narrator metrics: measures of how faithfully turns are narrated, compared with the facts of the engine.
+Canaries are random words in restricted state, which make a leak detectable in the narration.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from peripety.session.branches import BranchManager
 from peripety.session.bundles.exporter import SessionExporter
 from peripety.session.bundles.importer import SessionImporter
 from peripety.session.events import Accepted
+from peripety.session.questions.answers import Answer, answer_question
+from peripety.session.questions.session_record import read_record
 from peripety.session.seats.seat_timeout import RoundScheduler
 from peripety.session.session_view import project_session
 from peripety.session.turn_runner import TurnRunner
@@ -25,6 +27,7 @@ from peripety.session.validation import (
     check_deletion,
     check_new_session,
     check_playable_seats,
+    check_question,
     check_session_id,
 )
 from peripety.session.visibility import TurnView, project_turn
@@ -238,6 +241,24 @@ class SessionManager:
             [(seen,) for seen in found[:size]],
         )
         return make_page(found, fitting, lambda seen: PagePosition(seen.turn.turn))
+
+    async def ask(self, session_id: str, question: str, pov: str | None) -> Answer:
+        """Answer a question about a session from its record, as an entity may know it.
+
+        Raises:
+            InvalidArgumentError: the question is empty or too long, or the entity is not playable.
+            NotFoundError: the session or entity does not exist.
+        """
+        check_question(question)
+        session, ruleset = await self._session(session_id)
+        view = ruleset.projector.for_viewer(pov)
+        turns = await self._store.list_turns(session_id, 0, session.turn) if session.turn else []
+
+        def answer() -> Answer:
+            record = read_record(ruleset.program, session.snapshot, view, turns)
+            return answer_question(record, question)
+
+        return await asyncio.to_thread(answer)
 
     async def rewind(self, request: RewindRequest) -> SessionView:
         """Undo the last turns of a session."""

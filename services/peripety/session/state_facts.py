@@ -81,6 +81,7 @@ class StateFacts:
         places: the place of each entity whose place is known.
         holders: the holder of each thing: an entity, or a place.
         place_names: the names of each place, the best first, in lower case.
+        sources: the path of each fact, by its kind (`life`, `place`, `holder`) and its entity or thing.
     """
 
     you: str
@@ -90,6 +91,7 @@ class StateFacts:
     places: dict[str, str] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     place_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def name_of(self, entity: str) -> str:
         """Return the name of an entity or a place for readers."""
@@ -139,6 +141,7 @@ class _FactReader:
         self.facts = facts
         self._labels = labels
         self._ids = sorted(facts.names, key=len, reverse=True)
+        self._path = ""
 
     def read_all(self, tree: Any, places: Mapping[str, Any]) -> None:
         """Read a state and the names of its places."""
@@ -149,6 +152,7 @@ class _FactReader:
             self.facts.place_names[place] = tuple(dict.fromkeys(filter(None, [name, to_words(place)])))
 
     def _read(self, path: tuple[str | int, ...], value: Any) -> None:
+        self._path = engine.format_path(path)
         owner, keys = self._split_owner([str(step) for step in path[1:]])
         if not keys:
             return
@@ -165,7 +169,8 @@ class _FactReader:
 
     def _split_owner(self, keys: list[str]) -> tuple[str | None, list[str]]:
         """Return the entity that a path is about, and the steps that describe the value."""
-        owner, kept = None, []
+        owner: str | None = None
+        kept: list[str] = []
         for place, key in enumerate(keys):
             is_last = place == len(keys) - 1
             if key in self.facts.names and not is_last:
@@ -186,37 +191,50 @@ class _FactReader:
     def _read_list(self, owner: str | None, keys: list[str], words: list[str], value: list[Any]) -> None:
         texts = [item for item in value if isinstance(item, str)]
         if words[-1] in _PRESENT and len(keys) > 1:
-            self.facts.places.update({one: keys[-2] for one in texts if one in self.facts.names})
+            for one in texts:
+                if one in self.facts.names:
+                    self._add_place(one, keys[-2])
         elif words[-1] in _HOLDINGS:
-            self.facts.holders.update({to_words(one): owner or self.facts.you for one in texts})
+            for one in texts:
+                self._add_holder(to_words(one), owner)
 
     def _read_flag(self, owner: str | None, words: list[str], *, value: bool) -> None:
         last = words[-1]
         if owner is not None and last in _ALIVE:
-            self.facts.alive[owner] = value
+            self._add_life(owner, is_alive=value)
         elif owner is not None and last in _DEAD:
-            self.facts.alive[owner] = not value
+            self._add_life(owner, is_alive=not value)
         elif value and last.startswith("has "):
-            self.facts.holders[last.removeprefix("has ")] = owner or self.facts.you
+            self._add_holder(last.removeprefix("has "), owner)
         elif value and len(words) > 1 and words[-2] in _HOLDINGS:
-            self.facts.holders[last] = owner or self.facts.you
+            self._add_holder(last, owner)
 
     def _read_text(self, owner: str | None, keys: list[str], last: str, value: str) -> None:
         if keys[:-1] == ["places"] and keys[-1] in self.facts.names:
-            self.facts.places[keys[-1]] = value
+            self._add_place(keys[-1], value)
         elif last in _PLACE and (owner is not None or len(keys) == 1):
-            self.facts.places[owner or self.facts.you] = value
+            self._add_place(owner or self.facts.you, value)
         elif owner is not None and last in _LIFE and value.lower() in _DEAD_VALUES | _ALIVE_VALUES:
-            self.facts.alive[owner] = value.lower() in _ALIVE_VALUES
+            self._add_life(owner, is_alive=value.lower() in _ALIVE_VALUES)
         elif last in _HOLDER and len(keys) > 1:
-            self.facts.holders[to_words(keys[-2])] = self._holder(value)
+            self._add_holder(to_words(keys[-2]), value)
         else:
             thing, _, role = last.rpartition(" ")
             if thing and role in _HOLDER:
-                self.facts.holders[thing] = self._holder(value)
+                self._add_holder(thing, value)
 
-    def _holder(self, value: str) -> str:
-        return self.facts.you if value in _PLAYER_KEYS else value
+    def _add_life(self, entity: str, *, is_alive: bool) -> None:
+        self.facts.alive[entity] = is_alive
+        self.facts.sources["life", entity] = self._path
+
+    def _add_place(self, entity: str, place: str) -> None:
+        self.facts.places[entity] = place
+        self.facts.sources["place", entity] = self._path
+
+    def _add_holder(self, thing: str, holder: str | None) -> None:
+        is_you = holder is None or holder in _PLAYER_KEYS
+        self.facts.holders[thing] = self.facts.you if is_you else str(holder)
+        self.facts.sources["holder", thing] = self._path
 
     def _read_number(
         self,
@@ -241,7 +259,7 @@ class _FactReader:
             (band["word"] for band in label.get("bands") or () if value <= band.get("upto", value)), ""
         )
         if owner is not None and word.lower() in _DEAD_VALUES:
-            self.facts.alive[owner] = False
+            self._add_life(owner, is_alive=False)
 
 
 def _iter_values(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:

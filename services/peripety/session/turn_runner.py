@@ -4,15 +4,15 @@ A turn is the only operation that changes a session through the engine. It may t
 language model narrates it, and it must happen exactly once. The phases are:
 
 1. Request. Requests for the same session wait for each other in this process. A request that has been
-   committed before is replayed from its record (idempotency). Otherwise the request is validated against the
-   session as it is.
-2. Decision. The engine executes the actions of the player on a copy of the state . If nothing can be applied,
-   or the result cannot be sent, the turn is abandoned before a model is called.
+   committed before is replayed from its record (idempotency). Otherwise the request is validated against
+   the session as it is.
+2. Decision. The engine executes the actions of the player on a copy of the state. If nothing can be
+   applied, or the result cannot be sent, the turn is abandoned before a model is called.
 3. Narration. The narrator may add actions, dice and small changes within its scope, and writes the prose.
    Words that it does not understand, or that it fails to narrate, leave the turn unplayed. Events are
    streamed to the client and to watchers as they occur. If speculative mechanics turn out wrong, a new
    `Accepted` event restarts the stream of this turn.
-4. Commit. The turn, its events and the session's next state are written in one transaction .
+4. Commit. The turn, its events and the session's next state are written in one transaction.
 
 Invariants:
 
@@ -28,12 +28,12 @@ Invariants:
   again.
 
 Alternatives and their costs. A lock in the database for the time of a turn would block other writers for
-minutes and outlive a crashed process. A lease per session would need renewal and expiry; the compare-and-swap
-needs neither, and the cost of a lost race is one wasted narration. To store events as they occur would make
-partial turns visible and would need a cleanup after crashes.
+minutes and outlive a crashed process. A lease per session would need renewal and expiry; the
+compare-and-swap needs neither, and the cost of a lost race is one wasted narration. To store events as they
+occur would make partial turns visible and would need a cleanup after crashes.
 
 In a session with several seats, the due time of the turn is postponed while the turn is played, so that no
-other process plays it for a seat that is late .
+other process plays it for a seat that is late.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Session, turn, seats, options, attempt ids.
+"""Session types: sessions, turns, seats, options, and attempt ids.
 
-Attempt ids of turns, which encode the sequence where the attempt began.
-
-A failed attempt leaves nothing behind except the events that watchers received, and its sequences are reused.
-A client that resumes with such a sequence would continue after an event that does not exist; the id detects
-this.
-
-Types of sessions and turns.
+An attempt id encodes the sequence where the attempt began. A failed attempt leaves nothing behind except
+the events that watchers received, and its sequences are reused. A client that resumes with such a sequence
+would continue after an event that does not exist; the id detects this.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Projection for a viewer: the only way from state to a client; turns and events as seen.
+"""Visibility: the projection of states and events to a viewer, and the only path from the engine to a client.
 
-Turns and events as seen by a viewer, and the message size limit.
+`engine.View` filters states and changes by the visibility labels of the scenario; this module applies it to
+the events of a session. Prompts, streams, reads and errors contain only what the projection lets through.
 
-Visibility: the projection of states and events to a viewer, and the only path from the engine to a client.
+Dice follow the visibility of prose: their purpose is text of a narrator who knows its audience's secrets.
+The rules themselves and their literals are public: which actions were tried and are legal, which event
+occurred, log lines, and the messages of end conditions. Of a failed rule, its code and path are public. The
+engine's message may quote the state and is replaced.
 
-`sim.View` filters states and changes by the visibility labels of the scenario; this module applies it to the
-events of a session. Prompts, streams, reads and errors contain only what the projection lets through.
-
-Dice follow the visibility of prose: their purpose is text of a narrator who knows its audience's secrets. The
-rules themselves and their literals are public: which actions were tried and are legal, which event occurred,
-log lines, and the messages of end conditions. Of a failed rule, its code and path are public. The engine's
-message may quote the state and is replaced.
+`MessageLimit` is the size limit of a message with turns.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class GenerationReruns:
             mutation: True to run them on mutants as well.
 
         Raises:
-            PeripetyError: the subject cannot run tests; see `Sources`.
+            PeripetyError: the subject cannot run tests; see `SubjectResolver`.
         """
         kept = await self._sources.resolve(source)
         async for event in self._run_tests(tests, kept, repetitions=repetitions, mutation=mutation):
@@ -100,7 +100,7 @@ class GenerationReruns:
         Raises:
             NotFoundError: the run does not exist.
             FailedPreconditionError: the run has not ended, or has no subject.
-            PeripetyError: its subject can no longer run tests; see `Sources`.
+            PeripetyError: its subject can no longer run tests; see `SubjectResolver`.
         """
         run = await self._store.get(run_id)
         if run.state == RUNNING:
@@ -215,7 +215,7 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
 
         Raises:
             AlreadyExistsError: the request id was used for a different request; also for all methods below.
-            PeripetyError: the subject cannot run tests; see `Sources`.
+            PeripetyError: the subject cannot run tests; see `SubjectResolver`.
         """
         done = await self._store.find_by_request_id(request)
         if done is not None:

@@ -1,10 +1,7 @@
-"""A game on a terminal or as JSON lines, live bar.
+"""Console view of a game, for a terminal or a file; or the same events as JSON lines.
 
-Console view with a live status bar: progress and cost so far.
-
-Console view of a game, for a terminal or a file: mechanics first, then prose as it arrives.
-
-View interface of a game, for people (`peripety.cli.render.console`) or as JSON lines.
+It prints mechanics first, then prose as it arrives. On a terminal, a live status bar shows progress and
+cost.
 """
 
 from __future__ import annotations
@@ -161,6 +158,10 @@ class ConsoleView:
             self._line(f"\nTurn {event.turn}", "bold")
         self._lines(_format_event(event), _STYLES.get(kind or ""))
         self._turns_by_resolution[_resolution_of(event)] += 1
+
+    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
+        """Print the answer to a question, with the turns that it rests on."""
+        self._line(f"  {format_answer(answer)}")
 
     def end(self, session: session_pb2.Session) -> None:
         """Print how the turns were resolved and the model usage."""
@@ -398,6 +399,12 @@ def _progress_text(progress: scenario_pb2.Progress) -> str:
     return f"{message} · {format_dollars(spent)}" if spent else message
 
 
+def format_answer(answer: session_pb2.AskSessionResponse) -> str:
+    """Return an answer with the turns that it rests on, on one line."""
+    turns = [f"turn {turn}" if turn else "the start" for turn in answer.turns]
+    return printable(f"{answer.answer} [{', '.join(turns)}]" if turns else answer.answer)
+
+
 class GameView(Protocol):
     """Output of the preparation and the turns of a game."""
 
@@ -412,6 +419,9 @@ class GameView(Protocol):
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Show an event of a turn."""
+
+    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
+        """Show the answer to a question."""
 
     def end(self, session: session_pb2.Session) -> None:
         """Show the final session."""
@@ -435,6 +445,10 @@ class JsonGameView:
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Print an event of a turn."""
         self._print("turn", event)
+
+    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
+        """Print the answer to a question."""
+        self._print("answer", answer)
 
     def end(self, session: session_pb2.Session) -> None:
         """Print the final session."""

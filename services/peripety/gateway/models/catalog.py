@@ -1,12 +1,6 @@
-"""Model files (TOML), lookup, listing.
+"""Model catalog: all known models by provider and name, read from model files (TOML).
 
-Model catalog: dated data about models, and the cost of calls.
-
-Reader of model files (TOML). A model inherits missing keys from the model named in `like`.
-
-Model catalog: all known models, by provider and name.
-
-List of the available models, in pages.
+A model in a file inherits missing keys from the model named in `like`.
 """
 
 from __future__ import annotations

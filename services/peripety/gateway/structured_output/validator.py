@@ -1,10 +1,6 @@
-"""Structured output: request, validate, repair once.
+"""Structured output: JSON in a model's text, validated against its schema, with one repair request.
 
-Structured answers: extraction from model text, validation against a schema, and incremental display.
-
-Validation of a partial value: whether it can still become valid against a schema.
-
-Structured output: JSON in a model's text, validated against its schema, with one repair request.
+`validate_prefix` decides, while an answer is streamed, if it can still become valid.
 """
 
 from __future__ import annotations
@@ -62,7 +58,7 @@ def validate_prefix(schema: Mapping[str, Any], value: Any) -> Any:
     does not name is left out, because it may represent an absent key.
 
     Raises:
-        UnfitError: a type is wrong, or a key is not in the schema.
+        PrefixMismatchError: a type is wrong, or a key is not in the schema.
     """
     return _PrefixValidator(schema).validate([schema], value)
 

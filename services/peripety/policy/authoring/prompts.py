@@ -1,11 +1,4 @@
-"""System texts, answer schemas, parsers of answers.
-
-Response schemas of the authoring prompts, and parsers of the responses.
-
-System texts of the authoring prompts: instructions, followed by the material as JSON.
-
-System prompts of the policy authors and judges.
-"""
+"""Authoring prompts: system texts with the material as JSON, answer schemas, and parsers of answers."""
 
 from __future__ import annotations
 

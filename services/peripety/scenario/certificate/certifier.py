@@ -1,51 +1,40 @@
-"""Build, store and recompute a certificate.
-
-Certification service: from a document or a stored scenario to a certificate.
-
-Certificate of a scenario: proofs, the difficulty gate, and runs of every persona.
+"""Certifier: computes, stores and verifies the certificate of a document or of a stored scenario.
 
 A certificate states how fair a scenario is. It is a pure function of the specification, the options and two
-version
-numbers (engine semantics and random numbers). It contains no time, machine or backend, and its name is the
-hash of
-its canonical document. So it needs no signature: anyone who doubts it can compute it again and compare bytes,
-and a
-verdict cache needs no other key. This purity is the main invariant of the package, and explains most of its
-rules.
+version numbers (engine semantics and random numbers). It contains no time, machine or backend, and its name
+is the hash of its canonical document. So it needs no signature: anyone who doubts it can compute it again
+and compare bytes, and a verdict cache needs no other key. This purity is the main invariant of the package,
+and explains most of its rules.
 
 Order of the work:
 
 1. Proofs. Abstract interpretation of the rules, without any run.
 2. The difficulty gate. It decides the band, on its own blocks of the same run numbers.
-3. Runs of each persona, until the interval of its fail rate is narrow. All personas use the
-same run
+3. Runs of each persona, until the interval of its fail rate is narrow. All personas use the same run
    numbers, and therefore the same random numbers.
-4. The planner gap: the fail rates of random and planner on exactly the same runs. With common random numbers
-most of
-   the noise cancels out, and a scenario in which no action matters has a gap of exactly 0.
+4. The planner gap: the fail rates of random and planner on exactly the same runs. With common random
+   numbers most of the noise cancels out, and a scenario in which no action matters has a gap of exactly 0.
 
 Design decisions:
 
 - The gate decides the band, although the runs of the certificate are more. Otherwise a scenario could pass
   registration and fail certification at the same budget, or the other way round.
 - The random persona always plays, because the band and the drift are defined by it.
+- From version 1.1 on, curious plays too, and par where there are solutions. Certificates of version 1.0 are
+  the same as before.
 - If the gate finds a rule that raises errors, only the gate's persona plays. Other figures would describe a
-  scenario
-  that does not work.
+  scenario that does not work.
 - Runs are examined at fixed counts (256, doubled up to 9,604). Stopping after arbitrary pieces would save
-  runs, but
-  the result would depend on the machine. An exact sequential interval was rejected: it is wider, and hard to
-  explain.
+  runs, but the result would depend on the machine. An exact sequential interval was rejected: it is wider,
+  and hard to explain.
 - Only proofs and tests with known error rates are errors. Absence in a sample is a warning.
 - Figures have six decimals. C libraries disagree in the last digits of `pow` and `log`; rounding hides that
-  without
-  an exact decimal arithmetic.
+  without an exact decimal arithmetic.
 
-The texts of the findings are part of the document. A changed text changes the hash, so `--check` would report
-stored
-certificates as different.
+The texts of the findings are part of the document. A changed text changes the hash, so `--check` would
+report stored certificates as different.
 
-Verification of a certificate: recompute it and compare the documents.
+Verification recomputes a certificate and compares the documents.
 """
 
 from __future__ import annotations
@@ -85,7 +74,7 @@ from peripety.scenario.types import DryRunOptions, Progress, ProgressStage, filt
 from peripety.scenario.validation import load_valid, validate_certificate_options, validate_document_size
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
     from peripety.core.concurrency import Executor, WorkerPool
     from peripety.engine import DryRunReport, Persona, Program
@@ -125,8 +114,14 @@ async def certify(
     yield Progress(ProgressStage.CERTIFYING, "proving without simulation", 0.0)
     proofs = await workers.run(program.prove, options.horizon)
     yield Progress(ProgressStage.CERTIFYING, "testing the band", _PROOFS_SHARE / 2)
-    gate = await evaluate_to_verdict(program, _gate_options(options), workers, most_seconds)
-    options = _fill_defaults(options, gate)
+    gate = await evaluate_to_verdict(
+        program,
+        _gate_options(options),
+        workers,
+        most_seconds,
+        explains=program.spec["spec_version"] != "1.0",
+    )
+    options = _fill_defaults(options, gate, program.spec)
     watch = watched_paths(program)
     counted: list[DryRunReport] = []
     reports: list[PersonaReport] = []
@@ -174,11 +169,18 @@ def _gate_options(options: CertificateOptions) -> DryRunOptions:
     )
 
 
-def _fill_defaults(options: CertificateOptions, gate: GateVerdict) -> CertificateOptions:
-    """Return the options with all defaults filled in."""
-    playing = tuple(
-        persona for persona in PERSONAS if persona in options.personas or persona == gate.report.persona
-    )
+def _fill_defaults(
+    options: CertificateOptions,
+    gate: GateVerdict,
+    spec: Mapping[str, Any],
+) -> CertificateOptions:
+    """Return the options with all defaults filled in, and with the players of the version."""
+    wanted: set[Persona] = {*options.personas, gate.report.persona}
+    if spec["spec_version"] != "1.0":
+        wanted.add("curious")
+    if "solutions" in spec:
+        wanted.add("par")
+    playing = tuple(persona for persona in PERSONAS if persona in wanted)
     return replace(options, personas=playing, seed=gate.report.seed, horizon=gate.report.horizon)
 
 

@@ -1,10 +1,7 @@
-"""Document under construction, history of findings, adjusted numbers.
+"""Document under construction: applies answers, evaluates the result, and rolls back regressions.
 
-History of findings during a generation, for the detection of regressions.
-
-Document under construction: applies answers, evaluates the result, and rolls back regressions.
-
-Adjusted numbers of a document that later answers have not changed.
+The history of findings detects a regression: a finding that an earlier answer had fixed.
+`filter_present_moves` returns the adjusted numbers that later answers have not changed.
 """
 
 from __future__ import annotations

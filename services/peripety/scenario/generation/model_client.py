@@ -1,10 +1,7 @@
-"""The conversation, its budget, feedback messages.
+"""Model client of one order: the conversation of generation or amendment, its budget, and feedback.
 
-Model client of one order: sequential requests within its limits.
-
-Conversation of generation and amendment, with a constant prefix for the prompt cache.
-
-Feedback for a model about its answer, as the next message of the conversation.
+Requests are sequential, with a constant prefix for the prompt cache. Feedback about an answer is the next
+message.
 """
 
 from __future__ import annotations

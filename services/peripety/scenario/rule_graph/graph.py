@@ -1,11 +1,4 @@
-"""Rule graph: nodes, edges, what rules read and write.
-
-Construction of the rule graph of a specification.
-
-Rule graph types, and the activity measured in runs.
-
-Dependencies of rules: the paths that an expression reads, and those that an effect writes.
-"""
+"""Rule graph: nodes, edges, and their construction from the paths that rules read and write."""
 
 from __future__ import annotations
 

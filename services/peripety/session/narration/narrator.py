@@ -1,13 +1,8 @@
-"""The narrator: tool rounds, repair, budget.
-
-Narration of turns by a language model, with a fallback narration if the model fails.
-
-Budget of a narration: time, calls, tokens and money.
-
-Narrator of turns: a language model that may act, read and roll dice with tools, and then writes the prose.
+"""Narrator of turns: a language model that may act, read and roll dice with tools, and then writes the prose.
 
 The model sees only what the point of view may see, and decides nothing: the engine validates every call and
-every change. Its prose is streamed while it is written. Whatever fails, the turn gets a narration.
+every change. Its prose is streamed while it is written. A budget limits time, calls, tokens and money.
+Whatever fails, the turn gets a narration.
 """
 
 from __future__ import annotations

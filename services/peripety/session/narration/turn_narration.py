@@ -1,8 +1,6 @@
-"""One narration: prose released while written, fallback.
+"""Narration of one turn: converts the narrator's answers to events, and streams them to the reader.
 
-Prose stream: releases the prose of an answer while the answer is still being written.
-
-Narration of one turn: converts the narrator's answers to events, and streams them to the reader.
+`ProseStream` releases the prose of an answer while the answer is still being written.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Seats, whose turn, submissions.
-
-Sessions with several players: turn order, submissions and seat timeouts.
-
-Submissions of seats.
-
-Seats and turn order.
-"""
+"""Seats and turn order of a session with several players, and the submissions of seats."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""A round: call the model, take tests.
+"""Generation round: tests are parsed from the response stream and recorded one by one.
 
-Model calls of a run within its limits: reserve, record, call, settle.
-
-Generation round: tests are parsed from the response stream and recorded one by one.
+Every model call passes `ModelCaller`, within the limits of the run: reserve, record, call, settle.
 """
 
 from __future__ import annotations
@@ -247,7 +245,7 @@ class RoundWriter:
         self._record = record
 
     def reserve(self, caller: ModelCaller) -> BudgetReservation:
-        """Reserve budget for the next call; raises the errors of `Caller.reserve`."""
+        """Reserve budget for the next call; raises the errors of `ModelCaller.reserve`."""
         form = self._make_form()
         return caller.reserve(
             replace(self._request, tools=(form.tool,), schema=form.schema),

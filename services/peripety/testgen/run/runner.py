@@ -1,9 +1,4 @@
-"""Works on a run to its end.
-
-Port to the durable event log of a run.
-
-Runner of a test generation run, from any stored state to its end.
-"""
+"""Runner of a test generation run, from any stored state to its end."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ async def test_tokens_stop_all_loops_keep_every_test_and_are_named() -> None:
     book = await ran(author, order("alpha", "beta", "gamma", max_total_tokens=14_000))
     assert book.stopped_by == "max_total_tokens"
     assert used(book) <= 14_000
-    assert len(book.suite) == 3 * len(author.of("tests")) > 0
+    assert len(book.suite) == 3 * len(author.of_kind("tests")) > 0
     assert book.stats.total_tests == len(book.suite)
 
 
@@ -115,7 +115,7 @@ def test_time_that_is_over_in_a_round_keeps_what_was_made_and_begins_nothing_mor
     slow = always(lambda question: [*some(question, 2), Paused(60.0), written("too late")])
     book, late = in_time(slow, order("alpha", "beta", "gamma", max_total_seconds=100.0))
     assert late == pytest.approx(100.0, abs=0.1)
-    assert [question.place for question in slow.of("tests")] == [("alpha", 1), ("beta", 1)]
+    assert [question.place for question in slow.of_kind("tests")] == [("alpha", 1), ("beta", 1)]
     assert slow.questions[-1].kind == "tests"
     assert [test.input for test in book.suite] == [
         "alpha 1 one",
@@ -131,7 +131,7 @@ def test_time_that_is_over_in_a_round_keeps_what_was_made_and_begins_nothing_mor
 def test_time_that_is_over_before_a_category_leaves_all_that_come_after_it() -> None:
     slow = always(lambda question: [*some(question), Paused(100.0)])
     book, _ = in_time(slow, order("alpha", "beta", "gamma", max_total_seconds=100.0))
-    assert [question.place for question in slow.of("tests")] == [("alpha", 1)]
+    assert [question.place for question in slow.of_kind("tests")] == [("alpha", 1)]
     assert book.stats.category_rounds == {"alpha": 1, "beta": 0, "gamma": 0}
     assert book.stopped_by == "max_total_time"
 

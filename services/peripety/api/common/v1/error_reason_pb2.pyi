@@ -189,6 +189,55 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Request less or smaller pages, or raise `PERIPETY_MAX_MESSAGE_BYTES` on both sides.
     """
+    ERROR_REASON_HOST_REFUSED: _ErrorReason.ValueType  # 112
+    """The `Host` of an HTTP request is not a name of this server.
+
+    Why: A page whose name is made to point at this machine could otherwise call it.
+
+    Fix: Use an address of the server, or add the name to `PERIPETY_EDGE_HOSTS`.
+    """
+    ERROR_REASON_ORIGIN_REFUSED: _ErrorReason.ValueType  # 113
+    """An HTTP request comes from a page of another site.
+
+    Why: Every page that a user visits could otherwise call this server.
+
+    Fix: Add the origin to `PERIPETY_EDGE_ORIGINS` if the page is yours.
+    """
+    ERROR_REASON_TOKEN_REQUIRED: _ErrorReason.ValueType  # 114
+    """An HTTP request has no token, or another one.
+
+    Why: The server is configured with `PERIPETY_EDGE_TOKEN`.
+
+    Fix: Send `Authorization: Bearer TOKEN`.
+    """
+    ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: _ErrorReason.ValueType  # 115
+    """The body of an HTTP request is not declared as JSON.
+
+    Why: A page of another site can send other media types without being asked first.
+
+    Fix: Send `Content-Type: application/json`.
+    """
+    ERROR_REASON_BODY_TOO_LARGE: _ErrorReason.ValueType  # 116
+    """The body of an HTTP request exceeds the size limit.
+
+    Why: Bodies are held in memory.
+
+    Fix: Send less, or raise `PERIPETY_MAX_MESSAGE_BYTES`.
+    """
+    ERROR_REASON_METHOD_NOT_FOUND: _ErrorReason.ValueType  # 117
+    """The path of an HTTP request does not exist.
+
+    Why: A name in it may be misspelled, or the server may be older than the client.
+
+    Fix: Look up the path at `/docs` of the server.
+    """
+    ERROR_REASON_SCENARIO_ID_TAKEN: _ErrorReason.ValueType  # 118
+    """Another specification has the same id.
+
+    Why: Over HTTP, a generated specification is compiled by its id.
+
+    Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
+    """
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 201
     """Group: Storage and idempotency
 
@@ -1159,6 +1208,55 @@ ERROR_REASON_REPLY_TOO_LARGE: ErrorReason.ValueType  # 111
 Why: The client could not receive it.
 
 Fix: Request less or smaller pages, or raise `PERIPETY_MAX_MESSAGE_BYTES` on both sides.
+"""
+ERROR_REASON_HOST_REFUSED: ErrorReason.ValueType  # 112
+"""The `Host` of an HTTP request is not a name of this server.
+
+Why: A page whose name is made to point at this machine could otherwise call it.
+
+Fix: Use an address of the server, or add the name to `PERIPETY_EDGE_HOSTS`.
+"""
+ERROR_REASON_ORIGIN_REFUSED: ErrorReason.ValueType  # 113
+"""An HTTP request comes from a page of another site.
+
+Why: Every page that a user visits could otherwise call this server.
+
+Fix: Add the origin to `PERIPETY_EDGE_ORIGINS` if the page is yours.
+"""
+ERROR_REASON_TOKEN_REQUIRED: ErrorReason.ValueType  # 114
+"""An HTTP request has no token, or another one.
+
+Why: The server is configured with `PERIPETY_EDGE_TOKEN`.
+
+Fix: Send `Authorization: Bearer TOKEN`.
+"""
+ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: ErrorReason.ValueType  # 115
+"""The body of an HTTP request is not declared as JSON.
+
+Why: A page of another site can send other media types without being asked first.
+
+Fix: Send `Content-Type: application/json`.
+"""
+ERROR_REASON_BODY_TOO_LARGE: ErrorReason.ValueType  # 116
+"""The body of an HTTP request exceeds the size limit.
+
+Why: Bodies are held in memory.
+
+Fix: Send less, or raise `PERIPETY_MAX_MESSAGE_BYTES`.
+"""
+ERROR_REASON_METHOD_NOT_FOUND: ErrorReason.ValueType  # 117
+"""The path of an HTTP request does not exist.
+
+Why: A name in it may be misspelled, or the server may be older than the client.
+
+Fix: Look up the path at `/docs` of the server.
+"""
+ERROR_REASON_SCENARIO_ID_TAKEN: ErrorReason.ValueType  # 118
+"""Another specification has the same id.
+
+Why: Over HTTP, a generated specification is compiled by its id.
+
+Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
 """
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 201
 """Group: Storage and idempotency

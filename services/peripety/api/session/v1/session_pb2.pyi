@@ -1816,6 +1816,68 @@ class RewindSessionResponse(_message.Message):
 Global___RewindSessionResponse: _TypeAlias = RewindSessionResponse  # noqa: Y015
 
 @_typing.final
+class AskSessionRequest(_message.Message):
+    """The question to answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    question: _builtins.str
+    """Required. A question in English, at most 1,000 characters, such as `how many x are left?`."""
+    pov_entity_id: _builtins.str
+    """Entity whose point of view is used; empty for the public part."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        question: _builtins.str = ...,
+        pov_entity_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pov_entity_id", b"pov_entity_id", "question", b"question", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskSessionRequest: _TypeAlias = AskSessionRequest  # noqa: Y015
+
+@_typing.final
+class AskSessionResponse(_message.Message):
+    """Answer from the record of a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    answer: _builtins.str
+    """The answer in English."""
+    found: _builtins.bool
+    """False if the record does not answer the question; then `answer` says so."""
+    @_builtins.property
+    def turns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Turns that the answer rests on, in order; 0 is the start of the session."""
+
+    def __init__(
+        self,
+        *,
+        answer: _builtins.str = ...,
+        found: _builtins.bool = ...,
+        turns: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "found", b"found", "turns", b"turns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskSessionResponse: _TypeAlias = AskSessionResponse  # noqa: Y015
+
+@_typing.final
 class ReplaySessionRequest(_message.Message):
     """The session to replay."""
 

@@ -110,6 +110,11 @@ class SessionServiceStub:
                 request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionResponse.FromString,
                 _registered_method=True)
+        self.AskSession = channel.unary_unary(
+                '/peripety.api.session.v1.SessionService/AskSession',
+                request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionResponse.FromString,
+                _registered_method=True)
         self.ReplaySession = channel.unary_stream(
                 '/peripety.api.session.v1.SessionService/ReplaySession',
                 request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ReplaySessionRequest.SerializeToString,
@@ -243,6 +248,14 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AskSession(self, request, context):
+        """Answers a question about a session from its record, from the point of view of one entity, without a
+        model. It changes nothing and costs no turn. English only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReplaySession(self, request, context):
         """Recomputes every turn of a session and compares the hashes with the recorded ones.
         """
@@ -337,6 +350,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.RewindSession,
                     request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionRequest.FromString,
                     response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionResponse.SerializeToString,
+            ),
+            'AskSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.AskSession,
+                    request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionResponse.SerializeToString,
             ),
             'ReplaySession': grpc.unary_stream_rpc_method_handler(
                     servicer.ReplaySession,
@@ -682,6 +700,33 @@ class SessionService:
             '/peripety.api.session.v1.SessionService/RewindSession',
             peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionRequest.SerializeToString,
             peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AskSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.session.v1.SessionService/AskSession',
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionRequest.SerializeToString,
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

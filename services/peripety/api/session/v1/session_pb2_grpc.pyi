@@ -85,6 +85,10 @@ class SessionServiceStub:
     """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
     (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
     """
+    AskSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.AskSessionRequest, _session_pb2.AskSessionResponse]
+    """Answers a question about a session from its record, from the point of view of one entity, without a
+    model. It changes nothing and costs no turn. English only.
+    """
     ReplaySession: _grpc.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]
     """Recomputes every turn of a session and compares the hashes with the recorded ones."""
     CompareBranches: _grpc.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]
@@ -156,6 +160,10 @@ class SessionServiceAsyncStub(SessionServiceStub):
     RewindSession: _aio.UnaryUnaryMultiCallable[_session_pb2.RewindSessionRequest, _session_pb2.RewindSessionResponse]  # type: ignore[assignment]
     """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
     (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
+    """
+    AskSession: _aio.UnaryUnaryMultiCallable[_session_pb2.AskSessionRequest, _session_pb2.AskSessionResponse]  # type: ignore[assignment]
+    """Answers a question about a session from its record, from the point of view of one entity, without a
+    model. It changes nothing and costs no turn. English only.
     """
     ReplaySession: _aio.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]  # type: ignore[assignment]
     """Recomputes every turn of a session and compares the hashes with the recorded ones."""
@@ -280,6 +288,15 @@ class SessionServiceServicer:
     ) -> _typing.Union[_session_pb2.RewindSessionResponse, _abc.Awaitable[_session_pb2.RewindSessionResponse]]:
         """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
         (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
+        """
+
+    def AskSession(
+        self,
+        request: _session_pb2.AskSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.AskSessionResponse, _abc.Awaitable[_session_pb2.AskSessionResponse]]:
+        """Answers a question about a session from its record, from the point of view of one entity, without a
+        model. It changes nothing and costs no turn. English only.
         """
 
     def ReplaySession(

@@ -1,12 +1,6 @@
-"""Chat Completions body, messages, tools, cache fields.
+"""OpenAI request body of a Chat Completions call: messages, tools and cache fields.
 
-Request body of a Chat Completions call.
-
-Cache fields of OpenAI requests: the cache key and the breakpoints.
-
-Conversation as messages of Chat Completions.
-
-Tools and tool choice, nested for Chat Completions and flat for the Responses API.
+Tools are nested for Chat Completions and flat for the Responses API.
 """
 
 from __future__ import annotations

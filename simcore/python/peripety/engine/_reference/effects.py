@@ -1,10 +1,7 @@
-"""Effect operations as one transaction; one rule: condition, derives, effects; random events.
+"""Effects: the only writes to a state, as atomic transactions; rules and random events that apply them.
 
-Effects: the only writes to a state. A list of effects is an atomic transaction.
-
-Random events: eligibility, the draw, and events that last several turns.
-
-Execution of one rule: condition, derived values, effects.
+A rule has a condition, derived values and effects. Random events add eligibility, a draw, and effects that
+last several turns.
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ class CallTrace:
         """Record a failed rule, which had no effect.
 
         Raises:
-            CoreError: the error fails the whole call: `STATE_LIMIT`, `TURN_LIMIT`.
+            EngineError: the error fails the whole call: `STATE_LIMIT`, `TURN_LIMIT`.
         """
         if error.code in _FATAL:
             raise EngineError(error.code, error.message, rule) from None
@@ -66,7 +63,7 @@ class CallTrace:
         """Charge steps, which are not refunded if the rule fails.
 
         Raises:
-            CoreError: `TURN_LIMIT`, if the call has no steps left.
+            EngineError: `TURN_LIMIT`, if the call has no steps left.
         """
         self.steps -= steps
         if self.steps < 0:
@@ -90,7 +87,7 @@ def apply_effects(
         record: receives the changes and pays for the work.
 
     Raises:
-        CoreError: the first failed effect; `path` is its index in the list. The state is unchanged.
+        EngineError: the first failed effect; `path` is its index in the list. The state is unchanged.
     """
     before, changes, log = state.fork(), len(record.changes), len(record.log)
     transaction = _Transaction(state, derives, cause, record)

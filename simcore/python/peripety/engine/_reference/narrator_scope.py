@@ -110,7 +110,7 @@ class _PermissionSource(Protocol):
         """Raise if a change is out of scope.
 
         Raises:
-            CoreError: `OUT_OF_SCOPE`, with the fix.
+            EngineError: `OUT_OF_SCOPE`, with the fix.
         """
 
     def iter_permissions(self) -> Iterator[NarratorPermission]:

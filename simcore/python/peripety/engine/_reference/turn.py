@@ -1,12 +1,8 @@
-"""The order of a turn; legal actions, parameters, dice rolls.
+"""Phases of a turn: due schedules, actions, the narrator's changes, events, decay, end conditions.
 
-Parameters of actions: validation and random values.
-
-Dice: a twenty-sided die against a difficulty; each kind and target has its own random stream.
-
-Phases of a turn.
-
-Due schedules; actions; the narrator's changes; one random event and lasting ones; decay; end conditions.
+At most one random event is drawn in a turn; lasting ones follow it. The module also validates and samples
+parameters of actions, and rolls dice: a twenty-sided die against a difficulty, with a random stream for
+each kind and target.
 """
 
 from __future__ import annotations
@@ -78,9 +74,45 @@ def _has_type(kind: str, value: Any) -> bool:
     return isinstance(value, float) and (kind == "number" or value.is_integer())
 
 
-def sample_params(declared: dict[str, Any], next_draw: Callable[[], int]) -> dict[str, Any]:
-    """Draw parameters uniformly from their domains, one draw each, in name order."""
-    return {name: _sample_param(declared[name], next_draw()) for name in sorted(declared)}
+def sample_params(
+    declared: dict[str, Any],
+    next_draw: Callable[[], int],
+    fixed: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Draw parameters uniformly from their domains, one draw each, in name order; `fixed` ones are given."""
+    given = fixed or {}
+    return {
+        name: given[name] if name in given else _sample_param(declared[name], next_draw())
+        for name in sorted(declared)
+    }
+
+
+MAX_TRIALS = 64
+_MAX_INTEGERS = 16
+
+
+def list_trials(declared: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the combinations of values of the parameters with few values, at most `MAX_TRIALS`.
+
+    In name order, a parameter is left out if it has no short list of values, or if the combinations would
+    become too many.
+    """
+    trials: list[dict[str, Any]] = [{}]
+    for name in sorted(declared):
+        values = _list_values(declared[name])
+        if values and len(trials) * len(values) <= MAX_TRIALS:
+            trials = [{**trial, name: value} for trial in trials for value in values]
+    return trials
+
+
+def _list_values(schema: dict[str, Any]) -> list[Any]:
+    if "enum" in schema:
+        return [*dict.fromkeys(schema["enum"])]
+    if schema["type"] == "boolean":
+        return [False, True]
+    if schema["type"] == "integer" and schema["maximum"] - schema["minimum"] < _MAX_INTEGERS:
+        return [float(value) for value in range(int(schema["minimum"]), int(schema["maximum"]) + 1)]
+    return []
 
 
 def _sample_param(schema: dict[str, Any], value: int) -> Any:
@@ -130,7 +162,7 @@ def act(state: ReferenceState, action_id: str, params: Any) -> dict[str, Any]:
         An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _act(state, action_id, params, record))
 
@@ -180,7 +212,7 @@ def narrate(state: ReferenceState, changes: Any) -> dict[str, Any]:
         An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _narrate(state, changes, record))
 
@@ -198,7 +230,7 @@ def step(state: ReferenceState) -> dict[str, Any]:
     """Finish the turn: random event, lasting events, decay, end conditions.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _step(state, record))
 
@@ -345,7 +377,7 @@ def roll(state: ReferenceState, request: Any) -> dict[str, Any]:
         A `RollResult`, including its draw.
 
     Raises:
-        CoreError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` after too many rolls in the turn.
+        EngineError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` after too many rolls in the turn.
     """
     check_ongoing(state)
     kind, target, difficulty = _parse_roll(request)
