@@ -50,7 +50,7 @@ _SCHEMA = ResponseSchema(
 
 
 def actor_request(scene: NarrationContext, cue: VoiceCue, played: TurnResult | None) -> GenerateRequest:
-    """Return the request for the utterance of a person.
+    """Return the request for the words of a person.
 
     Args:
         scene: the turn.

@@ -213,7 +213,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: _ErrorReason.ValueType  # 115
     """The body of an HTTP request is not declared as JSON.
 
-    Why: A page of another site can send other media types without being asked first.
+    Why: A page of another site can send other media types without a preflight request.
 
     Fix: Send `Content-Type: application/json`.
     """
@@ -810,7 +810,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Watch again with `after_sequence`, and read faster.
     """
     ERROR_REASON_NOT_UNDERSTOOD: _ErrorReason.ValueType  # 621
-    """The narrator does not understand the words of the player (event `rule_failed`).
+    """The narrator does not understand the words of the player, and returns a question (event `rule_failed`).
 
     Why: No turn was spent, and nothing was stored. The message of the event is the question.
 
@@ -1233,7 +1233,7 @@ Fix: Send `Authorization: Bearer TOKEN`.
 ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: ErrorReason.ValueType  # 115
 """The body of an HTTP request is not declared as JSON.
 
-Why: A page of another site can send other media types without being asked first.
+Why: A page of another site can send other media types without a preflight request.
 
 Fix: Send `Content-Type: application/json`.
 """
@@ -1830,7 +1830,7 @@ Why: The server does not buffer without limit.
 Fix: Watch again with `after_sequence`, and read faster.
 """
 ERROR_REASON_NOT_UNDERSTOOD: ErrorReason.ValueType  # 621
-"""The narrator does not understand the words of the player (event `rule_failed`).
+"""The narrator does not understand the words of the player, and returns a question (event `rule_failed`).
 
 Why: No turn was spent, and nothing was stored. The message of the event is the question.
 
