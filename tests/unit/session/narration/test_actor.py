@@ -113,7 +113,7 @@ async def test_only_those_who_are_let_speak_are_heard() -> None:
 
 
 async def test_at_most_four_utterances_fit_into_a_turn() -> None:
-    answers: list[Answer] = [calling(*[CUE] * 5), *[said(f"Word {n}.") for n in range(4)], outcome("Told.")]
+    answers: list[Any] = [calling(*[CUE] * 5), *[said(f"Word {n}.") for n in range(4)], outcome("Told.")]
     happened, gateway = await played(*answers, about=scene())
     assert len(dialogue(happened)) == 4
     assert [failed for _, failed in results(gateway, 5)] == [False] * 4 + [True]
