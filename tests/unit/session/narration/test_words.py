@@ -57,7 +57,8 @@ def only_of(happened: list[Any], kind: type) -> list[Any]:
 
 
 async def test_without_an_action_the_narrator_learns_what_the_world_does(database_url: str) -> None:
-    gateway = FakeGateway(*[NO_ACTION, outcome("Time passes.")] * 12)
+    answers: list[Any] = [NO_ACTION, outcome("Time passes.")] * 12
+    gateway = FakeGateway(*answers)
     happened = set()
     async with table(database_url, FATEFUL, gateway) as game:
         for turn in range(1, 13):
