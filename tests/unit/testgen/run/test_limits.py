@@ -254,7 +254,7 @@ async def test_a_model_that_would_stop_reasoning_for_tools_writes_a_list() -> No
         author = always()
         book = await ran(author, order("alpha"), model=CATALOG.find(provider, name))
         assert book.stats.total_rounds
-        return [bool(question.request.tools) for question in author.questions if question.kind == "tests"]
+        return [bool(question.request.tools) for question in author.of_kind("tests")]
 
     assert set(await asked("openai", "gpt-5.5")) == {False}
     assert set(await asked("openai-responses", "gpt-5.5")) == {True}
@@ -264,8 +264,9 @@ async def test_answers_have_room_for_thoughts_and_a_medium_effort() -> None:
     async def longest(name: str) -> int:
         author = always()
         await ran(author, order("alpha"), model=CATALOG.find("openai", name))
-        requests = [question.request for question in author.questions]
-        assert {request.reasoning_effort for request in requests} == {ReasoningEffort.MEDIUM}
-        return max(request.max_output_tokens or 0 for request in requests)
+        assert {question.request.reasoning_effort for question in author.questions} == {
+            ReasoningEffort.MEDIUM
+        }
+        return author.of_kind("tests")[0].request.max_output_tokens or 0
 
     assert await longest("gpt-5.2") - await longest("gpt-4.1") == 8_192
