@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.session.narration.turn_context import NarrationContext
+    from peripety.session.visibility import TurnEventView
     from support.gateway.fake_gateway import Answer
 
 
@@ -273,13 +274,21 @@ def test_hostile_narrators_write_nothing_that_the_engine_did_not_and_cost_no_tur
 
 
 async def play_stored(seed: int, url: str) -> int:
-    """One run that is stored; every turn of it is committed, and the next one finds it so."""
+    """One run that is stored; every turn of it is committed, and the next one finds it so.
+
+    Words that are not played leave the session as it was, and the turn is played without words.
+    """
     random = Random(seed)
     spec = random_spec(random)
     gateway = HostileGateway(random, spec)
     async with table(url, json.dumps(spec).encode(), gateway, seconds=0.2) as game:
         for turn in count(1):
+            before = (await game.now()).session
             events = await game.play(turn, input=random.choice(("", WORDS)))
+            if _was_left_unplayed(events):
+                left = (await game.now()).session
+                assert replace(left, usage=before.usage) == before
+                events = await game.play(turn)
             if isinstance(events[-1].event, RuleFailed):
                 assert events[-1].event.code in {"STATE_LIMIT", "TURN_LIMIT"}
                 return turn - 1
@@ -289,6 +298,11 @@ async def play_stored(seed: int, url: str) -> int:
             if committed.status.kind != "ongoing" or turn == TURNS_OF_A_RUN:
                 return turn
     raise AssertionError("a run that does not end")
+
+
+def _was_left_unplayed(events: list[TurnEventView]) -> bool:
+    last = events[-1].event
+    return isinstance(last, RuleFailed) and last.code not in {"STATE_LIMIT", "TURN_LIMIT"}
 
 
 def test_turns_that_hostile_narrators_tell_are_stored_and_the_next_ones_follow(tmp_path: Path) -> None:

@@ -14,13 +14,16 @@ from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
 from peripety.gateway.message_normalization import to_wire_name
 from peripety.gateway.setup import register_service as bind_gateway
 from peripety.llmsim.script.files import ScriptBuilder
+from peripety.llmsim.script.types import ScriptedUsage, ScriptResponse
+from peripety.llmsim.server.runner import serve_in_thread
+from peripety.llmsim.types import SimStopReason
 from peripety.rpc.channel import open_channel
 from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.setup import register_service as bind_sessions
 from support.engine.specs import action, document
 from support.gateway.providers import PROVIDERS, config_of
-from support.llmsim.simulator import served
+from support.llmsim.simulator import Answering, served
 from support.servers.apps import config_for
 from support.session.sessions import OneScenario, new_id
 
@@ -156,3 +159,64 @@ async def test_words_beside_a_chosen_action_leave_it_as_it_is(tmp_path: Path) ->
         "other",
     ]
     assert events[-1].HasField("committed")
+
+
+def calls(tool: str, **given: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"tool": tool, "input": given}]}
+
+
+@pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
+async def test_words_that_are_not_understood_are_asked_about(spoken: Spoken, tmp_path: Path) -> None:
+    script = ScriptBuilder().respond_to_any(calls("ask_player", question="Which of the two?")).build()
+    with served(script) as simulator:
+        async with sessions_at(at_simulator(spoken, simulator.url, tmp_path), bind_gateway) as stub:
+            events = await play(stub, "Mumble.")
+    assert kinds(events) == ["accepted", "rule_failed"]
+    failure = events[-1].rule_failed
+    assert (failure.code, failure.message) == ("NOT_UNDERSTOOD", "Which of the two?")
+    assert failure.turn_abandoned
+
+
+@pytest.mark.parametrize("spoken", PROVIDERS, ids=str)
+async def test_words_without_an_action_let_time_pass(spoken: Spoken, tmp_path: Path) -> None:
+    told = {"narrative": "Time passes."}
+    script = ScriptBuilder().respond_to_any(calls("no_action")).then({"json": told}).build()
+    with served(script) as simulator:
+        async with sessions_at(at_simulator(spoken, simulator.url, tmp_path), bind_gateway) as stub:
+            events = await play(stub, "I think about it.")
+    assert "action_resolved" not in kinds(events)
+    assert events[-1].committed.narrative == "Time passes."
+    assert events[-1].committed.narrator_stats.refused_calls == 0
+
+
+async def test_words_that_the_narrator_fails_to_narrate_spend_no_turn(tmp_path: Path) -> None:
+    script = ScriptBuilder().respond_to_any({"text": "{"}).then({"text": "{"}).build()
+    with served(script) as simulator:
+        async with sessions_at(at_simulator(PROVIDERS[0], simulator.url, tmp_path), bind_gateway) as stub:
+            words = await play(stub, "Let it rise.")
+    with served(script) as simulator:
+        async with sessions_at(at_simulator(PROVIDERS[0], simulator.url, tmp_path), bind_gateway) as stub:
+            chosen = await play(stub, "", "other")
+    assert kinds(words) == ["accepted", "rule_failed"]
+    assert words[-1].rule_failed.code == "OUTCOME_INVALID"
+    assert chosen[-1].committed.resolution == pb.RESOLUTION_SERVER_RESOLVED
+
+
+async def test_an_answer_that_thoughts_used_up_is_asked_again_with_twice_the_room(tmp_path: Path) -> None:
+    answers = [
+        ScriptResponse("", stop=SimStopReason.LENGTH, usage=ScriptedUsage(output_tokens=9_216)),
+        ScriptResponse(json.dumps({"narrative": "It is told."})),
+    ]
+    spoken = PROVIDERS[1]
+    model = Answering(lambda _request: answers[len(model.requests) - 1])
+    with serve_in_thread(model) as simulator:
+        config = at_simulator(spoken, simulator.url, tmp_path)
+        async with sessions_at(config, bind_gateway) as stub:
+            events = await play(stub, "", "other")
+    model.close()
+    end = events[-1].committed
+    assert (end.narrative, end.resolution) == ("It is told.", pb.RESOLUTION_REPAIRED)
+    first, second = model.requests
+    assert first.max_tokens == 1_024 + 8_192
+    assert second.max_tokens == 2 * first.max_tokens + 8_192
+    assert len(second.messages) == len(first.messages)

@@ -43,6 +43,7 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
+        self.not_understood = 0
 
     async def GenerateScenario(self, request: Any, _context: Any) -> AsyncIterator[Written]:  # noqa: N802 - the contract's
         assert request.level == scenario_pb2.VALIDATION_LEVEL_DRY_RUN
@@ -65,6 +66,12 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
 
     async def TakeTurn(self, request: Any, _context: Any) -> AsyncIterator[session_pb2.TakeTurnResponse]:  # noqa: N802 - the contract's
         self.requests.append(request)
+        if self.not_understood:
+            self.not_understood -= 1
+            question = "Which of the two?"
+            failure = Event.RuleFailed(code="NOT_UNDERSTOOD", message=question, turn_abandoned=True)
+            yield session_pb2.TakeTurnResponse(event=Event(turn=1, rule_failed=failure))
+            return
         committed = Event.Committed(
             resolution=session_pb2.RESOLUTION_SERVER_RESOLVED,
             status=engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_LOST),
@@ -155,6 +162,29 @@ def test_a_question_is_answered_with_its_turns_and_costs_no_turn(
     (asked,) = (one for one in fakes.requests if isinstance(one, session_pb2.AskSessionRequest))
     assert (asked.session_id, asked.question, asked.pov_entity_id) == ("s", "how many?", "a")
     assert player.turns == [1, 1]
+
+
+class SpeakingPlayer:
+    """A player whose words are not understood at first."""
+
+    def __init__(self) -> None:
+        self.turns: list[int] = []
+
+    def choose(self, turn: int, _legal: Any) -> TurnInput:
+        self.turns.append(turn)
+        return TurnInput(words="mumble")
+
+
+def test_words_that_are_not_understood_count_as_no_turn(
+    fakes: Fakes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    player = SpeakingPlayer()
+    fakes.not_understood = 2
+    monkeypatch.setattr("peripety.cli.play.RoundRobinPlayer", lambda: player)
+    lines = told("play", "--auto", "--turns", "1")
+    assert lines.count("  Which of the two?") == 2
+    assert player.turns == [1, 1, 1]
 
 
 def test_the_only_playable_entity_is_taken_and_what_it_wins_by_is_told(fakes: Fakes) -> None:

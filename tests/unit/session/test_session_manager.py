@@ -242,7 +242,7 @@ async def test_a_turn_that_is_not_committed_cannot_be_heard(database_url: str, w
 
 
 async def test_a_turn_heard_again_is_cut_to_who_hears_it(database_url: str) -> None:
-    gateway = FakeGateway(outcome("Told to p alone."))
+    gateway = FakeGateway(outcome("Told in private."))
     async with table(database_url, SECRETIVE, gateway) as game:
         mine = await game.play(1, "act", pov="p", input="said to p alone")
         theirs = await game.sessions.resume(game.session_id, 1, pov="q")

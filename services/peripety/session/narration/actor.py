@@ -23,7 +23,7 @@ from peripety.session.narration.turn_context import (
 from peripety.session.visibility import ViewerProjection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
     from peripety.session.events import Event
     from peripety.session.narration.tool_executor import VoiceCue
@@ -59,12 +59,13 @@ def actor_request(scene: NarrationContext, cue: VoiceCue, played: TurnResult | N
     """
     view = ViewerProjection(Visibility(scene.spec), cue.entity_id)
     board = scene.speculation.transaction
-    events: Sequence[Event] = board.events if played is None else (*played.actions, played.world)
+    events: tuple[Event, ...] = board.events if played is None else (*played.actions, played.world)
     tree = board.state.tree() if played is None else played.tree
     told = {
         "memories": last_fitting(list(_memories(scene, cue.entity_id)), _MEMORY_BYTES),
         "said_before": last_fitting(list(_earlier_lines(scene, cue.entity_id)), _LINE_BYTES),
         "facts": describe_facts(view, scene.names, scene.turn, events, _FACT_BYTES),
+        "claimed": list(_claims(scene, cue.entity_id, tree)),
         "state": truncate_json(view.project_state(tree), _STATE_BYTES),
         "about": cue.about,
     }
@@ -103,6 +104,16 @@ def _memories(scene: NarrationContext, entity_id: str) -> Iterator[str]:
         is_own = memory.visibility == "private" and memory.owner == entity_id
         if memory.audience in {None, scene.view.viewer} and (is_own or memory.visibility == "public"):
             yield memory.content
+
+
+def _claims(scene: NarrationContext, entity_id: str, tree: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the statements of the person that are known, with their truth unless a condition decides it."""
+    statements = scene.spec.get("statements", {})
+    for name, text in tree.get("statements", {}).items():
+        statement = statements.get(name, {})
+        if text and statement.get("by") == entity_id:
+            truth = statement["true"]
+            yield {"text": text} | ({"true": truth} if isinstance(truth, bool) else {})
 
 
 def _earlier_lines(scene: NarrationContext, entity_id: str) -> Iterator[str]:

@@ -335,6 +335,7 @@ class _ModelCalls:
         if self._tool_exchanges or not self._tools or not _is_request_rejected(error):
             raise error
         # Some models do not support tools, or have no context left for them.
+        _log.warning("the narrator continues without tools", extra=logging_setup.describe_error(error))
         self._tools = ()
 
     def check_answer(self) -> None:

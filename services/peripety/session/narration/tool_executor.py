@@ -178,6 +178,8 @@ class NarratorToolExecutor:
             raise _ToolCallRejectedError(
                 f"at most {_MAX_EXECUTED_CALLS} calls of one answer are executed; narrate the turn now",
             )
+        if self.question is not None:
+            raise _ToolCallRejectedError("the player has to answer first; no turn is played")
         offered = self._tools.get(call.name)
         if offered is None:
             names = ", ".join([*self._tools][:_MAX_LISTED_TOOLS])

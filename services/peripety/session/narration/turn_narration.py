@@ -303,7 +303,7 @@ class TurnNarration:
         return self._prose.has_streamed
 
     def add_utterance(self, entity_id: str, utterance: str) -> None:
-        """Add the words of a person with a call of its own: the dialogue of the turn, besides the Outcome."""
+        """Add the utterance of a voiced person to the dialogue of the turn."""
         self._voiced.append(DialogueSpoken(entity_id, utterance))
 
     async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:

@@ -77,6 +77,33 @@ def test_prose_appears_at_once_and_ends_before_the_next_event(told: Told) -> Non
     assert told.lines == ["", "one two", "", "  committed abababababab: ongoing"]
 
 
+def test_a_line_that_the_prose_quotes_is_not_printed_twice(told: Told) -> None:
+    told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text="“Go now,” says b.")))
+    told.story.turn(Event(dialogue=Event.Dialogue(entity_id="b", utterance="Go now.")))
+    told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text=" It is dark.")))
+    told.story.turn(Event(dialogue=Event.Dialogue(entity_id="b", utterance="Stay.")))
+    assert told.lines == ["", "“Go now,” says b. It is dark.", "", "  b: Stay."]
+
+
+def test_a_line_of_an_earlier_turn_may_be_printed_again(told: Told) -> None:
+    told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text="“Go now.”")))
+    told.story.turn(Event(accepted=Event.Accepted(), turn=2))
+    told.story.turn(Event(dialogue=Event.Dialogue(entity_id="b", utterance="Go now.")))
+    assert told.lines[-1] == "  b: Go now."
+
+
+def test_a_question_of_the_narrator_takes_the_place_of_the_turn(told: Told) -> None:
+    failure = Event.RuleFailed(code="NOT_UNDERSTOOD", message="Which of the two?", turn_abandoned=True)
+    told.story.turn(Event(rule_failed=failure))
+    assert told.lines == ["  Which of the two?", "  (no turn was spent)"]
+
+
+def test_words_that_led_to_no_turn_have_no_rule(told: Told) -> None:
+    failure = Event.RuleFailed(code="OUTCOME_INVALID", message="no turn was spent", turn_abandoned=True)
+    told.story.turn(Event(rule_failed=failure))
+    assert told.lines == ["  turn not played: no turn was spent (OUTCOME_INVALID)"]
+
+
 def test_long_prose_is_not_broken_into_lines(told: Told) -> None:
     told.story.turn(Event(narrative_chunk=Event.NarrativeChunk(text="word " * 100)))
     assert told.text.count("\n") == 1

@@ -11,8 +11,10 @@ import pytest
 from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.gateway.types.request import ReasoningEffort
 from peripety.session.events import DialogueSpoken
+from peripety.session.narration.actor import actor_request
 from peripety.session.narration.prompt_room import PromptRoom
-from peripety.session.types import NarratorMemory, NarratorOptions, NewSession
+from peripety.session.narration.tool_executor import VoiceCue
+from peripety.session.types import NarratorMemory, NarratorOptions, NewSession, PlayerAction
 from support.engine.specs import at_most, document, never
 from support.gateway.fake_gateway import SPENT, FakeGateway, calling
 from support.session.sessions import (
@@ -113,7 +115,7 @@ async def test_only_those_who_are_let_speak_are_heard() -> None:
 
 
 async def test_at_most_four_utterances_fit_into_a_turn() -> None:
-    answers = [calling(*[CUE] * 5), *[said(f"Word {n}.") for n in range(4)], outcome("Told.")]
+    answers: list[Any] = [calling(*[CUE] * 5), *[said(f"Word {n}.") for n in range(4)], outcome("Told.")]
     happened, gateway = await played(*answers, about=scene())
     assert len(dialogue(happened)) == 4
     assert [failed for _, failed in results(gateway, 5)] == [False] * 4 + [True]
@@ -148,3 +150,20 @@ async def test_a_small_model_refuses_actors_when_the_session_is_created(database
             )
     assert caught.value.code == "ACTORS_UNSUPPORTED"
     assert [violation.field for violation in caught.value.violations] == ["narrator.actors"]
+
+
+async def test_a_liar_knows_which_of_its_statements_are_false() -> None:
+    spec = json.loads(DOCUMENT) | {"statements": {"alibi": {"by": "q", "text": "I was away.", "true": False}}}
+    saying_it = {"op": "say", "statement": "alibi"}
+    spec["actions"][0]["effects"].append(saying_it)
+    about = scene_of(
+        json.dumps(spec).encode(),
+        (PlayerAction("raise", {}),),
+        viewer="p",
+        narrator=NarratorOptions(actors=True),
+    )
+    cue = VoiceCue(0, "q", "The player doubts it.")
+    told = json.loads(actor_request(about, cue, None).messages[0].text)
+    assert told["claimed"] == [{"text": "I was away.", "true": False}]
+    other = json.loads(actor_request(about, VoiceCue(0, "p", ""), None).messages[0].text)
+    assert other["claimed"] == []

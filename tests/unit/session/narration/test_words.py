@@ -153,6 +153,12 @@ async def test_once_the_turn_has_begun_there_is_no_question(before: list[tuple[s
     assert isinstance(happened[-1], NarrationResult)
 
 
+async def test_after_the_question_nothing_else_happens() -> None:
+    asked = ("ask_player", {"question": "Which?"})
+    happened, _ = await played(calling(asked, ("action:raise", {})), about=words())
+    assert names(happened) == ["TurnNotPlayed"]
+
+
 async def test_once_prose_was_streamed_there_is_no_question() -> None:
     half = ['{"narrative": "It is told', ' to the end.", "state_changes": 5}']
     happened, _ = await played(half, ASKED, outcome("Told."), about=words())

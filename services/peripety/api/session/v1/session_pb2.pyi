@@ -160,7 +160,9 @@ class NarratorOptions(_message.Message):
 
     @_builtins.property
     def session_budget(self) -> _common_pb2.Budget:
-        """Budget of the session; without budget the server resolves turns without a model."""
+        """Budget of the session; without budget the server resolves turns without a model, and words without an action
+        spend no turn.
+        """
 
     def __init__(
         self,
