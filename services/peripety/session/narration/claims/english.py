@@ -205,6 +205,9 @@ def parse_numeral(text: str) -> float:
 
 # --- forms of words ---
 
+_AMBIGUOUS_PASTS = frozenset({"left", "lit", "bent", "lost", "found", "burnt", "fell", "built"})
+"""Past forms that are often adjectives or other verbs."""
+
 
 @lru_cache(maxsize=_CACHED_PATTERNS)
 def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
@@ -219,6 +222,12 @@ def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
     irregular: Mapping[str, list[str]] = _load_phrases()["english"]["irregular"]
     past, participle = irregular.get(verb, (regular, regular))
     return verb, third, past, participle, f"{stem}ing"
+
+
+def irregular_pasts() -> list[str]:
+    """Return the past forms of irregular verbs that differ from their present."""
+    irregular: Mapping[str, list[str]] = _load_phrases()["english"]["irregular"]
+    return [past for verb, (past, _) in irregular.items() if past != verb and past not in _AMBIGUOUS_PASTS]
 
 
 def tense_forms(verbs: Iterable[str], *, is_past: bool = False) -> str:
