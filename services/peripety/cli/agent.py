@@ -28,8 +28,8 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.players import prompt_line
-from peripety.cli.proto_json import enum_word, to_json, without_provider_state
 from peripety.errors import DeadlineError, FailedPreconditionError
+from peripety.rpc.proto_json import enum_word, to_json, without_provider_state
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping
@@ -166,7 +166,7 @@ class _RunView:
             return await self.agent.commands[call.name].run_call(call)
         said = None
         if sys.stdin.isatty():
-            said = await asyncio.to_thread(prompt_line, f"{_format_call(call)} = ")
+            said = prompt_line(f"{_format_call(call)} = ")
         if said is None:
             raise FailedPreconditionError(
                 f"tool {printable(call.name)} has no command in the agent file and no result was typed in;"

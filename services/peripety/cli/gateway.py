@@ -1,11 +1,4 @@
-"""Chat, models, usage.
-
-`peripety chat`: a conversation with a model, with the usage of each turn.
-
-`peripety models`: known models and their prices.
-
-`peripety usage`: model usage and cost.
-"""
+"""`peripety chat`, `peripety models` and `peripety usage`."""
 
 from __future__ import annotations
 
@@ -37,12 +30,12 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.players import prompt_line
-from peripety.cli.proto_json import to_json, without_provider_state
 from peripety.core.config import Config
 from peripety.errors import PeripetyError
 from peripety.gateway.models.catalog import ModelCatalog
 from peripety.gateway.models.model_data import ModelData
 from peripety.gateway.models.prices import prices_on
+from peripety.rpc.proto_json import to_json, without_provider_state
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence

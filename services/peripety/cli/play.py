@@ -82,8 +82,10 @@ class _PlayedGame:
             if choice.question:
                 self.view.answer(await self._ask(session.session_id, choice.question))
                 continue
-            played += 1
             end = await self._play_turn(session.session_id, next_turn, choice)
+            if not (choice.words and end.rule_failed.turn_abandoned):
+                # Words that led to no turn do not count.
+                played += 1
             if end.HasField("committed"):
                 next_turn, legal = end.turn + 1, list(end.committed.legal_actions)
                 if end.committed.status.kind != engine_pb2.RUN_STATUS_KIND_ONGOING:

@@ -1,15 +1,13 @@
-"""Human and automatic players, point of view.
-
-Players of a game: automatic players, or the user at the terminal.
-
-The point of view of a game.
-"""
+"""Players of a game: the user at the terminal, or automatic players; and the point of view."""
 
 from __future__ import annotations
 
 import json
 import random
+import select
 import signal
+import socket
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -194,11 +192,32 @@ def prompt_line(question: str) -> str | None:
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return input(question).strip()
+        return _read_line(question).strip()
     except EOFError:
         return None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _read_line(question: str) -> str:
+    """Read a line of standard input.
+
+    `input` notices a signal between its question and its blocking read only with the next line. So a terminal
+    is awaited with `select`, which any signal wakes through a socket.
+    """
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        return input(question)
+    woken, waking = socket.socketpair()
+    with woken, waking:
+        waking.setblocking(False)
+        before = signal.set_wakeup_fd(waking.fileno())
+        try:
+            sys.stdout.write(question)
+            sys.stdout.flush()
+            select.select([sys.stdin, woken], [], [])
+        finally:
+            signal.set_wakeup_fd(before)
+    return input()
 
 
 _MAX_LISTED = 8

@@ -15,7 +15,6 @@ from peripety.cli.output import one_line, result_console, start_table, table_con
 from peripety.cli.policy_author import commands as author_commands
 from peripety.cli.policy_check import commands as check_commands
 from peripety.cli.policy_check import policies_at
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.policy import (
     format_audit_entry,
     format_coverage,
@@ -23,6 +22,7 @@ from peripety.cli.render.policy import (
     format_rule,
     format_sources,
 )
+from peripety.rpc.proto_json import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

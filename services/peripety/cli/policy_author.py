@@ -1,6 +1,7 @@
-"""`peripety policy compile`: a written policy becomes rules and a test suite.
+"""`peripety policy compile`, and the inputs of the policy commands.
 
-Inputs of the policy commands: folders, documents, suites, and ids of stored policies.
+It turns a written policy into rules and a test suite. Inputs are folders, documents, suites, and ids of
+stored policies.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from peripety.cli.output import (
     save_file,
     write_json,
 )
-from peripety.cli.proto_json import from_json, to_json
 from peripety.cli.render.policy import live_policy_view
 from peripety.errors import InternalError, InvalidArgumentError, SpecError
+from peripety.rpc.proto_json import from_json, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.policy_author import format_suite, policy_input
-from peripety.cli.proto_json import enum_word, to_json
 from peripety.cli.render.policy import (
     format_count,
     format_coverage,
@@ -39,6 +38,7 @@ from peripety.cli.render.policy import (
     format_request,
 )
 from peripety.errors import InternalError, Severity, SpecError
+from peripety.rpc.proto_json import enum_word, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:

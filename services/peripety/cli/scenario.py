@@ -17,8 +17,8 @@ from peripety.cli.options import (
     Server,
 )
 from peripety.cli.output import one_line, result_console, start_table, table_console, write_bytes, write_json
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import format_dry_run
+from peripety.rpc.proto_json import to_json
 from peripety.scenario.rule_text import describe_content, describe_part
 from peripety.scenario.spec_sections import split_parts
 

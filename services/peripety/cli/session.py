@@ -12,9 +12,9 @@ import typer
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.cli.options import MAX_SEED, Pov, Server, SessionId
 from peripety.cli.output import EXIT_FAILED, one_line, result_console, start_table, table_console, write_json
-from peripety.cli.proto_json import to_json
 from peripety.cli.render.console import format_answer, format_status, format_value
 from peripety.cli.session_files import sessions_at, stored
+from peripety.rpc.proto_json import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -119,7 +119,7 @@ async def _all_pages(page: Callable[[str], Awaitable[tuple[Iterable[T], str]]], 
     return found
 
 
-_COLUMNS = ("turn", "actions", "event", "status", "told")
+_COLUMNS = ("turn", "actions", "event", "status", "narration")
 
 
 def _turn_row(turn: pb.Turn) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from peripety.cli.output import (
     table_console,
     write_json,
 )
-from peripety.cli.proto_json import enum_word, to_json
 from peripety.cli.render.policy import format_count
 from peripety.cli.render.testgen import (
     format_card,
@@ -33,6 +32,7 @@ from peripety.cli.render.testgen import (
 )
 from peripety.cli.testgen_run import Command, Events, Policy, RunId, Scenario, make_subject, testgen_at
 from peripety.cli.testgen_run import commands as run_commands
+from peripety.rpc.proto_json import enum_word, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

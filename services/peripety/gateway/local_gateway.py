@@ -1,9 +1,4 @@
-"""The chain of one request: checks, provider call, structured output; token counts.
-
-Token counts of prompts, without a model call.
-
-In-process gateway: checks the request, calls the provider, validates the answer against its schema.
-"""
+"""In-process gateway: checks the request, calls the provider, validates the answer; counts tokens."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Request checks, before a provider is called.
-
-Checks of a request's options, schema and tools, before a provider is called.
-
-Rejection of valid requests that a model does not support.
-
-Limits of providers on tools, besides their names: their number, and the names of arguments.
-"""
+"""Request checks before a provider is called: options, schema, tools, and the limits of the model."""
 
 from __future__ import annotations
 

@@ -109,7 +109,11 @@ class Degraded:
 
 @dataclass(frozen=True, slots=True)
 class RuleFailed:
-    """A rule of the scenario failed; if that abandoned the turn, nothing of the turn was applied."""
+    """A rule of the scenario failed; if that abandoned the turn, nothing of the turn was applied.
+
+    Words of the player that led to no turn abandon it as well. `NOT_UNDERSTOOD` has the narrator's question
+    as its message, and other codes are those of `Degraded`.
+    """
 
     code: str
     rule: str
@@ -149,6 +153,9 @@ class Committed:
     conduct: NarratorStats = field(default_factory=NarratorStats)
     next_seat_id: str | None = None
 
+
+NOT_UNDERSTOOD = "NOT_UNDERSTOOD"
+"""Code of a turn that the narrator did not play, because it asks the player back."""
 
 Event: TypeAlias = (
     Accepted

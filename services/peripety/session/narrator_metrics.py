@@ -1,8 +1,6 @@
-"""Narrator metrics: faithfulness to the facts; canaries.
+"""Narrator metrics: how faithfully turns are narrated, compared with the facts of the engine.
 
-Canaries: random words in restricted state, which make a leak detectable in the narration.
-
-Narrator metrics: measures of how faithfully turns are narrated, compared with the facts of the engine.
+Canaries are random words in restricted state, which make a leak detectable in the narration.
 """
 
 from __future__ import annotations
@@ -82,6 +80,8 @@ class TurnMetrics:
         degraded: reason of the fallback narration; empty if the narrator succeeded.
         unsupported_numbers: numbers in the prose that do not occur in the narrator's input.
         has_leak: True if restricted information was revealed.
+        misconduct: kinds of misconduct in the prose.
+        recalled: True if the prose has the detail that the player asked for; None if it asked for none.
         usage: usage of language models.
         seconds: time from the request to its end.
         seconds_to_prose: time from the request to the first prose; None without prose.
@@ -92,6 +92,8 @@ class TurnMetrics:
     degraded: str = ""
     unsupported_numbers: tuple[str, ...] = ()
     has_leak: bool = False
+    misconduct: tuple[str, ...] = ()
+    recalled: bool | None = None
     usage: UsageTotal = field(default_factory=UsageTotal)
     seconds: float = 0.0
     seconds_to_prose: float | None = None
@@ -99,10 +101,18 @@ class TurnMetrics:
     @property
     def is_clean(self) -> bool:
         """True if the turn has no error of any kind."""
+        return self.resolution is Resolution.NARRATED and not self.flaws
+
+    @property
+    def flaws(self) -> int:
+        """Number of errors of any kind."""
         counted = asdict(self.conduct)
-        refused = sum(count for name, count in counted.items() if name not in _HARMLESS)
-        return self.resolution is Resolution.NARRATED and not (
-            refused or self.unsupported_numbers or self.has_leak
+        return (
+            sum(count for name, count in counted.items() if name not in _HARMLESS)
+            + len(self.unsupported_numbers)
+            + len(self.misconduct)
+            + self.has_leak
+            + (self.recalled is False)
         )
 
 
@@ -141,6 +151,10 @@ class NarratorMetrics:
             "withheld_secrets": conduct["withheld_secrets"],
             "contradictions": conduct["contradictions"],
             "unchecked_answers": conduct["unchecked_answers"],
+            "misconduct": dict(Counter(kind for played in self.turns for kind in played.misconduct)),
+            "asked_details": sum(played.recalled is not None for played in self.turns),
+            "recalled_details": sum(played.recalled is True for played in self.turns),
+            "flaws": sum(played.flaws for played in self.turns),
             "leaks": sum(played.has_leak for played in self.turns),
             "unfounded_numbers": sum(len(played.unsupported_numbers) for played in self.turns),
             "repaired": self._count_resolution(Resolution.REPAIRED),

@@ -106,6 +106,7 @@ class SessionManager:
         self._store = store
         self._scenarios = scenarios
         self._rulesets = rulesets
+        self._narrator = narrator
         self._broadcaster = SessionBroadcaster(store, max_watchers=watchers)
         self.turn_runner = TurnRunner(store, rulesets, narrator, message_limit, self._broadcaster)
         self.watch_streams = WatchStreams(store, rulesets, self._broadcaster)
@@ -130,6 +131,7 @@ class SessionManager:
         scenario = await self._scenarios.get_scenario(new.scenario_id, new.spec_hash)
         ruleset = await self._rulesets.get(scenario.spec_hash, scenario.document)
         ruleset.projector.for_viewer(new.pov)
+        self._narrator.check_options(new.narrator)
         if new.table is not None:
             check_playable_seats(new.table, ruleset.spec)
         session = await asyncio.to_thread(create_session, ruleset.program, new)

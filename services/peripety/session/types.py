@@ -1,12 +1,8 @@
-"""Session, turn, seats, options, attempt ids.
+"""Session types: sessions, turns, seats, options, and attempt ids.
 
-Attempt ids of turns, which encode the sequence where the attempt began.
-
-A failed attempt leaves nothing behind except the events that watchers received, and its sequences are reused.
-A client that resumes with such a sequence would continue after an event that does not exist; the id detects
-this.
-
-Types of sessions and turns.
+An attempt id encodes the sequence where the attempt began. A failed attempt leaves nothing behind except
+the events that watchers received, and its sequences are reused. A client that resumes with such a sequence
+would continue after an event that does not exist; the id detects this.
 """
 
 from __future__ import annotations
@@ -165,12 +161,14 @@ class NarratorOptions:
         language: BCP 47 tag of the language; None for the scenario's own.
         turn_budget: budget of one turn; None for no limit.
         session_budget: budget of the session; turns beyond it use the fallback narration.
+        actors: whether people are voiced by calls of their own, in which the point of view is that person.
     """
 
     model: str | None = None
     language: str | None = None
     turn_budget: Budget | None = None
     session_budget: Budget | None = None
+    actors: bool = field(default=False, metadata=OMITTED_AT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,4 @@
-"""Policy results and progress.
-
-Progress output of a policy compilation, with a live status bar on a terminal.
-
-Formatting of policy results, one line each.
-"""
+"""Output of policy commands: results in one line each, and the progress of a compilation."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.cli.output import finding_lines, format_model_usage, one_line
-from peripety.cli.proto_json import enum_word
+from peripety.rpc.proto_json import enum_word
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:

@@ -1,9 +1,4 @@
-"""Generated tests and progress.
-
-Progress output of a test generation: a card per test, and a live status panel on a terminal.
-
-Formatting of generated tests and their runs, one line each.
-"""
+"""Output of test generation: a card per test, one line per run, and a live status panel on a terminal."""
 
 from __future__ import annotations
 
@@ -17,8 +12,8 @@ from rich.text import Text
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
 from peripety.cli.output import format_model_usage, one_line, printable
-from peripety.cli.proto_json import enum_word
 from peripety.cli.render.policy import format_count, format_coverage, format_mutation_score
+from peripety.rpc.proto_json import enum_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

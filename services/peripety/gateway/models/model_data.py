@@ -1,8 +1,6 @@
-"""Capabilities, cache rules and traits of a model; cost of a call in pico-dollars.
+"""Data of one model: capabilities, prompt-cache rules, request quirks, prices, and the cost of a call.
 
-Cost of calls, exact to the pico-dollar (10^-12 dollars).
-
-Data of one model: capabilities, prompt-cache rules and request quirks.
+Costs are exact to the pico-dollar (10^-12 dollars).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Providers of a process and their settings.
-
-Provider registry of a process.
-
-Provider settings: endpoints and requirements, from the configuration.
-"""
+"""Provider registry of a process: endpoints and requirements from the configuration."""
 
 from __future__ import annotations
 

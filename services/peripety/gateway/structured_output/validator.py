@@ -1,10 +1,6 @@
-"""Structured output: request, validate, repair once.
+"""Structured output: JSON in a model's text, validated against its schema, with one repair request.
 
-Structured answers: extraction from model text, validation against a schema, and incremental display.
-
-Validation of a partial value: whether it can still become valid against a schema.
-
-Structured output: JSON in a model's text, validated against its schema, with one repair request.
+`validate_prefix` decides, while an answer is streamed, if it can still become valid.
 """
 
 from __future__ import annotations
@@ -62,7 +58,7 @@ def validate_prefix(schema: Mapping[str, Any], value: Any) -> Any:
     does not name is left out, because it may represent an absent key.
 
     Raises:
-        UnfitError: a type is wrong, or a key is not in the schema.
+        PrefixMismatchError: a type is wrong, or a key is not in the schema.
     """
     return _PrefixValidator(schema).validate([schema], value)
 
@@ -311,7 +307,7 @@ async def generate_valid(
         refused = replace(completion, findings=verdict.findings)
         question = (
             _with_more_room(request, completion)
-            if _is_used_up(completion)
+            if is_used_up(completion)
             else _with_findings(request, completion.message, verdict.findings)
         )
 
@@ -333,6 +329,12 @@ def was_truncated(error: PeripetyError) -> bool:
     )
 
 
+def is_used_up(completion: Completion) -> bool:
+    """Return True if an answer reached its length limit before its first word."""
+    is_empty = not completion.text.strip() and not completion.tool_calls
+    return is_empty and completion.stop_reason is StopReason.LENGTH
+
+
 def _usage_details(completion: Completion) -> dict[str, str]:
     figures = {
         "calls": completion.calls,
@@ -349,7 +351,7 @@ async def _validate_completion(
     schema: ResponseSchema | None,
 ) -> AnswerValidation:
     if schema is None:
-        return AnswerValidation(None, (_USED_UP,) if _is_used_up(completion) else ())
+        return AnswerValidation(None, (_USED_UP,) if is_used_up(completion) else ())
     if completion.stop_reason is StopReason.REFUSAL:
         raise FailedPreconditionError(
             f"model {completion.model} declined to answer; rephrase the request",
@@ -372,12 +374,6 @@ def _add_earlier_usage(rejected: Completion | None, completion: Completion) -> C
         repaired=True,
         findings=rejected.findings,
     )
-
-
-def _is_used_up(completion: Completion) -> bool:
-    """Return True if an answer reached its length limit before its first word."""
-    is_empty = not completion.text.strip() and not completion.tool_calls
-    return is_empty and completion.stop_reason is StopReason.LENGTH
 
 
 def _with_more_room(request: GenerateRequest, completion: Completion) -> GenerateRequest:

@@ -1,9 +1,4 @@
-"""Request, options, budget.
-
-Types of the gateway: provider-neutral requests, events of an answer, and the gateway protocol.
-
-Requests to a model.
-"""
+"""Request types of the gateway: provider-neutral messages, options, schema, cache settings and budget."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _REVEALS_TO_VIEWER = "text reveals what the point of view may not know; leave th
 _MAX_CONTRADICTIONS = 4
 _QUOTATION_CHARACTERS = 160
 _CACHED_VERSIONS = 64
-_MECHANICS_FIELDS = ("state_changes", "roll_requests")
+_OPENING_FIELDS = ("state_changes", "roll_requests", "visible_dialogue")
 # The messages of these errors depend on the change itself or on the scope, never on the state.
 _PATH_ERROR_CODES = frozenset({"BAD_PATH", "CHANGE_INVALID", "FORBIDDEN_KEY", "KEY_TOO_LONG"})
 _SAFE_ERROR_CODES = _PATH_ERROR_CODES | {"CODE_IN_VALUE", "OUT_OF_SCOPE", "TURN_DECIDED"}
@@ -84,7 +84,7 @@ class OutcomeValidator:
 
     def __init__(self, scene: NarrationContext) -> None:
         self._scene = scene
-        self._document = _build_schema(scene.rules)
+        self._document = _build_schema(scene.rules, has_dialogue=not scene.has_actors)
         self._cached_filter: tuple[int, LeakFilter] | None = None
         self.withheld_secrets = 0
         """Number of Outcomes that would have revealed restricted information."""
@@ -118,22 +118,21 @@ class OutcomeValidator:
             )
         return self._cached_checker[1]
 
-    async def parse_mechanics(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the changes and dice at the beginning of an Outcome, or None if they are invalid."""
-        mechanics = {name: beginning[name] for name in _MECHANICS_FIELDS if beginning.get(name)}
-        if not mechanics:
+    async def parse_opening(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the changes, dice and dialogue before the prose of an Outcome; None if they are invalid."""
+        opening = {name: beginning[name] for name in _OPENING_FIELDS if beginning.get(name)}
+        if not opening:
             return {}
-        properties = {name: self._document["properties"][name] for name in mechanics}
+        properties = {name: self._document["properties"][name] for name in opening}
         schema = self._document | {"properties": properties, "required": []}
         # Strict modes have no optional keys: a model sends null to omit one.
-        mechanics = (
-            mechanics
-            if not validate_against_schema(schema, mechanics)
-            else drop_invalid_nulls(schema, mechanics)
-        )
-        if validate_against_schema(schema, mechanics) or await self._check_mechanics(mechanics):
+        if validate_against_schema(schema, opening):
+            opening = drop_invalid_nulls(schema, opening)
+        if validate_against_schema(schema, opening) or await self._check_mechanics(opening):
             return None
-        return mechanics
+        spoken = _utterances(opening)
+        is_unfit = any(_check_dialogue(opening)) or (await self.leak_filter()).contains_secret(*spoken)
+        return None if spoken and is_unfit else opening
 
     async def _findings(self, outcome: Any) -> list[Finding]:
         """Return the findings of the checks that a schema cannot express.
@@ -141,7 +140,7 @@ class OutcomeValidator:
         Any finding costs the one repair of the turn, and after the repair the turn falls back.
         """
         narrative = normalize_text(outcome["narrative"])
-        spoken = [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
+        spoken = _utterances(outcome)
         leaks, objections = await self.check_text(narrative, spoken), await self._check_mechanics(outcome)
         return [
             *_check_prose(narrative),
@@ -162,6 +161,10 @@ class OutcomeValidator:
         leaks = (await self.leak_filter()).contains_secret(narrative, *spoken)
         self.withheld_secrets += leaks
         return [Finding("SECRET_TOLD", "/narrative", _REVEALS_TO_VIEWER)] if leaks else []
+
+    async def check_plain_prose(self, narrative: str) -> list[Finding]:
+        """Return the findings about prose without an Outcome, for a turn in which nothing was done."""
+        return [*await self.check_text(narrative), *await self._check_claims(narrative, {})]
 
     async def _check_claims(self, narrative: str, outcome: Mapping[str, Any]) -> list[Finding]:
         """Return the findings about prose and speakers that contradict the record of the turn."""
@@ -256,6 +259,10 @@ def _check_prose(narrative: str) -> Iterator[Finding]:
         yield Finding("NOT_PROSE", "/narrative", "the narrative is code; write plain prose")
 
 
+def _utterances(outcome: Mapping[str, Any]) -> list[str]:
+    return [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
+
+
 def _check_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
     for index, line in enumerate(outcome.get("visible_dialogue") or ()):
         if not normalize_text(line["utterance"]).strip():
@@ -264,10 +271,11 @@ def _check_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 @lru_cache(maxsize=_CACHED_VERSIONS)
-def _build_schema(rules: ScenarioRules) -> dict[str, Any]:
+def _build_schema(rules: ScenarioRules, *, has_dialogue: bool) -> dict[str, Any]:
     """Return the schema of an Outcome in a scenario.
 
-    Fields that change the turn come first, so that the prose can be released while it is written.
+    Fields that change the turn come first, so that the prose can be released while it is written. The
+    dialogue comes before the prose that quotes it, so that each line can be sent behind its quote.
     """
     cast = [entity["id"] for entity in list_characters(rules.spec)]
     known: dict[str, Any] = deepcopy(dict(schema_document(OUTCOME)))
@@ -275,15 +283,15 @@ def _build_schema(rules: ScenarioRules) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "state_changes": properties["state_changes"] | {"maxItems": _MAX_CHANGES},
         "roll_requests": properties["roll_requests"] | {"maxItems": _MAX_DICE},
-        "narrative": properties["narrative"] | {"maxLength": NARRATIVE_CHARACTERS},
     }
-    if cast:
+    if cast and has_dialogue:
         asked["visible_dialogue"] = properties["visible_dialogue"] | {"maxItems": _MAX_UTTERANCES}
         parts["Dialogue"]["properties"]["entity_id"] = {"type": "string", "enum": cast}
         parts["Dialogue"]["properties"]["utterance"]["maxLength"] = _UTTERANCE_CHARACTERS
     else:
         asked["visible_dialogue"] = _EMPTY_ARRAY
         del parts["Dialogue"]
+    asked["narrative"] = properties["narrative"] | {"maxLength": NARRATIVE_CHARACTERS}
     asked["hidden_memory_updates"] = properties["hidden_memory_updates"] | {"maxItems": _MAX_MEMORIES}
     owners = list(dict.fromkeys([*cast, WORLD]))
     parts["MemoryUpdate"]["properties"]["target_id"] = {"type": "string", "enum": owners}

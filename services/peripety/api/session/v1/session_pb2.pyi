@@ -145,10 +145,15 @@ class NarratorOptions(_message.Message):
     LANGUAGE_FIELD_NUMBER: _builtins.int
     TURN_BUDGET_FIELD_NUMBER: _builtins.int
     SESSION_BUDGET_FIELD_NUMBER: _builtins.int
+    ACTORS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """`provider/model` that narrates; empty for the configured one."""
     language: _builtins.str
     """BCP 47 tag of the narration language; empty for the language of the scenario."""
+    actors: _builtins.bool
+    """True to voice people by calls of their own, in which the point of view is that person. Not supported for
+    models with a small context window.
+    """
     @_builtins.property
     def turn_budget(self) -> _common_pb2.Budget:
         """Budget of one turn."""
@@ -164,10 +169,11 @@ class NarratorOptions(_message.Message):
         language: _builtins.str = ...,
         turn_budget: _common_pb2.Budget | None = ...,
         session_budget: _common_pb2.Budget | None = ...,
+        actors: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["session_budget", b"session_budget", "turn_budget", b"turn_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "model", b"model", "session_budget", b"session_budget", "turn_budget", b"turn_budget"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "language", b"language", "model", b"model", "session_budget", b"session_budget", "turn_budget", b"turn_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -973,7 +979,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class RuleFailed(_message.Message):
-        """A rule of the scenario failed during the turn."""
+        """A rule of the scenario failed during the turn, or the words of the player led to no turn."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -982,9 +988,12 @@ class TurnEvent(_message.Message):
         MESSAGE_FIELD_NUMBER: _builtins.int
         TURN_ABANDONED_FIELD_NUMBER: _builtins.int
         code: _builtins.str
-        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`."""
+        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`. `NOT_UNDERSTOOD`: the narrator asks the
+        player back, and `message` is its question. After words without an action, a narrator that failed has the
+        reasons of `Degraded`. In both cases no turn was spent, and the request_id can be used again.
+        """
         rule: _builtins.str
-        """JSON Pointer of the rule in the specification."""
+        """JSON Pointer of the rule in the specification; empty if no rule failed."""
         message: _builtins.str
         """One sentence for display."""
         turn_abandoned: _builtins.bool

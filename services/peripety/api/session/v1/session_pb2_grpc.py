@@ -31,7 +31,8 @@ class SessionServiceStub:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -147,7 +148,8 @@ class SessionServiceServicer:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -393,7 +395,8 @@ class SessionService:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.

@@ -1,14 +1,7 @@
-"""Messages request body: blocks, tools, cache_control, schemas.
+"""Anthropic request body of a Messages call: blocks, tools, schemas and `cache_control` markers.
 
-Request body of a Messages call.
-
-Cache breakpoints as `cache_control` markers.
-
-Schemas in the dialect of Anthropic's structured output, for answers and for strict tools.
-
-Tools and tool choice of a Messages call.
-
-Messages in Anthropic's form: lists of blocks, with alternating roles.
+Messages are lists of blocks with alternating roles. Schemas of answers and strict tools are converted to
+the dialect of Anthropic's structured output.
 """
 
 from __future__ import annotations

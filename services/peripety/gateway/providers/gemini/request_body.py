@@ -1,13 +1,8 @@
-"""GenerateContent body, thought signatures.
+"""Gemini request body of a `generateContent` call: contents, tools and thought signatures.
 
-Request body of a Gemini call.
-
-Turns of a conversation as Gemini's contents.
-
-Thought signatures: opaque data that Gemini requires back with the part that it came with.
-
-A signature is a `ProviderState` directly before its part. A call's signature applies to the next call. A
-text's signature has the length of its part, because neighbouring texts are merged.
+Gemini requires a thought signature back with the part that it came with. A signature is a `ProviderState`
+directly before its part. A call's signature applies to the next call. A text's signature has the length of
+its part, because neighbouring texts are merged.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-"""Chat Completions body, messages, tools, cache fields.
+"""OpenAI request body of a Chat Completions call: messages, tools and cache fields.
 
-Request body of a Chat Completions call.
-
-Cache fields of OpenAI requests: the cache key and the breakpoints.
-
-Conversation as messages of Chat Completions.
-
-Tools and tool choice, nested for Chat Completions and flat for the Responses API.
+Tools are nested for Chat Completions and flat for the Responses API.
 """
 
 from __future__ import annotations
@@ -292,7 +286,9 @@ def _reasoning_fields(call: ProviderCall, dialect: Dialect) -> dict[str, Any]:
     if not (reasons and call.data.traits.reasoning_can_be_off and dialect.disable_reasoning):
         reject_unsupported(call, in_the_way)
     model = f"{call.data.provider}/{call.model}"
-    _log.warning("reasoning is off for a request with tools", extra={"model": model})
+    schema = call.request.schema
+    use = "text" if schema is None else schema.name
+    _log.warning("reasoning is off for a request with tools", extra={"model": model, "use": use})
     return dict(dialect.disable_reasoning)
 
 

@@ -1,11 +1,4 @@
-"""Responses body, items, reasoning state.
-
-Request body of a Responses call.
-
-Conversation as items of a Responses request.
-
-Opaque state of the Responses API: encrypted reasoning, and the phase of a text.
-"""
+"""Request body of OpenAI's Responses API: items, and the opaque state of reasoning and phases."""
 
 from __future__ import annotations
 
