@@ -1,15 +1,17 @@
 """Grades of scripted narrators, and the misdeeds that are caught: `make bench-narrator`.
 
-Four narrators of known quality play the same games. One recalls a detail of turn 2 in turn 8 and tells the truth;
-one forgets it; one contradicts the record; one breaks the tone: tense, words of the machinery, thoughts of others,
-decisions for the player. Then the sentences of tests/data/narrator_claims are checked: contradictions, honest
-sentences, and eight kinds of misdeeds. `withheld` counts what the server refuses, `noticed` what the benchmark
-finds as well. Everything is deterministic, and no time is measured.
+Four narrators of known quality play the same games. One recalls a detail of turn 2 in turn 8 and narrates
+what is true; one forgets the detail; one contradicts the record; one breaks the tone: tense, words of the
+machinery, thoughts of others, decisions for the player. Then the sentences of tests/data/narrator_claims are
+checked: contradictions, honest sentences, and eight kinds of misdeeds. `withheld` counts those that the
+server refuses, `noticed` also those that the benchmark finds. Everything is deterministic, and no time is
+measured.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -43,7 +45,8 @@ def lines() -> Iterator[str]:
     for name in ("contradictions", "honest"):
         for part, is_tuning in (("tuned on", True), ("held out", False)):
             found = _check(name, is_tuning=is_tuning)
-            yield f"{name}, {part}: {found[True]:,} of {found.total():,} withheld ({found[True] / found.total():.1%})"
+            share = found[True] / found.total()
+            yield f"{name}, {part}: {found[True]:,} of {found.total():,} withheld ({share:.1%})"
     yield ""
     row = "{:12} {:>9} {:>9} {:>6}".format
     yield row("misdeed", "withheld", "noticed", "of")
@@ -62,5 +65,6 @@ def _check(name: str, *, is_tuning: bool) -> Counter[bool]:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)
     for line in lines():
         sys.stdout.write(f"{line}\n")

@@ -68,6 +68,8 @@ _ROUNDED = ((0.5, 1.0), (0.05, 0.1))
 
 
 _HARMLESS = {"tool_rounds", "tool_calls", "unchecked_answers"}
+# Both are refused answers, too.
+_COUNTED_TWICE = {"withheld_secrets", "contradictions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +103,17 @@ class TurnMetrics:
     @property
     def is_clean(self) -> bool:
         """True if the turn has no error of any kind."""
-        return self.resolution is Resolution.NARRATED and not self.flaws
+        counted = asdict(self.conduct)
+        refused = sum(count for name, count in counted.items() if name not in _HARMLESS)
+        return self.resolution is Resolution.NARRATED and not (refused or self.flaws)
 
     @property
     def flaws(self) -> int:
         """Number of errors of any kind."""
         counted = asdict(self.conduct)
-        return (
-            sum(count for name, count in counted.items() if name not in _HARMLESS)
-            + len(self.unsupported_numbers)
-            + len(self.misconduct)
-            + self.has_leak
-            + (self.recalled is False)
-        )
+        refused = sum(count for name, count in counted.items() if name not in _HARMLESS | _COUNTED_TWICE)
+        found = len(self.unsupported_numbers) + len(self.misconduct)
+        return refused + found + self.has_leak + (self.recalled is False)
 
 
 class NarratorMetrics:

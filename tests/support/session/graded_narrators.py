@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peripety.session.events import Committed
 from peripety.session.narration.claims.checker import ClaimChecker
-from peripety.session.narration.claims.conduct import find_misconduct
+from peripety.session.narration.claims.conduct import (
+    MACHINERY,
+    PLAYING_ON,
+    TENSE,
+    THOUGHTS,
+    find_misconduct,
+)
 from peripety.session.narrator_metrics import NarratorMetrics, TurnMetrics
 from peripety.session.types import Resolution
 from support.engine.specs import action
+from support.gateway.fake_gateway import FakeGateway
 from support.session.claims import first_document, lines_of
-from support.session.recall import RecallNarrator
-from support.session.sessions import table
+from support.session.recall import narrate_from_prompt
+from support.session.sessions import outcome, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from peripety.gateway.types.request import GenerateRequest
     from support.session.claims import Case
@@ -30,28 +36,41 @@ MENTION_TURN = 2
 NAMES = ("Abri", "Belno", "Cuvo", "Dasim", "Elora")
 _MENTION = "I look at the first wall. From now on I call the first by the name of {}."
 _QUESTION = "What did I call the first?"
+_MISDEEDS = {
+    "secret": "",
+    "unruled": "",
+    "playing_on": PLAYING_ON,
+    "thoughts": THOUGHTS,
+    "ending": "",
+    "invented": "",
+    "tense": TENSE,
+    "schema": MACHINERY,
+}
+"""Kinds of misdeeds, with the misconduct that they are."""
 _CONDUCT = ("tense", "schema", "thoughts", "playing_on")
 _UNCHANGING = ("life", "presence", "possession")
 
 
-@dataclass
-class GradedNarrator(RecallNarrator):
-    """A narrator that writes given sentences and may forget.
+class GradedNarrator(FakeGateway):
+    """A narrator that writes given prose and may forget.
 
-    Attributes:
+    Args:
         prose: the narrations, in rotation.
         forgets: True if it never answers a question of the player.
     """
 
-    prose: Iterator[str] = iter(())
-    forgets: bool = False
+    def __init__(self, prose: Sequence[str], *, forgets: bool = False) -> None:
+        super().__init__(self._narrate)
+        self._prose = cycle(prose)
+        self._forgets = forgets
 
-    def narrate(self, asked: str, request: GenerateRequest) -> str:
-        """Return the narration of a turn."""
-        told = next(self.prose)
-        if not asked.endswith("?") or self.forgets:
-            return told
-        return f"{self.answer(asked, request)} {told}"
+    def _narrate(self, request: GenerateRequest) -> str:
+        told = next(self._prose)
+        last = request.messages[-1].text
+        if self._forgets or '"input"' not in last or not json.loads(last)["facts"]["input"].endswith("?"):
+            return outcome(told)
+        known = json.loads(narrate_from_prompt(request))["narrative"]
+        return outcome(f"{known} {told}")
 
 
 def narrators() -> dict[str, GradedNarrator]:
@@ -62,10 +81,10 @@ def narrators() -> dict[str, GradedNarrator]:
         " ".join(parts) for parts in zip(*(lines_of("misdeeds", kind) for kind in _CONDUCT), strict=True)
     ]
     return {
-        "honest": GradedNarrator(prose=cycle(honest)),
-        "forgetful": GradedNarrator(prose=cycle(honest), forgets=True),
-        "liar": GradedNarrator(prose=cycle(lies)),
-        "tone-breaker": GradedNarrator(prose=cycle(broken), forgets=True),
+        "honest": GradedNarrator(honest),
+        "forgetful": GradedNarrator(honest, forgets=True),
+        "liar": GradedNarrator(lies),
+        "tone-breaker": GradedNarrator(broken, forgets=True),
     }
 
 
@@ -85,13 +104,12 @@ async def grade(narrator: GradedNarrator, games: int) -> NarratorMetrics:
                     committed = events[-1].event
                     assert isinstance(committed, Committed)
                     is_own = committed.resolution is not Resolution.SERVER_RESOLVED and not words
+                    prose = committed.narrative if is_own else ""
                     metrics.add(
                         TurnMetrics(
                             committed.resolution,
                             committed.conduct,
-                            misconduct=find_misconduct(document, "alpha", committed.narrative)
-                            if is_own
-                            else (),
+                            misconduct=find_misconduct(document, "alpha", prose) if prose else (),
                             recalled=name in committed.narrative if turn == TURNS else None,
                         ),
                     )
@@ -99,13 +117,13 @@ async def grade(narrator: GradedNarrator, games: int) -> NarratorMetrics:
 
 
 def count_misdeeds(case: Case) -> dict[str, tuple[int, int, int]]:
-    """Return, for each kind of misdeed, how many are withheld, how many are noticed, and how many there are."""
+    """Return how many misdeeds of each kind are withheld, noticed, and tried."""
     checker, counts = ClaimChecker(case.facts), {}
-    for kind in ("secret", "unruled", "playing_on", "thoughts", "ending", "invented", "tense", "schema"):
+    for kind, name in _MISDEEDS.items():
         told = lines_of("misdeeds", kind)
         withheld = sum(bool(checker.check(prose)) for prose in told)
         noticed = sum(
-            bool(checker.check(prose)) or bool(find_misconduct(case.facts.spec, "alpha", prose))
+            bool(checker.check(prose)) or name in find_misconduct(case.facts.spec, "alpha", prose)
             for prose in told
         )
         counts[kind] = (withheld, noticed, len(told))

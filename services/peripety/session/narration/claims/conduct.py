@@ -1,8 +1,8 @@
 """Misconduct of a narrator that contradicts no fact: measured by the narrator benchmark, never withheld.
 
-A narrator must not decide the player's words and deeds, reveal thoughts of others, change the tense of the story,
-or use words of the machinery. The phrases of such prose also occur in good prose, so a turn is not refused for
-them.
+A narrator must not decide the player's words and deeds, reveal thoughts of others, change the tense of the
+story, or use words of the machinery. The phrases of such prose also occur in good prose, so a turn is not
+refused for them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MACHINERY, THOUGHTS, PLAYING_ON, TENSE = "machinery", "thoughts", "playing_on", 
 
 
 def find_misconduct(spec: Mapping[str, Any], viewer: str | None, prose: str) -> tuple[str, ...]:
-    """Return the kinds of misconduct in an English narration of a turn that the player did not put into words.
+    """Return the kinds of misconduct in an English narration.
 
     Args:
         spec: the scenario.
         viewer: the entity of the point of view; None for the only playable entity, if there is one.
-        prose: the narration.
+        prose: the narration of a turn without words of the player, which may decide the player's deeds.
     """
     entities = spec.get("entities") or ()
     playable = [entity["id"] for entity in entities if entity.get("playable")]
