@@ -40,7 +40,7 @@ from peripety.errors import PeripetyError
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.rpc.proto_json import to_json
 from peripety.session.narration.claims.checker import is_checkable
-from peripety.session.narration.claims.conduct import find_misconduct
+from peripety.session.narration.claims.conduct import PLAYING_ON, find_misconduct
 from peripety.session.narrator_metrics import (
     NarratorMetrics,
     TurnMetrics,
@@ -138,17 +138,17 @@ class _BenchmarkGame:
             find_unsupported_numbers(heard.prose, self.known_numbers),
             leaked=any(secret in heard.all_text for secret in self.stage.secrets),
         )
-        # What the player has put into words may be narrated as the player's deed.
-        if metrics.resolution in {None, Resolution.SERVER_RESOLVED} or choice.words:
+        if metrics.resolution in {None, Resolution.SERVER_RESOLVED}:
             return metrics
-        return replace(metrics, misconduct=self.find_misconduct(heard.narrative))
+        return replace(metrics, misconduct=self._find_misconduct(heard.narrative, choice.words))
 
-    def find_misconduct(self, narrative: str) -> tuple[str, ...]:
+    def _find_misconduct(self, narrative: str, words: str) -> tuple[str, ...]:
         """Return the kinds of misconduct in a narration; none if it is not in English."""
-        stage = self.stage
-        return (
-            find_misconduct(stage.spec, stage.pov or None, narrative) if is_checkable(narrative, None) else ()
-        )
+        if not is_checkable(narrative, None):
+            return ()
+        found = find_misconduct(self.stage.spec, self.stage.pov or None, narrative)
+        # The player's own words may be narrated as deeds.
+        return tuple(kind for kind in found if not words or kind != PLAYING_ON)
 
 
 class _TurnRecord:

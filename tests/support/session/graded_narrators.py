@@ -103,13 +103,15 @@ async def grade(narrator: GradedNarrator, games: int) -> NarratorMetrics:
                     events = await game.play(turn, "wait", input=words, pov="alpha")
                     committed = events[-1].event
                     assert isinstance(committed, Committed)
-                    is_own = committed.resolution is not Resolution.SERVER_RESOLVED and not words
-                    prose = committed.narrative if is_own else ""
+                    is_own = committed.resolution is not Resolution.SERVER_RESOLVED
+                    found = find_misconduct(document, "alpha", committed.narrative) if is_own else ()
+                    # The player's own words may be narrated as deeds.
+                    allowed = {PLAYING_ON} if words else set()
                     metrics.add(
                         TurnMetrics(
                             committed.resolution,
                             committed.conduct,
-                            misconduct=find_misconduct(document, "alpha", prose) if prose else (),
+                            misconduct=tuple(kind for kind in found if kind not in allowed),
                             recalled=name in committed.narrative if turn == TURNS else None,
                         ),
                     )

@@ -1,4 +1,4 @@
-"""Narrators of known quality come out in the order of their quality, and misdeeds are caught as documented."""
+"""Narrators of known quality come out in that order, and misdeeds are caught as documented."""
 
 from __future__ import annotations
 
