@@ -15,7 +15,7 @@ async def test_narrators_come_out_in_the_order_of_their_quality() -> None:
     assert [figures[name]["recalled_details"] for name in ("honest", "forgetful")] == [1, 0]
     assert figures["honest"]["contradictions"] == figures["forgetful"]["contradictions"] == 0
     assert figures["liar"]["contradictions"] >= figures["liar"]["rounds"]
-    assert {"tense", "machinery"} <= figures["tone-breaker"]["misconduct"].keys()
+    assert {"thoughts", "machinery"} <= figures["tone-breaker"]["misconduct"].keys()
 
 
 def test_the_documented_share_of_misdeeds_is_caught() -> None:
