@@ -46,9 +46,7 @@ class AmountClaims:
             for form in {form for name in quantity.names for form in number_forms(name)}:
                 self._paths.setdefault(form, []).append(quantity.path)
         units = (form for one in quantities.values() if one.unit for form in number_forms(one.unit))
-        self._name = alternatives(self._paths)
         self._phrases = Phrases("amounts", {"numeral": NUMERAL, "unit": f"(?:{alternatives(units)})"})
-        self._phrases.add_slots(name=rf"(?P<name>{self._name})(?![\w-])")
         self._phrases.add_slots(**{verbs: tense_forms(self._phrases.words(verbs)) for verbs in _VERBS})
         self.words = frozenset(self._paths)
         """The words that name a quantity."""
@@ -56,13 +54,18 @@ class AmountClaims:
     def check(self, sentence: str) -> Iterator[Contradiction]:
         """Yield the claims of a sentence that contradict the record."""
         told = drop_reported(sentence)
-        if not any(name in told.lower() for name in self._paths):
+        text = " ".join(told.lower().split())
+        known = [name for name in self._paths if name in text]
+        if not known:
             return
-        listed = rf"({self._name})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$))"
+        names = alternatives(known)
+        # Only the names of the sentence, as a state may have hundreds.
+        self._phrases.add_slots(name=rf"(?P<name>{names})(?![\w-])")
+        listed = rf"({names})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$))"
         for name, number in re.findall(listed, told.strip(" .!\n"), re.IGNORECASE):
             yield from self._check_total(sentence, name, parse_numeral(number))
         for clause in split_clauses(told):
-            found = re.search(rf"\b({self._name})\b", clause, re.IGNORECASE)
+            found = re.search(rf"\b({names})\b", clause, re.IGNORECASE)
             if found is not None and not is_unsure(clause):
                 yield from self._check_clause(sentence, clause, found[1])
 

@@ -91,6 +91,8 @@ class SentenceBuffer:
 
     def __init__(self) -> None:
         self._text = ""
+        self._scanned = 0
+        self._closing = ""
 
     @property
     def rest(self) -> str:
@@ -100,33 +102,34 @@ class SentenceBuffer:
     def feed(self, text: str) -> Iterator[str]:
         """Add text; yield the sentences that are complete now, with the space behind them."""
         self._text += text
-        while (end := _sentence_end(self._text)) is not None:
+        while (end := self._find_end()) is not None:
             sentence, self._text = self._text[:end], self._text[end:]
+            self._scanned, self._closing = 0, ""
             yield sentence
 
     def finish(self) -> str:
         """Return the last sentence; empty if there is none."""
         sentence, self._text = self._text, ""
+        self._scanned, self._closing = 0, ""
         return sentence
 
-
-def _sentence_end(text: str) -> int | None:
-    """Return the end of the first sentence, or None if more text could belong to it."""
-    closing = ""
-    for place, character in enumerate(text):
-        if closing:
-            closing = "" if character in {closing, "\n"} else closing
-        elif character in _OPENING:
-            closing = _OPENING[character]
-        elif character in _ENDS:
-            end = place + 1
-            while end < len(text) and text[end] in _ENDS + _CLOSERS:
-                end += 1
-            if end == len(text) and character != "\n":
-                return None
-            if character == "\n" or text[end].isspace():
-                return end + len(text[end:]) - len(text[end:].lstrip())
-    return None
+    def _find_end(self) -> int | None:
+        """Return the end of the first sentence, or None if more text could belong to it."""
+        text = self._text
+        for place in range(self._scanned, len(text)):
+            character = text[place]
+            if self._closing:
+                self._closing = "" if character in {self._closing, "\n"} else self._closing
+            elif character in _OPENING:
+                self._closing = _OPENING[character]
+            elif character in _ENDS:
+                end = place + len(text[place:]) - len(text[place:].lstrip(_ENDS + _CLOSERS))
+                if character == "\n" or (end < len(text) and text[end].isspace()):
+                    return end + len(text[end:]) - len(text[end:].lstrip())
+                if end == len(text):
+                    return None
+            self._scanned = place + 1
+        return None
 
 
 def split_sentences(text: str) -> list[str]:
