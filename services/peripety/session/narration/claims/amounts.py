@@ -61,20 +61,23 @@ class AmountClaims:
         names = alternatives(known)
         # Only the names of the sentence, as a state may have hundreds.
         self._phrases.add_slots(name=rf"(?P<name>{names})(?![\w-])")
-        listed = rf"({names})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$))"
+        listed = rf"({names})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$|and\b))"
         for name, number in re.findall(listed, told.strip(" .!\n"), re.IGNORECASE):
             yield from self._check_total(sentence, name, parse_numeral(number))
         for clause in split_clauses(told):
             found = re.search(rf"\b({names})\b", clause, re.IGNORECASE)
-            if found is not None and not is_unsure(clause):
+            if found is not None:
                 yield from self._check_clause(sentence, clause, found[1])
+            elif len(known) == 1 or self._is_one_quantity(known):
+                # A clause may leave out the name: `… supplies, so three remain`.
+                yield from self._check_clause(sentence, clause, known[0])
 
     def _check_clause(self, sentence: str, clause: str, name: str) -> Iterator[Contradiction]:
         """Yield the contradictions of a clause; `name` is the first quantity that it names."""
-        if not self._phrases.search("not_empty", clause):
+        if not self._phrases.search("not_empty", clause) and not is_unsure(_without_asides(clause)):
             for found in self._phrases.find_all("empty", clause):
                 yield from self._check_total(sentence, found["name"], 0.0)
-        if is_negative(clause):
+        if is_negative(clause) or is_unsure(_without_asides(clause)):
             return
         for found in self._phrases.find_all("total", clause):
             named = found.groupdict().get("name") or name
@@ -88,6 +91,9 @@ class AmountClaims:
                 yield from self._check_direction(sentence, found["name"], sign)
         for found in self._phrases.find_all("factor", clause):
             yield from self._check_factor(sentence, found["name"], _FACTORS[found["factor"].lower()])
+
+    def _is_one_quantity(self, names: Iterable[str]) -> bool:
+        return len({tuple(self._paths[name]) for name in names}) == 1
 
     def _known_paths(self, name: str) -> list[str]:
         return self._paths.get(re.sub(r"\s+", " ", name.lower()), [])
@@ -145,6 +151,11 @@ class AmountClaims:
             was = f" (before the turn {values[0]:.10g})" if values[0] != values[-1] else ""
             told.append(f"{quantity.names[0]} is {values[-1]:.10g}{was}")
         return Contradiction("amount", sentence.strip(), "; ".join(told))
+
+
+def _without_asides(clause: str) -> str:
+    """Return the first part of a clause with a comma, as in `now that four are left, you must …`."""
+    return clause.partition(",")[0]
 
 
 def _is_rounded(claimed: float, value: float) -> bool:

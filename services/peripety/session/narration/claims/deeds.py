@@ -165,18 +165,32 @@ class DeedClaims:
         thing = (
             rf"(?:(?:the|an?|your|our|his|her|their|its|some|that|this)\s+)?{alternatives([deed.thing])}\b"
         )
-        return {"verb": deed.verb, "forms": alternatives(verb_forms(deed.verb)), "object": thing}
+        base, third, _, participle, gerund = verb_forms(deed.verb)
+        forms = {"verb": base, "third": third, "participle": participle, "gerund": gerund}
+        return {**forms, "forms": alternatives(verb_forms(deed.verb)), "object": thing}
 
     def _claims_success(self, deed: Deed, told: str) -> bool:
         slots = self._slots(deed)
-        if self._phrases.search("attempt_succeeds", told, **slots):
+        if self._phrases.search("attempt_succeeds", told, **slots) or self._is_recorded_done(deed, told):
             return True
-        is_yours = False
+        is_yours = has_object = False
         for clause in _split_actions(told):
             names_you = self._phrases.search("own_subject", clause) is not None
             is_yours = names_you or (is_yours and not self._phrases.search("other_subject", clause))
-            acts = self._phrases.find_all("act", clause, **slots)
+            acts = [*self._phrases.find_all("act", clause, **slots)]
+            if has_object:
+                acts += self._phrases.find_all("act_on_it", clause, **slots)
+            has_object = has_object or deed.thing in clause.lower()
             if is_yours and any(self._is_done(deed, clause[: found.start()], found[0]) for found in acts):
+                return True
+        return False
+
+    def _is_recorded_done(self, deed: Deed, told: str) -> bool:
+        """Return True if a sentence states the result of an action, such as `the x is opened`."""
+        for clause in split_clauses(told):
+            if is_negative(clause) or is_unsure(clause) or self._phrases.search("not_done", clause):
+                continue
+            if self._phrases.search("is_done", clause, **self._slots(deed)):
                 return True
         return False
 

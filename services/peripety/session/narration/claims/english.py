@@ -160,7 +160,10 @@ def is_unsure(clause: str) -> bool:
 
 def is_negative(clause: str) -> bool:
     """Return True if a clause has a negation."""
-    return _PHRASES.search("negative", clause) is not None
+    plain = clause
+    for found in _PHRASES.find_all("not_negative", clause):
+        plain = plain.replace(found[0], "")
+    return _PHRASES.search("negative", plain) is not None
 
 
 def drop_reported(sentence: str) -> str:
@@ -215,6 +218,10 @@ _AMBIGUOUS_PASTS = frozenset({"left", "lit", "bent", "lost", "found", "burnt", "
 @lru_cache(maxsize=_CACHED_PATTERNS)
 def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
     """Return the base, the form with s, the past, the participle and the form with ing of a verb."""
+    verb, space, rest = verb.partition(" ")
+    if space:
+        base, third, past, participle, gerund = (f"{form} {rest}" for form in verb_forms(verb))
+        return base, third, past, participle, gerund
     ends_in_y = verb.endswith("y") and verb[-2:-1] not in set("aeiou")
     doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb
     stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "ye", "oe")) else doubled
