@@ -76,7 +76,7 @@ class AmountClaims:
         """Yield the contradictions of a clause; `name` is the first quantity that it names."""
         if not self._phrases.search("not_empty", clause) and not is_unsure(_without_asides(clause)):
             for found in self._phrases.find_all("empty", clause):
-                yield from self._check_total(sentence, found["name"], 0.0)
+                yield from self._check_total(sentence, found.groupdict().get("name") or name, 0.0)
         if is_negative(clause) or is_unsure(_without_asides(clause)):
             return
         for found in self._phrases.find_all("total", clause):
@@ -84,8 +84,14 @@ class AmountClaims:
             yield from self._check_total(
                 sentence, named, parse_numeral(found["number"]), clause[: found.start()]
             )
+        if not self._phrases.search("not_large", clause):
+            for found in self._phrases.find_all("large", clause):
+                yield from self._check_large(sentence, found["name"], parse_numeral(found["number"]))
         for found in self._phrases.find_all("difference", clause):
             yield from self._check_difference(sentence, found["name"], parse_numeral(found["number"]))
+        yield from self._check_movements(sentence, clause)
+
+    def _check_movements(self, sentence: str, clause: str) -> Iterator[Contradiction]:
         for direction, sign in (("rise", 1), ("fall", -1)):
             for found in self._phrases.find_all(direction, clause):
                 yield from self._check_direction(sentence, found["name"], sign)
@@ -108,6 +114,12 @@ class AmountClaims:
         paths = self._narrow(self._known_paths(name), subject)
         known = [value for path in paths for value in self._facts.values_of(path)]
         if paths and not any(_is_rounded(claimed, value) for value in known):
+            yield self._contradiction(sentence, paths)
+
+    def _check_large(self, sentence: str, name: str, claimed: float) -> Iterator[Contradiction]:
+        paths = self._known_paths(name)
+        known = [value for path in paths for value in self._facts.values_of(path)]
+        if known and claimed > max(known) + 1:
             yield self._contradiction(sentence, paths)
 
     def _check_difference(self, sentence: str, name: str, claimed: float) -> Iterator[Contradiction]:

@@ -206,7 +206,9 @@ class DeedClaims:
         return not is_gerund and not any(self._phrases.search(hedge, before) for hedge in hedges)
 
     def _claims_failure(self, deed: Deed, told: str) -> bool:
-        is_open = is_unsure(told.replace("could not", "cannot"))
+        tried = self._phrases.search("try_as", told)
+        told = told if tried is None else told.replace(tried[0], "")
+        is_open = is_unsure(re.sub(r"\b(?:could|will) not\b|\bwon't\b", "does not", told))
         return not is_open and self._phrases.search("action_fails", told, **self._slots(deed)) is not None
 
 
@@ -236,6 +238,7 @@ def _normalize(text: str) -> str:
 
 def _split_actions(told: str) -> list[str]:
     """Return the parts of a sentence that can each have a verb of their own."""
+    told = re.sub(r"\b([Yy]ou) and [A-Z]\w+", r"\1", told)
     parts = (part for clause in split_clauses(told) for part in re.split(r",|\s+and\s+(?=\w+\s)", clause))
     return [part for part in parts if part.strip()]
 

@@ -54,6 +54,7 @@ class PeopleClaims:
         self._doing = tense_forms([*speech, *deeds], is_past=is_past)
         phrases.add_slots(
             speaking=self._speaking,
+            given=alternatives(verb_forms(verb)[3] for verb in phrases.words("giving")),
             gerunds=alternatives(verb_forms(verb)[4] for verb in [*speech, *deeds]),
             **{
                 verbs: tense_forms(phrases.words(verbs), is_past=is_past)
