@@ -17,7 +17,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.checker import ClaimChecker
-from support.session.claims import cases
+from support.session.claims import cases, paraphrases
 from support.session.graded_narrators import count_misdeeds, grade, narrators
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ def lines() -> Iterator[str]:
             found = _check(name, is_tuning=is_tuning)
             share = found[True] / found.total()
             yield f"{name}, {part}: {found[True]:,} of {found.total():,} withheld ({share:.1%})"
+    checker = ClaimChecker(next(case.facts for case in cases("honest") if case.kind == "amount"))
+    for kind in ("false", "true"):
+        told = paraphrases(kind)
+        withheld = sum(bool(checker.check(prose)) for prose in told)
+        share = withheld / len(told)
+        yield f"freer wordings, {kind}, held out: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
     row = "{:12} {:>9} {:>9} {:>6}".format
     yield row("misdeed", "withheld", "noticed", "of")

@@ -111,7 +111,7 @@ class TurnMetrics:
     def flaws(self) -> int:
         """Number of errors of any kind."""
         counted = asdict(self.conduct)
-        refused = sum(count for name, count in counted.items() if name not in _HARMLESS | _COUNTED_TWICE)
+        refused: int = sum(count for name, count in counted.items() if name not in _HARMLESS | _COUNTED_TWICE)
         found = len(self.unsupported_numbers) + len(self.misconduct)
         return refused + found + self.has_leak + (self.recalled is False)
 

@@ -206,6 +206,11 @@ def _lines(name: str) -> list[str]:
     return [line for line in text.splitlines() if line and line[0] != "#"]
 
 
+def paraphrases(kind: str) -> list[str]:
+    """Return the freer wordings that measure the checker: `false` or `true` in the first world."""
+    return [line.partition("|")[2] for line in _lines("paraphrases") if line.startswith(f"{kind}|")][1::2]
+
+
 def cases(name: str) -> Iterator[Case]:
     """Yield the sentences of a file in each world."""
     for world in _WORLDS:

@@ -139,7 +139,9 @@ class ClaimFilter:
                 return ready
             ready += sentence[self._released :]
             self._released = self._scanned = 0
-        return ready + self._release_beginning(self._sentences.rest)
+        # A sentence that may be complete is released as a whole.
+        is_whole = self._sentences.may_have_ended
+        return ready if is_whole else ready + self._release_beginning(self._sentences.rest)
 
     def _release_beginning(self, rest: str) -> str:
         """Return the part of an incomplete sentence that can be released now."""

@@ -99,6 +99,11 @@ class SentenceBuffer:
         """The beginning of the sentence that is not complete."""
         return self._text
 
+    @property
+    def may_have_ended(self) -> bool:
+        """True if the sentence is complete unless its last characters belong to a word or a numeral."""
+        return self._text.rstrip(_CLOSERS).endswith(tuple(_ENDS))
+
     def feed(self, text: str) -> Iterator[str]:
         """Add text; yield the sentences that are complete now, with the space behind them."""
         self._text += text

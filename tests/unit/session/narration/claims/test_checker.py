@@ -11,10 +11,11 @@ from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter,
 from peripety.session.narration.claims.english import parse_numeral, split_sentences
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
-from support.session.claims import cases
+from support.session.claims import cases, paraphrases
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
+CAUGHT_PARAPHRASES = 15
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -38,6 +39,13 @@ def test_sealed_contradictions_are_caught() -> None:
 
 def test_sealed_honest_sentences_pass() -> None:
     assert rate("honest") <= FALSE_ALARMS
+
+
+def test_freer_wordings_are_caught_in_part_and_true_ones_pass() -> None:
+    checker = checker_of()
+    caught = [prose for prose in paraphrases("false") if checker.check(prose)]
+    assert len(caught) >= CAUGHT_PARAPHRASES
+    assert [prose for prose in paraphrases("true") if checker.check(prose)] == []
 
 
 @pytest.mark.parametrize(
