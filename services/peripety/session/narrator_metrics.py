@@ -83,7 +83,7 @@ class TurnMetrics:
         unsupported_numbers: numbers in the prose that do not occur in the narrator's input.
         has_leak: True if restricted information was revealed.
         misconduct: kinds of misconduct in the prose.
-        recalled: True if the prose has the detail that the player asked for; None if it asked for none.
+        recalled: True if the prose has the detail of the player's question; None without a question.
         usage: usage of language models.
         seconds: time from the request to its end.
         seconds_to_prose: time from the request to the first prose; None without prose.
