@@ -64,7 +64,7 @@ commands = typer.Typer()
 
 
 _MAX_REJECTED_CHOICES = 3
-# The player mentions a detail in one turn and asks for it in another.
+# The player mentions a detail in one turn and wants to know it in another.
 _MENTION_TURN, _RECALL_TURN = 2, 8
 _MENTION = "I look at the wall. From now on I call it by the name of {}."
 _QUESTION = "What did I call the wall?"

@@ -115,7 +115,7 @@ class NarratorToolExecutor:
         return self._known_result
 
     def needs_record(self, calls: Sequence[ToolCall]) -> bool:
-        """Return True if calls ask the record of earlier turns and it is not read yet."""
+        """Return True if calls need the record of earlier turns and it is not read yet."""
         return self.record is None and any(call.name == ASK_RECORD for call in calls)
 
     def can_execute(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:

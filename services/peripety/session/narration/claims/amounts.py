@@ -95,6 +95,11 @@ class AmountClaims:
         for direction, sign in (("rise", 1), ("fall", -1)):
             for found in self._phrases.find_all(direction, clause):
                 yield from self._check_direction(sentence, found["name"], sign)
+        for found in self._phrases.find_all("at_first", clause):
+            yield from self._check_total(sentence, found["name"], parse_numeral(found["number"]))
+        for bound, sign in (("above", 1), ("below", -1)):
+            for found in self._phrases.find_all(bound, clause):
+                yield from self._check_bound(sentence, found["name"], parse_numeral(found["number"]), sign)
         for found in self._phrases.find_all("factor", clause):
             yield from self._check_factor(sentence, found["name"], _FACTORS[found["factor"].lower()])
 
@@ -131,6 +136,13 @@ class AmountClaims:
         paths = self._known_paths(name)
         steps = [step for step in self._steps(paths) if step]
         if steps and all(step * sign < 0 for step in steps):
+            yield self._contradiction(sentence, paths)
+
+    def _check_bound(self, sentence: str, name: str, bound: float, sign: int) -> Iterator[Contradiction]:
+        """Check that a value was above (1) or below (-1) a bound in the turn."""
+        paths = self._known_paths(name)
+        known = [value for path in paths for value in self._facts.values_of(path)]
+        if known and all((value - bound) * sign <= 0 for value in known):
             yield self._contradiction(sentence, paths)
 
     def _check_factor(self, sentence: str, name: str, factor: float) -> Iterator[Contradiction]:

@@ -145,19 +145,24 @@ class PeopleClaims:
         return self._phrases.search("acts_with", told, doing=doing, **slots) is not None
 
     def _lives(self, entity: str, told: str) -> bool:
-        if is_negative(told) or is_unsure(told):
-            return False
-        found = self._phrases.search("lives", told, **self._slots(entity))
-        return found is not None and not self._phrases.search("hidden_before", told[: found.start()])
+        return any(
+            self._phrases.search("lives", clause, **self._slots(entity))
+            for clause in self._plain_clauses(told)
+        )
 
     def _dies(self, entity: str, told: str) -> bool:
         slots = self._slots(entity)
-        if self._phrases.search("no_life", told, **slots):
+        if self._phrases.search("no_life", told, **slots) and not is_unsure(
+            told.replace("will not", "does not")
+        ):
             return True
-        if is_negative(told) or is_unsure(told):
-            return False
-        found = self._phrases.search("dies", told, **slots)
-        return found is not None and not self._phrases.search("subordinate", told[: found.start()])
+        return any(self._phrases.search("dies", clause, **slots) for clause in self._plain_clauses(told))
+
+    def _plain_clauses(self, told: str) -> list[str]:
+        """Return the clauses of a sentence up to a subordinate one, without negated and uncertain ones."""
+        subordinate = self._phrases.search("subordinate", told)
+        main = told if subordinate is None else told[: subordinate.start()]
+        return [clause for clause in split_clauses(main) if not (is_negative(clause) or is_unsure(clause))]
 
     # --- presence ---
 
