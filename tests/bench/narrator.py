@@ -52,7 +52,7 @@ def lines() -> Iterator[str]:
         told = paraphrases(kind)
         withheld = sum(bool(checker.check(prose)) for prose in told)
         share = withheld / len(told)
-        yield f"freer wordings, {kind}, held out: {withheld} of {len(told)} withheld ({share:.1%})"
+        yield f"freer wordings, {kind}: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
     row = "{:12} {:>9} {:>9} {:>6}".format
     yield row("misdeed", "withheld", "noticed", "of")

@@ -207,7 +207,7 @@ def _lines(name: str) -> list[str]:
 
 
 def paraphrases(kind: str) -> list[str]:
-    """Return the freer wordings that measure the checker: `false` or `true` in the first world."""
+    """Return the freer wordings, `false` or `true` in the first world."""
     return [line.partition("|")[2] for line in _lines("paraphrases") if line.startswith(f"{kind}|")]
 
 

@@ -15,7 +15,7 @@ from support.session.claims import cases, paraphrases
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
-CAUGHT_PARAPHRASES = 15
+CAUGHT_PARAPHRASES = 0.9
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -41,10 +41,10 @@ def test_sealed_honest_sentences_pass() -> None:
     assert rate("honest") <= FALSE_ALARMS
 
 
-def test_freer_wordings_are_caught_in_part_and_true_ones_pass() -> None:
+def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
     checker = checker_of()
-    caught = [prose for prose in paraphrases("false") if checker.check(prose)]
-    assert len(caught) >= CAUGHT_PARAPHRASES
+    told = paraphrases("false")
+    assert sum(bool(checker.check(prose)) for prose in told) >= CAUGHT_PARAPHRASES * len(told)
     assert [prose for prose in paraphrases("true") if checker.check(prose)] == []
 
 
