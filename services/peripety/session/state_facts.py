@@ -141,6 +141,7 @@ class _FactReader:
         self.facts = facts
         self._labels = labels
         self._path = ""
+        self._shared: set[str] = set()
 
     def read_all(self, tree: Any, places: Mapping[str, Any]) -> None:
         """Read a state and the names of its places."""
@@ -238,7 +239,13 @@ class _FactReader:
 
     def _add_holder(self, thing: str, holder: str | None) -> None:
         is_you = holder is None or holder in _PLAYER_KEYS
-        self.facts.holders[thing] = self.facts.you if is_you else str(holder)
+        found = self.facts.you if is_you else str(holder)
+        if thing in self._shared or self.facts.holders.get(thing, found) != found:
+            # Two things have the same name, so it names neither.
+            self._shared.add(thing)
+            self.facts.holders.pop(thing, None)
+            return
+        self.facts.holders[thing] = found
         self.facts.sources["holder", thing] = self._path
 
     def _read_number(

@@ -240,12 +240,19 @@ class PeopleClaims:
             holders, current = self._facts.holders_of(thing), self._facts.after.holders.get(thing, "")
             denied = self._denied_holder(clause, thing)
             claimed = None if denied is not None else self._claimed_holder(clause, thing)
+            if claimed == self._you and not self._is_known_holder(self._you):
+                continue
             if (claimed is not None and claimed not in holders) or (
                 denied is not None and {denied} == holders
             ):
                 has = "have" if current == self._you else "has"
                 name = self._facts.after.name_of(current)
                 yield Contradiction("possession", sentence.strip(), f"{name} {has} the {thing}")
+
+    def _is_known_holder(self, entity: str) -> bool:
+        """Return True if the state can hold that an entity has something."""
+        holders = {*self._facts.before.holders.values(), *self._facts.after.holders.values()}
+        return entity in self._facts.after.names or entity in holders
 
     def _denied_holder(self, clause: str, thing: str) -> str | None:
         """Return the entity that a clause takes a thing from without a new holder."""

@@ -9,6 +9,8 @@ import pytest
 from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted, encode_value
 from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
 from peripety.session.narration.claims.english import parse_numeral, split_sentences
+from peripety.session.narration.claims.record import TurnFacts
+from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
 from support.session.claims import cases, paraphrases
@@ -79,6 +81,14 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
 )
 def test_speech_questions_conditions_and_plans_are_no_claims(prose: str) -> None:
     assert checker_of().check(prose) == []
+
+
+def test_with_several_players_you_is_no_holder() -> None:
+    spec = {"entities": [{"id": name, "playable": True} for name in ("alpha", "beta")], "actions": []}
+    facts = read_facts(spec, {"items": {"seal": {"holder": "alpha"}}}, None)
+    checker = ClaimChecker(TurnFacts(spec, facts, facts))
+    assert checker.check("You hold the seal.") == []
+    assert [found.kind for found in checker.check("Beta holds the seal.")] == ["possession"]
 
 
 def test_the_dead_and_the_absent_do_not_speak() -> None:
