@@ -139,14 +139,18 @@ class ClaimFilter:
                 return ready
             ready += sentence[self._released :]
             self._released = self._scanned = 0
-        # A sentence that may be complete is released as a whole.
-        is_whole = self._sentences.may_have_ended
-        return ready if is_whole else ready + self._release_beginning(self._sentences.rest)
+        return ready + self._release_beginning(self._sentences.rest)
 
     def _release_beginning(self, rest: str) -> str:
         """Return the part of an incomplete sentence that can be released now."""
         assert self._checker is not None  # noqa: S101 - checked by the caller
         start, self._scanned = self._checker.find_claim_start(rest, self._scanned)
+        if start is not None and self._sentences.may_have_ended:
+            # Nothing is held back from a sentence that is complete as it is; more text is checked with it.
+            if self._checker.check_sentence(rest):
+                self.has_contradiction = True
+                return ""
+            start = None
         end = max(self._released, len(rest) if start is None else start)
         piece, self._released = rest[self._released : end], end
         return piece
