@@ -168,6 +168,10 @@ bench-prompt-cache: $(VENV)/installed-dev  ## Compare the cost of prompts by the
 bench-narrator-prompt: $(VENV)/installed-dev native  ## Measure the cost of the narrator's prompts, and what they remember
 	@PYTHONPATH=tests $(BIN)/python -m bench.narrator_prompt
 
+.PHONY: bench-narrator
+bench-narrator: $(VENV)/installed-dev native  ## Grade scripted narrators, and count the misdeeds that are caught
+	@PYTHONPATH=tests $(BIN)/python -m bench.narrator
+
 .PHONY: bench-http-clients
 bench-http-clients: $(VENV)/installed-bench  ## Compare HTTP clients for calls to providers
 	@PYTHONPATH=tests $(BIN)/python -m bench.http_clients

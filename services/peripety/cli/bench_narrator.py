@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
@@ -39,6 +39,8 @@ from peripety.cli.scenario_generate import compile_scenario
 from peripety.errors import PeripetyError
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.rpc.proto_json import to_json
+from peripety.session.narration.claims.checker import is_checkable
+from peripety.session.narration.claims.conduct import PLAYING_ON, find_misconduct
 from peripety.session.narrator_metrics import (
     NarratorMetrics,
     TurnMetrics,
@@ -62,6 +64,11 @@ commands = typer.Typer()
 
 
 _MAX_REJECTED_CHOICES = 3
+# The player mentions a detail in one turn and wants to know it in another.
+_MENTION_TURN, _RECALL_TURN = 2, 8
+_MENTION = "I look at the wall. From now on I call it by the name of {}."
+_QUESTION = "What did I call the wall?"
+_DETAILS = ("Abri", "Belno", "Cuvo", "Dasim", "Elora", "Fintu", "Galve", "Hurim", "Istva", "Jonle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class _BenchmarkGame:
     stage: BenchmarkStage
     session: pb.Session
     known_numbers: set[float] = field(default_factory=set)
+    last_prose: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -120,15 +128,27 @@ class _BenchmarkGame:
         except PeripetyError as error:
             heard.broke_off = error.code
         heard.seconds = heard.now
+        self.last_prose = heard.prose
         if heard.was_abandoned:
             return None
         await self.read_session()
         self.add_known_numbers(choice.words, *map(to_json, choice.actions), *heard.mechanics)
         self.known_numbers.update(heard.number_differences())
-        return heard.to_round(
+        metrics = heard.to_round(
             find_unsupported_numbers(heard.prose, self.known_numbers),
             leaked=any(secret in heard.all_text for secret in self.stage.secrets),
         )
+        if metrics.resolution in {None, Resolution.SERVER_RESOLVED}:
+            return metrics
+        return replace(metrics, misconduct=self._find_misconduct(heard.narrative, choice.words))
+
+    def _find_misconduct(self, narrative: str, words: str) -> tuple[str, ...]:
+        """Return the kinds of misconduct in a narration; none if it is not in English."""
+        if not is_checkable(narrative, None):
+            return ()
+        found = find_misconduct(self.stage.spec, self.stage.pov or None, narrative)
+        # The player's own words may be narrated as deeds.
+        return tuple(kind for kind in found if not words or kind != PLAYING_ON)
 
 
 class _TurnRecord:
@@ -180,10 +200,14 @@ class _TurnRecord:
             self.mechanics.append(to_json(event))
 
     @property
+    def narrative(self) -> str:
+        """The final narration."""
+        return "" if self._committed is None else self._committed.narrative
+
+    @property
     def prose(self) -> str:
-        """The final prose."""
-        told = "" if self._committed is None else self._committed.narrative
-        return "\n".join([told, *self._dialogue])
+        """The final narration and dialogue."""
+        return "\n".join([self.narrative, *self._dialogue])
 
     @property
     def all_text(self) -> str:
@@ -269,11 +293,20 @@ async def play_session(
         for number in range(1, turns + 1):
             if not game.is_running or failed == _MAX_REJECTED_CHOICES:
                 return
-            played = await game.play(player.choose(number, game.session.legal_actions) or TurnInput())
+            choice = player.choose(number, game.session.legal_actions) or TurnInput()
+            detail = _DETAILS[seed % len(_DETAILS)]
+            words = (
+                {_MENTION_TURN: _MENTION, _RECALL_TURN: _QUESTION}.get(number)
+                if turns >= _RECALL_TURN
+                else None
+            )
+            choice = choice if words is None else TurnInput(words=words.format(detail))
+            played = await game.play(choice)
             # The choice was rejected; waiting is always legal.
             played = played or await game.play(TurnInput())
             if played is not None:
-                on_round(played)
+                is_asked = words is not None and number == _RECALL_TURN
+                on_round(replace(played, recalled=detail in game.last_prose) if is_asked else played)
                 failed = failed + 1 if played.resolution is None else 0
     finally:
         request = pb.DeleteSessionRequest(request_id=str(uuid4()), session_id=game.session.session_id)
@@ -310,6 +343,7 @@ _COUNT_FIGURES = (
     ("unchecked_answers", "answers that are not in English, so their claims were not checked"),
     ("leaks", "rounds that revealed a secret"),
     ("unfounded_numbers", "unfounded numbers in the prose"),
+    ("flaws", "errors of any kind"),
     ("tool_calls", "tool calls"),
     ("model_calls", "requests to the model"),
     ("input_tokens", "tokens in"),
@@ -414,6 +448,9 @@ def _figures_table(figures: Mapping[str, Any]) -> Table:
     table.add_row("cost", "?" if cost is None else format_dollars(cost), "")
     for name, words in _TIME_FIGURES:
         table.add_row(words, f"{figures[name]:.2f}", "")
+    table.add_row("details recalled", f"{figures['recalled_details']:,}", f"of {figures['asked_details']:,}")
+    for kind, count in figures["misconduct"].items():
+        table.add_row(f"rounds with misconduct: {kind}", f"{count:,}", f"{count / max(rounds, 1):.1%}")
     for reason, count in figures["degraded"].items():
         table.add_row(f"fallback narration: {reason}", f"{count:,}", "")
     return table

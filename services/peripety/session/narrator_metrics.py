@@ -68,6 +68,8 @@ _ROUNDED = ((0.5, 1.0), (0.05, 0.1))
 
 
 _HARMLESS = {"tool_rounds", "tool_calls", "unchecked_answers"}
+# Both are refused answers, too.
+_COUNTED_TWICE = {"withheld_secrets", "contradictions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class TurnMetrics:
         degraded: reason of the fallback narration; empty if the narrator succeeded.
         unsupported_numbers: numbers in the prose that do not occur in the narrator's input.
         has_leak: True if restricted information was revealed.
+        misconduct: kinds of misconduct in the prose.
+        recalled: True if the prose has the detail of the player's question; None without a question.
         usage: usage of language models.
         seconds: time from the request to its end.
         seconds_to_prose: time from the request to the first prose; None without prose.
@@ -90,6 +94,8 @@ class TurnMetrics:
     degraded: str = ""
     unsupported_numbers: tuple[str, ...] = ()
     has_leak: bool = False
+    misconduct: tuple[str, ...] = ()
+    recalled: bool | None = None
     usage: UsageTotal = field(default_factory=UsageTotal)
     seconds: float = 0.0
     seconds_to_prose: float | None = None
@@ -99,9 +105,15 @@ class TurnMetrics:
         """True if the turn has no error of any kind."""
         counted = asdict(self.conduct)
         refused = sum(count for name, count in counted.items() if name not in _HARMLESS)
-        return self.resolution is Resolution.NARRATED and not (
-            refused or self.unsupported_numbers or self.has_leak
-        )
+        return self.resolution is Resolution.NARRATED and not (refused or self.flaws)
+
+    @property
+    def flaws(self) -> int:
+        """Number of errors of any kind."""
+        counted = asdict(self.conduct)
+        refused: int = sum(count for name, count in counted.items() if name not in _HARMLESS | _COUNTED_TWICE)
+        found = len(self.unsupported_numbers) + len(self.misconduct)
+        return refused + found + self.has_leak + (self.recalled is False)
 
 
 class NarratorMetrics:
@@ -139,6 +151,10 @@ class NarratorMetrics:
             "withheld_secrets": conduct["withheld_secrets"],
             "contradictions": conduct["contradictions"],
             "unchecked_answers": conduct["unchecked_answers"],
+            "misconduct": dict(Counter(kind for played in self.turns for kind in played.misconduct)),
+            "asked_details": sum(played.recalled is not None for played in self.turns),
+            "recalled_details": sum(played.recalled is True for played in self.turns),
+            "flaws": sum(played.flaws for played in self.turns),
             "leaks": sum(played.has_leak for played in self.turns),
             "unfounded_numbers": sum(len(played.unsupported_numbers) for played in self.turns),
             "repaired": self._count_resolution(Resolution.REPAIRED),

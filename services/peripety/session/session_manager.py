@@ -255,8 +255,10 @@ class SessionManager:
         turns = await self._store.list_turns(session_id, 0, session.turn) if session.turn else []
 
         def answer() -> Answer:
-            record = read_record(ruleset.program, session.snapshot, view, turns)
-            return answer_question(record, question)
+            program = ruleset.program
+            state = program.load_state(session.snapshot)
+            legal = program.legal_actions(state) if session.status.kind == "ongoing" else ()
+            return answer_question(read_record(program.spec, state, legal, view, turns), question)
 
         return await asyncio.to_thread(answer)
 

@@ -140,8 +140,8 @@ class _FactReader:
     def __init__(self, facts: StateFacts, labels: Mapping[str, Any]) -> None:
         self.facts = facts
         self._labels = labels
-        self._ids = sorted(facts.names, key=len, reverse=True)
         self._path = ""
+        self._shared: set[str] = set()
 
     def read_all(self, tree: Any, places: Mapping[str, Any]) -> None:
         """Read a state and the names of its places."""
@@ -179,7 +179,7 @@ class _FactReader:
             if key in _PLAYER_KEYS and not is_last:
                 owner, kept = self.facts.you, []
                 continue
-            found = next((one for one in [*self._ids, *_PLAYER_KEYS] if key.startswith(f"{one}_")), None)
+            found = self._find_prefix(key)
             if found is not None and owner is None:
                 owner = self.facts.you if found in _PLAYER_KEYS else found
                 kept = [key[len(found) + 1 :]]
@@ -187,6 +187,12 @@ class _FactReader:
             if key not in _GROUPS or is_last:
                 kept.append(key)
         return owner, kept
+
+    def _find_prefix(self, key: str) -> str | None:
+        """Return the longest id of an entity that a key begins with, as in `alpha_place`."""
+        ends = [place for place, character in enumerate(key) if character == "_"]
+        prefixes = (key[:end] for end in reversed(ends))
+        return next((one for one in prefixes if one in self.facts.names or one in _PLAYER_KEYS), None)
 
     def _read_list(self, owner: str | None, keys: list[str], words: list[str], value: list[Any]) -> None:
         texts = [item for item in value if isinstance(item, str)]
@@ -233,7 +239,13 @@ class _FactReader:
 
     def _add_holder(self, thing: str, holder: str | None) -> None:
         is_you = holder is None or holder in _PLAYER_KEYS
-        self.facts.holders[thing] = self.facts.you if is_you else str(holder)
+        found = self.facts.you if is_you else str(holder)
+        if thing in self._shared or self.facts.holders.get(thing, found) != found:
+            # Two things have the same name, so it names neither.
+            self._shared.add(thing)
+            self.facts.holders.pop(thing, None)
+            return
+        self.facts.holders[thing] = found
         self.facts.sources["holder", thing] = self._path
 
     def _read_number(

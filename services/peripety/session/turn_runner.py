@@ -275,6 +275,7 @@ class TurnRunner:
             history=await self._recent_turns.history(session, ruleset, view, room),
             room=room,
             words_only=attempt.words_only,
+            load_earlier_turns=lambda: self._store.list_turns(session.session_id, 0, session.turn),
         )
 
 

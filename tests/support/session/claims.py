@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,17 +182,41 @@ def _slots(world: _World) -> dict[str, str]:
     }
 
 
+def first_document() -> bytes:
+    """Return the scenario of the first world, in its state after the turn."""
+    world = _WORLDS[0]
+    state = _state(world, world.numbers["N"], world.numbers["P"])
+    parts = {key: value for key, value in _spec(world).items() if key != "places"}
+    return json.dumps(parts | {"state": state}).encode()
+
+
+def lines_of(name: str, kind: str) -> list[str]:
+    """Return the sentences of a file of one kind in the first world, whose run continues."""
+    slots, told = _slots(_WORLDS[0]), []
+    for line in _lines(name):
+        first, *situation, template = line.split("|", 1 if name == "misdeeds" else 2)
+        if first == kind and situation in ([], ["ongoing"]):
+            prose = template.format(**slots)
+            told.append(prose[0].upper() + prose[1:])
+    return told
+
+
+def _lines(name: str) -> list[str]:
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and line[0] != "#"]
+
+
+def paraphrases(kind: str) -> list[str]:
+    """Return the freer wordings, `false` or `true` in the first world."""
+    return [line.partition("|")[2] for line in _lines("paraphrases") if line.startswith(f"{kind}|")]
+
+
 def cases(name: str) -> Iterator[Case]:
     """Yield the sentences of a file in each world."""
-    lines = [
-        line
-        for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-        if line and line[0] != "#"
-    ]
     for world in _WORLDS:
         slots = _slots(world)
         known: dict[str, TurnFacts] = {}
-        for number, line in enumerate(lines):
+        for number, line in enumerate(_lines(name)):
             kind, situation, template = line.split("|", 2)
             if situation not in known:
                 known[situation] = _facts(world, situation)

@@ -137,7 +137,8 @@ def play(turns: int, seed: int) -> Game:
         played.append(told)
         states.append(result.tree)
         session = replace(session, turn=turn, snapshot=result.snapshot)
-    return Game(read_record(program, session.snapshot, view, played), states, played)
+    state = program.load_state(session.snapshot)
+    return Game(read_record(program.spec, state, program.legal_actions(state), view, played), states, played)
 
 
 def questions(game: Game, count: int, seed: int) -> Iterator[Asked]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.errors import InvalidArgumentError
+from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.questions.answers import CANNOT_SAY, answer_question
 from support.engine.specs import action, document
-from support.gateway.fake_gateway import FakeGateway
+from support.gateway.fake_gateway import FakeGateway, calling
 from support.session.questions import CANARIES, Asked, Game, play, questions
-from support.session.sessions import outcome, table
+from support.session.sessions import outcome, results, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,3 +105,29 @@ async def test_a_question_must_be_a_text_of_limited_size(tmp_path: Path, questio
     async with table(f"sqlite:///{tmp_path}/a.db", COUNTED) as game:
         with pytest.raises(InvalidArgumentError):
             await game.sessions.ask(game.session_id, question, None)
+
+
+async def test_the_narrator_asks_the_record_of_all_turns(tmp_path: Path) -> None:
+    said = outcome("It is told.", visible_dialogue=[{"entity_id": "q", "utterance": "Count again."}])
+    asking = calling(("ask_record", {"question": "What did Quo say in turn 1?"}))
+    hidden = calling(("ask_record", {"question": "How much depth is there?"}))
+    told = outcome("It is told.")
+    gateway = FakeGateway(said, *[told] * 9, asking, told, hidden, told)
+    async with table(f"sqlite:///{tmp_path}/a.db", COUNTED, gateway) as game:
+        for turn in range(1, 11):
+            await game.play(turn)
+        before = len(gateway.requests)
+        await game.play(11)
+        await game.play(12)
+    answers = [results(gateway, before + place)[0] for place in (1, 3)]
+    assert answers[0] == ({"answer": "\u201cCount again.\u201d (turn 1)", "found": True, "turns": [1]}, False)
+    assert answers[1][0] == {"answer": CANNOT_SAY, "found": False, "turns": []}
+
+
+async def test_a_small_room_has_no_tool_for_the_record(tmp_path: Path) -> None:
+    small, full = FakeGateway(outcome()), FakeGateway(outcome())
+    for gateway, room in ((small, PromptRoom.for_window(4_096)), (full, PromptRoom.for_window(128_000))):
+        async with table(f"sqlite:///{tmp_path}/{id(gateway)}.db", COUNTED, gateway, room=room) as game:
+            await game.play(1)
+    offered = [{tool.name for tool in gateway.requests[0].tools} for gateway in (small, full)]
+    assert offered[1] - offered[0] == {"ask_record"}

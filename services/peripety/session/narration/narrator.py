@@ -39,6 +39,7 @@ from peripety.session.narration.turn_prompt import (
     cache_plan,
     render_system_text,
 )
+from peripety.session.questions.session_record import read_record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from peripety.session.narration.tool_executor import VoiceCue
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.narration.turn_narration import NarrationEvent
+    from peripety.session.questions.session_record import SessionRecord
     from peripety.session.types import NarratorOptions, Session
 
 
@@ -376,6 +378,8 @@ class _ModelCalls:
         ):
             self._tools_allowed = False
             return ()
+        if hands.needs_record(calls):
+            hands.record = await self._read_record()
         results, events = await run_in_thread_if_large(
             lambda: hands.execute(calls, may_ask=not self._narration.has_streamed),
             len(self._scene.session.snapshot),
@@ -394,6 +398,15 @@ class _ModelCalls:
         )
         self._tools_allowed = hands.stats.tool_rounds < _MAX_TOOL_ROUNDS
         return events
+
+    async def _read_record(self) -> SessionRecord:
+        """Return the record of the turns before this one, as the audience may know them."""
+        scene = self._scene
+        board, turns = scene.speculation.transaction, await scene.load_turns()
+        return await run_in_thread_if_large(
+            lambda: read_record(scene.spec, board.opening_state, board.legal_actions, scene.view, turns),
+            len(scene.session.snapshot),
+        )
 
     async def _fill_voices(self, results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
         """Return the results of a round with the words of the people that the narrator let speak."""

@@ -19,6 +19,7 @@ from peripety.session.events import encode_value
 from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import find_leaks
 from peripety.session.narration.turn_context import to_json_text, truncate_json
+from peripety.session.questions.answers import answer_question
 from peripety.session.types import DieRollRequest, NarratorStats, PlayerAction
 
 if TYPE_CHECKING:
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from peripety.gateway.types.message import ToolCall
     from peripety.session.events import ActionResolved, Event
     from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
+    from peripety.session.questions.session_record import SessionRecord
     from peripety.session.turn_transaction import TurnResult
 
 
-NO_ACTION, ASK_PLAYER, VOICE = "no_action", "ask_player", "voice"
+NO_ACTION, ASK_PLAYER, ASK_RECORD, VOICE = "no_action", "ask_player", "ask_record", "voice"
 _MAX_EXECUTED_CALLS = 16
 """Maximum number of calls of one answer that are executed."""
 _MAX_ANSWERED_CALLS = 64
@@ -81,11 +83,13 @@ class NarratorToolExecutor:
         stats: statistics of the calls.
         question: the question to the player, if the narrator does not understand its words.
         cues: the calls of the last round that let a person speak; their results are still empty.
+        record: the record of the earlier turns, from which `ask_record` answers; None before it is read.
     """
 
     def __init__(self, scene: NarrationContext, played: TurnResult | None) -> None:
         self._scene = scene
-        self._tools = _tools_by_name(scene.rules, scene.view.viewer if scene.has_actors else _NO_ACTORS)
+        voiced_for = scene.view.viewer if scene.has_actors else _NO_ACTORS
+        self._tools = _tools_by_name(scene.rules, voiced_for, has_record=not scene.room.is_small)
         self._known_result = played
         self._pending_result: TurnResult | None = None
         self._is_closed = self._may_ask = False
@@ -93,6 +97,7 @@ class NarratorToolExecutor:
         self.stats = NarratorStats()
         self.question: str | None = None
         self.cues: list[VoiceCue] = []
+        self.record: SessionRecord | None = None
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -108,6 +113,10 @@ class NarratorToolExecutor:
     def known_result(self) -> TurnResult | None:
         """The result of the turn if the narrator has seen it."""
         return self._known_result
+
+    def needs_record(self, calls: Sequence[ToolCall]) -> bool:
+        """Return True if calls need the record of earlier turns and it is not read yet."""
+        return self.record is None and any(call.name == ASK_RECORD for call in calls)
 
     def can_execute(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
         """Return True if the calls of an answer can get results: not too many, and with unique ids.
@@ -192,16 +201,22 @@ class NarratorToolExecutor:
             raise _ToolCallRejectedError(
                 f"the arguments do not fit: {findings[0].path} {findings[0].message}".strip(),
             )
-        match offered.tool.name:
-            case tool if tool == ROLL:
-                return self._execute_roll(given)
-            case tool if tool == NO_ACTION:
-                return self._close_turn(), ()
-            case tool if tool == ASK_PLAYER:
-                return self._ask_player(given["question"]), ()
-            case tool if tool == VOICE:
-                return self._cue_voice(place, given), ()
-        return self._execute_query(given["path"]), ()
+        if offered.tool.name == ROLL:
+            return self._execute_roll(given)
+        return self._answer_call(offered.tool.name, given, place), ()
+
+    def _answer_call(self, tool: str, given: Mapping[str, Any], place: int) -> dict[str, Any]:
+        """Return the result of a call that sends no event."""
+        match tool:
+            case known if known == NO_ACTION:
+                return self._close_turn()
+            case known if known == ASK_PLAYER:
+                return self._ask_player(given["question"])
+            case known if known == ASK_RECORD:
+                return self._ask_record(given["question"])
+            case known if known == VOICE:
+                return self._cue_voice(place, given)
+        return self._execute_query(given["path"])
 
     def _close_turn(self) -> dict[str, Any]:
         """Let time pass without an action; the result of the turn follows."""
@@ -222,6 +237,13 @@ class NarratorToolExecutor:
             raise _ToolCallRejectedError("the turn has begun; narrate it, and let the prose show the doubt")
         self.question = question
         return {"asked": True}
+
+    def _ask_record(self, question: str) -> dict[str, Any]:
+        """Answer a question about the earlier turns, as the point of view knows them."""
+        if self.record is None:
+            raise _ToolCallRejectedError("the record is not available; narrate the turn")
+        answer = answer_question(self.record, question)
+        return {"answer": answer.text, "found": answer.is_found, "turns": list(answer.turns)}
 
     def _cue_voice(self, place: int, given: Mapping[str, Any]) -> dict[str, Any]:
         if self._voices >= _MAX_VOICES:
@@ -310,8 +332,15 @@ _NO_ACTORS = ""
 
 
 @lru_cache(maxsize=_CACHED_VERSIONS)
-def _tools_by_name(rules: ScenarioRules, voiced_for: str | None) -> Mapping[str, ScenarioTool]:
+def _tools_by_name(
+    rules: ScenarioRules,
+    voiced_for: str | None,
+    *,
+    has_record: bool,
+) -> Mapping[str, ScenarioTool]:
     own = [_NO_ACTION_TOOL, _ASK_PLAYER_TOOL]
+    if has_record:
+        own.append(_ASK_RECORD_TOOL)
     if voiced_for != _NO_ACTORS:
         own += _voice_tools([each["id"] for each in list_characters(rules.spec) if each["id"] != voiced_for])
     return {one.tool.name: one for one in (*scenario_tools(rules.spec), *map(ScenarioTool, own))}
@@ -346,6 +375,14 @@ _ASK_PLAYER_TOOL = _own_tool(
     ASK_PLAYER,
     "The player's words cannot be understood. Send one short question, before any other call and without a "
     "narration. No turn is spent.",
+    {"question": {"type": "string", "maxLength": _QUESTION_CHARACTERS}},
+)
+
+
+_ASK_RECORD_TOOL = _own_tool(
+    ASK_RECORD,
+    "Answer an English question about the turns before this one from the record, such as `what did p say in "
+    "turn 3` or `when did x change`. Changes nothing.",
     {"question": {"type": "string", "maxLength": _QUESTION_CHARACTERS}},
 )
 

@@ -19,7 +19,7 @@ from peripety.session.events import Accepted, ActionResolved, Committed, WorldRe
 from peripety.session.narration.prompt_room import PromptRoom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from peripety.engine import Change, RollResult
     from peripety.scenario.rule_graph.graph import Path
@@ -111,6 +111,7 @@ class NarrationContext:
         recent_turns: the last turns, oldest first.
         history: the turns of the prompt, oldest first, limited to what the audience may know.
         room: the room of the prompt.
+        load_earlier_turns: loads all turns before this one; None for the recent ones.
         words_only: True if the turn has nothing but the player's words, so that it can be left unplayed.
     """
 
@@ -124,6 +125,11 @@ class NarrationContext:
     history: tuple[TurnText, ...] = ()
     room: PromptRoom = field(default_factory=partial(PromptRoom.for_window, 0))
     words_only: bool = False
+    load_earlier_turns: Callable[[], Awaitable[Sequence[CommittedTurn]]] | None = None
+
+    async def load_turns(self) -> Sequence[CommittedTurn]:
+        """Return all turns before this one, oldest first."""
+        return self.recent_turns if self.load_earlier_turns is None else await self.load_earlier_turns()
 
     @property
     def has_actors(self) -> bool:

@@ -22,7 +22,7 @@ from peripety.session.state_facts import read_facts, to_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from peripety.engine import Change, Program, RollResult, Status
+    from peripety.engine import Change, RollResult, State, Status
     from peripety.session.events import Event
     from peripety.session.state_facts import StateFacts
     from peripety.session.types import CommittedTurn
@@ -116,24 +116,24 @@ class SessionRecord:
 
 
 def read_record(
-    program: Program,
-    snapshot: bytes,
+    spec: Mapping[str, Any],
+    state: State,
+    legal_actions: Sequence[str],
     view: ViewerProjection,
     turns: Iterable[CommittedTurn],
 ) -> SessionRecord:
     """Return the record of a session for one viewer.
 
     Args:
-        program: the scenario.
-        snapshot: the complete state now.
+        spec: the scenario.
+        state: the state after the last turn.
+        legal_actions: ids of the actions that are legal in it.
         view: the view.
         turns: all committed turns, oldest first.
     """
-    state = program.load_state(snapshot)
-    legal = program.legal_actions(state) if state.status.kind == "ongoing" else ()
     seen = tuple(_project(view, turn) for turn in turns)
     return SessionRecord(
-        program.spec, view.viewer, view.project_state(state.tree()), state.status, legal, seen
+        spec, view.viewer, view.project_state(state.tree()), state.status, legal_actions, seen
     )
 
 

@@ -46,9 +46,7 @@ class AmountClaims:
             for form in {form for name in quantity.names for form in number_forms(name)}:
                 self._paths.setdefault(form, []).append(quantity.path)
         units = (form for one in quantities.values() if one.unit for form in number_forms(one.unit))
-        self._name = alternatives(self._paths)
         self._phrases = Phrases("amounts", {"numeral": NUMERAL, "unit": f"(?:{alternatives(units)})"})
-        self._phrases.add_slots(name=rf"(?P<name>{self._name})(?![\w-])")
         self._phrases.add_slots(**{verbs: tense_forms(self._phrases.words(verbs)) for verbs in _VERBS})
         self.words = frozenset(self._paths)
         """The words that name a quantity."""
@@ -56,35 +54,57 @@ class AmountClaims:
     def check(self, sentence: str) -> Iterator[Contradiction]:
         """Yield the claims of a sentence that contradict the record."""
         told = drop_reported(sentence)
-        if not any(name in told.lower() for name in self._paths):
+        text = " ".join(told.lower().split())
+        known = [name for name in self._paths if name in text]
+        if not known:
             return
-        listed = rf"({self._name})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$))"
+        names = alternatives(known)
+        # Only the names of the sentence, as a state may have hundreds.
+        self._phrases.add_slots(name=rf"(?P<name>{names})(?![\w-])")
+        listed = rf"({names})\s*:\s*({NUMERAL})(?=\s*(?:[,.;]|$|and\b))"
         for name, number in re.findall(listed, told.strip(" .!\n"), re.IGNORECASE):
             yield from self._check_total(sentence, name, parse_numeral(number))
         for clause in split_clauses(told):
-            found = re.search(rf"\b({self._name})\b", clause, re.IGNORECASE)
-            if found is not None and not is_unsure(clause):
+            found = re.search(rf"\b({names})\b", clause, re.IGNORECASE)
+            if found is not None:
                 yield from self._check_clause(sentence, clause, found[1])
+            elif len(known) == 1 or self._is_one_quantity(known):
+                # A clause may leave out the name: `… supplies, so three remain`.
+                yield from self._check_clause(sentence, clause, known[0])
 
     def _check_clause(self, sentence: str, clause: str, name: str) -> Iterator[Contradiction]:
         """Yield the contradictions of a clause; `name` is the first quantity that it names."""
-        if not self._phrases.search("not_empty", clause):
+        if not self._phrases.search("not_empty", clause) and not is_unsure(_without_asides(clause)):
             for found in self._phrases.find_all("empty", clause):
-                yield from self._check_total(sentence, found["name"], 0.0)
-        if is_negative(clause):
+                yield from self._check_total(sentence, found.groupdict().get("name") or name, 0.0)
+        if is_negative(clause) or is_unsure(_without_asides(clause)):
             return
         for found in self._phrases.find_all("total", clause):
             named = found.groupdict().get("name") or name
             yield from self._check_total(
                 sentence, named, parse_numeral(found["number"]), clause[: found.start()]
             )
+        if not self._phrases.search("not_large", clause):
+            for found in self._phrases.find_all("large", clause):
+                yield from self._check_large(sentence, found["name"], parse_numeral(found["number"]))
         for found in self._phrases.find_all("difference", clause):
             yield from self._check_difference(sentence, found["name"], parse_numeral(found["number"]))
+        yield from self._check_movements(sentence, clause)
+
+    def _check_movements(self, sentence: str, clause: str) -> Iterator[Contradiction]:
         for direction, sign in (("rise", 1), ("fall", -1)):
             for found in self._phrases.find_all(direction, clause):
                 yield from self._check_direction(sentence, found["name"], sign)
+        for found in self._phrases.find_all("at_first", clause):
+            yield from self._check_total(sentence, found["name"], parse_numeral(found["number"]))
+        for bound, sign in (("above", 1), ("below", -1)):
+            for found in self._phrases.find_all(bound, clause):
+                yield from self._check_bound(sentence, found["name"], parse_numeral(found["number"]), sign)
         for found in self._phrases.find_all("factor", clause):
             yield from self._check_factor(sentence, found["name"], _FACTORS[found["factor"].lower()])
+
+    def _is_one_quantity(self, names: Iterable[str]) -> bool:
+        return len({tuple(self._paths[name]) for name in names}) == 1
 
     def _known_paths(self, name: str) -> list[str]:
         return self._paths.get(re.sub(r"\s+", " ", name.lower()), [])
@@ -101,6 +121,12 @@ class AmountClaims:
         if paths and not any(_is_rounded(claimed, value) for value in known):
             yield self._contradiction(sentence, paths)
 
+    def _check_large(self, sentence: str, name: str, claimed: float) -> Iterator[Contradiction]:
+        paths = self._known_paths(name)
+        known = [value for path in paths for value in self._facts.values_of(path)]
+        if known and claimed > max(known) + 1:
+            yield self._contradiction(sentence, paths)
+
     def _check_difference(self, sentence: str, name: str, claimed: float) -> Iterator[Contradiction]:
         paths = self._known_paths(name)
         if paths and not any(_is_rounded(claimed, abs(step)) for step in self._steps(paths)):
@@ -110,6 +136,13 @@ class AmountClaims:
         paths = self._known_paths(name)
         steps = [step for step in self._steps(paths) if step]
         if steps and all(step * sign < 0 for step in steps):
+            yield self._contradiction(sentence, paths)
+
+    def _check_bound(self, sentence: str, name: str, bound: float, sign: int) -> Iterator[Contradiction]:
+        """Check that a value was above (1) or below (-1) a bound in the turn."""
+        paths = self._known_paths(name)
+        known = [value for path in paths for value in self._facts.values_of(path)]
+        if known and all((value - bound) * sign <= 0 for value in known):
             yield self._contradiction(sentence, paths)
 
     def _check_factor(self, sentence: str, name: str, factor: float) -> Iterator[Contradiction]:
@@ -142,6 +175,11 @@ class AmountClaims:
             was = f" (before the turn {values[0]:.10g})" if values[0] != values[-1] else ""
             told.append(f"{quantity.names[0]} is {values[-1]:.10g}{was}")
         return Contradiction("amount", sentence.strip(), "; ".join(told))
+
+
+def _without_asides(clause: str) -> str:
+    """Return the first part of a clause with a comma, as in `now that four are left, you must …`."""
+    return clause.partition(",")[0]
 
 
 def _is_rounded(claimed: float, value: float) -> bool:

@@ -46,6 +46,7 @@ class ClaimChecker:
             for word in _WORD.findall(text.lower())
         }
         self._words = words - _COMMON
+        self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 
     def check_sentence(self, sentence: str) -> list[Contradiction]:
         """Return the claims of a sentence that contradict the record."""
@@ -69,18 +70,27 @@ class ClaimChecker:
             found += [] if wrong is None else [wrong]
         return found
 
-    def find_claim_start(self, sentence: str) -> int | None:
+    def find_claim_start(self, sentence: str, scanned: int = 0) -> tuple[int | None, int]:
         """Return the position of the first word of an incomplete sentence that a claim may need, if any.
 
         No claim begins before such a word, so the text before it can be released.
+
+        Args:
+            sentence: the beginning of a sentence.
+            scanned: number of its characters that need no search.
+
+        Returns:
+            The position, and the number of characters that need no further search.
         """
-        for found in _WORD.finditer(sentence):
+        for found in _WORD.finditer(sentence, scanned):
             word = found[0].lower()
             # The last word may be the beginning of another one.
             is_open = found.end() == len(sentence)
-            if word in self._words or (is_open and any(one.startswith(word) for one in self._words)):
-                return found.start()
-        return None
+            if word in self._words or (is_open and word in self._beginnings):
+                return found.start(), found.start()
+            if not is_open:
+                scanned = found.end()
+        return None, scanned
 
 
 _COMMON = frozenset(
@@ -112,7 +122,7 @@ class ClaimFilter:
     def __init__(self, checker: ClaimChecker | None) -> None:
         self._checker = checker
         self._sentences = SentenceBuffer()
-        self._released = 0
+        self._released = self._scanned = 0
         self.has_contradiction = False
         """True if a sentence contradicts the record; nothing more is released."""
 
@@ -128,13 +138,19 @@ class ClaimFilter:
                 self.has_contradiction = True
                 return ready
             ready += sentence[self._released :]
-            self._released = 0
+            self._released = self._scanned = 0
         return ready + self._release_beginning(self._sentences.rest)
 
     def _release_beginning(self, rest: str) -> str:
         """Return the part of an incomplete sentence that can be released now."""
         assert self._checker is not None  # noqa: S101 - checked by the caller
-        start = self._checker.find_claim_start(rest)
+        start, self._scanned = self._checker.find_claim_start(rest, self._scanned)
+        if start is not None and self._sentences.may_have_ended:
+            # Nothing is held back from a sentence that is complete as it is; more text is checked with it.
+            if self._checker.check_sentence(rest):
+                self.has_contradiction = True
+                return ""
+            start = None
         end = max(self._released, len(rest) if start is None else start)
         piece, self._released = rest[self._released : end], end
         return piece

@@ -165,18 +165,32 @@ class DeedClaims:
         thing = (
             rf"(?:(?:the|an?|your|our|his|her|their|its|some|that|this)\s+)?{alternatives([deed.thing])}\b"
         )
-        return {"verb": deed.verb, "forms": alternatives(verb_forms(deed.verb)), "object": thing}
+        base, third, _, participle, gerund = verb_forms(deed.verb)
+        forms = {"verb": base, "third": third, "participle": participle, "gerund": gerund}
+        return {**forms, "forms": alternatives(verb_forms(deed.verb)), "object": thing}
 
     def _claims_success(self, deed: Deed, told: str) -> bool:
         slots = self._slots(deed)
-        if self._phrases.search("attempt_succeeds", told, **slots):
+        if self._phrases.search("attempt_succeeds", told, **slots) or self._is_recorded_done(deed, told):
             return True
-        is_yours = False
+        is_yours = has_object = False
         for clause in _split_actions(told):
             names_you = self._phrases.search("own_subject", clause) is not None
             is_yours = names_you or (is_yours and not self._phrases.search("other_subject", clause))
-            acts = self._phrases.find_all("act", clause, **slots)
+            acts = [*self._phrases.find_all("act", clause, **slots)]
+            if has_object:
+                acts += self._phrases.find_all("act_on_it", clause, **slots)
+            has_object = has_object or deed.thing in clause.lower()
             if is_yours and any(self._is_done(deed, clause[: found.start()], found[0]) for found in acts):
+                return True
+        return False
+
+    def _is_recorded_done(self, deed: Deed, told: str) -> bool:
+        """Return True if a sentence states the result of an action, such as `the x is opened`."""
+        for clause in split_clauses(told):
+            if is_negative(clause) or is_unsure(clause) or self._phrases.search("not_done", clause):
+                continue
+            if self._phrases.search("is_done", clause, **self._slots(deed)):
                 return True
         return False
 
@@ -192,7 +206,9 @@ class DeedClaims:
         return not is_gerund and not any(self._phrases.search(hedge, before) for hedge in hedges)
 
     def _claims_failure(self, deed: Deed, told: str) -> bool:
-        is_open = is_unsure(told.replace("could not", "cannot"))
+        tried = self._phrases.search("try_as", told)
+        told = told if tried is None else told.replace(tried[0], "")
+        is_open = is_unsure(re.sub(r"\b(?:could|will) not\b|\bwon't\b", "does not", told))
         return not is_open and self._phrases.search("action_fails", told, **self._slots(deed)) is not None
 
 
@@ -222,6 +238,7 @@ def _normalize(text: str) -> str:
 
 def _split_actions(told: str) -> list[str]:
     """Return the parts of a sentence that can each have a verb of their own."""
+    told = re.sub(r"\b([Yy]ou) and [A-Z]\w+", r"\1", told)
     parts = (part for clause in split_clauses(told) for part in re.split(r",|\s+and\s+(?=\w+\s)", clause))
     return [part for part in parts if part.strip()]
 

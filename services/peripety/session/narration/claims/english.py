@@ -91,42 +91,50 @@ class SentenceBuffer:
 
     def __init__(self) -> None:
         self._text = ""
+        self._scanned = 0
+        self._closing = ""
 
     @property
     def rest(self) -> str:
         """The beginning of the sentence that is not complete."""
         return self._text
 
+    @property
+    def may_have_ended(self) -> bool:
+        """True if the sentence is complete unless its last characters belong to a word or a numeral."""
+        return self._text.rstrip(_CLOSERS).endswith(tuple(_ENDS))
+
     def feed(self, text: str) -> Iterator[str]:
         """Add text; yield the sentences that are complete now, with the space behind them."""
         self._text += text
-        while (end := _sentence_end(self._text)) is not None:
+        while (end := self._find_end()) is not None:
             sentence, self._text = self._text[:end], self._text[end:]
+            self._scanned, self._closing = 0, ""
             yield sentence
 
     def finish(self) -> str:
         """Return the last sentence; empty if there is none."""
         sentence, self._text = self._text, ""
+        self._scanned, self._closing = 0, ""
         return sentence
 
-
-def _sentence_end(text: str) -> int | None:
-    """Return the end of the first sentence, or None if more text could belong to it."""
-    closing = ""
-    for place, character in enumerate(text):
-        if closing:
-            closing = "" if character in {closing, "\n"} else closing
-        elif character in _OPENING:
-            closing = _OPENING[character]
-        elif character in _ENDS:
-            end = place + 1
-            while end < len(text) and text[end] in _ENDS + _CLOSERS:
-                end += 1
-            if end == len(text) and character != "\n":
-                return None
-            if character == "\n" or text[end].isspace():
-                return end + len(text[end:]) - len(text[end:].lstrip())
-    return None
+    def _find_end(self) -> int | None:
+        """Return the end of the first sentence, or None if more text could belong to it."""
+        text = self._text
+        for place in range(self._scanned, len(text)):
+            character = text[place]
+            if self._closing:
+                self._closing = "" if character in {self._closing, "\n"} else self._closing
+            elif character in _OPENING:
+                self._closing = _OPENING[character]
+            elif character in _ENDS:
+                end = place + len(text[place:]) - len(text[place:].lstrip(_ENDS + _CLOSERS))
+                if character == "\n" or (end < len(text) and text[end].isspace()):
+                    return end + len(text[end:]) - len(text[end:].lstrip())
+                if end == len(text):
+                    return None
+            self._scanned = place + 1
+        return None
 
 
 def split_sentences(text: str) -> list[str]:
@@ -157,7 +165,10 @@ def is_unsure(clause: str) -> bool:
 
 def is_negative(clause: str) -> bool:
     """Return True if a clause has a negation."""
-    return _PHRASES.search("negative", clause) is not None
+    plain = clause
+    for found in _PHRASES.find_all("not_negative", clause):
+        plain = plain.replace(found[0], "")
+    return _PHRASES.search("negative", plain) is not None
 
 
 def drop_reported(sentence: str) -> str:
@@ -205,10 +216,17 @@ def parse_numeral(text: str) -> float:
 
 # --- forms of words ---
 
+_AMBIGUOUS_PASTS = frozenset({"left", "lit", "bent", "lost", "found", "burnt", "fell", "built"})
+"""Past forms that are often adjectives or other verbs."""
+
 
 @lru_cache(maxsize=_CACHED_PATTERNS)
 def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
     """Return the base, the form with s, the past, the participle and the form with ing of a verb."""
+    verb, space, rest = verb.partition(" ")
+    if space:
+        base, third, past, participle, gerund = (f"{form} {rest}" for form in verb_forms(verb))
+        return base, third, past, participle, gerund
     ends_in_y = verb.endswith("y") and verb[-2:-1] not in set("aeiou")
     doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb
     stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "ye", "oe")) else doubled
@@ -219,6 +237,12 @@ def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
     irregular: Mapping[str, list[str]] = _load_phrases()["english"]["irregular"]
     past, participle = irregular.get(verb, (regular, regular))
     return verb, third, past, participle, f"{stem}ing"
+
+
+def irregular_pasts() -> list[str]:
+    """Return the past forms of irregular verbs that differ from their present."""
+    irregular: Mapping[str, list[str]] = _load_phrases()["english"]["irregular"]
+    return [past for verb, (past, _) in irregular.items() if past != verb and past not in _AMBIGUOUS_PASTS]
 
 
 def tense_forms(verbs: Iterable[str], *, is_past: bool = False) -> str:

@@ -54,6 +54,7 @@ class PeopleClaims:
         self._doing = tense_forms([*speech, *deeds], is_past=is_past)
         phrases.add_slots(
             speaking=self._speaking,
+            given=alternatives(verb_forms(verb)[3] for verb in phrases.words("giving")),
             gerunds=alternatives(verb_forms(verb)[4] for verb in [*speech, *deeds]),
             **{
                 verbs: tense_forms(phrases.words(verbs), is_past=is_past)
@@ -144,19 +145,24 @@ class PeopleClaims:
         return self._phrases.search("acts_with", told, doing=doing, **slots) is not None
 
     def _lives(self, entity: str, told: str) -> bool:
-        if is_negative(told) or is_unsure(told):
-            return False
-        found = self._phrases.search("lives", told, **self._slots(entity))
-        return found is not None and not self._phrases.search("hidden_before", told[: found.start()])
+        return any(
+            self._phrases.search("lives", clause, **self._slots(entity))
+            for clause in self._plain_clauses(told)
+        )
 
     def _dies(self, entity: str, told: str) -> bool:
         slots = self._slots(entity)
-        if self._phrases.search("no_life", told, **slots):
+        if self._phrases.search("no_life", told, **slots) and not is_unsure(
+            told.replace("will not", "does not")
+        ):
             return True
-        if is_negative(told) or is_unsure(told):
-            return False
-        found = self._phrases.search("dies", told, **slots)
-        return found is not None and not self._phrases.search("subordinate", told[: found.start()])
+        return any(self._phrases.search("dies", clause, **slots) for clause in self._plain_clauses(told))
+
+    def _plain_clauses(self, told: str) -> list[str]:
+        """Return the clauses of a sentence up to a subordinate one, without negated and uncertain ones."""
+        subordinate = self._phrases.search("subordinate", told)
+        main = told if subordinate is None else told[: subordinate.start()]
+        return [clause for clause in split_clauses(main) if not (is_negative(clause) or is_unsure(clause))]
 
     # --- presence ---
 
@@ -234,12 +240,19 @@ class PeopleClaims:
             holders, current = self._facts.holders_of(thing), self._facts.after.holders.get(thing, "")
             denied = self._denied_holder(clause, thing)
             claimed = None if denied is not None else self._claimed_holder(clause, thing)
+            if claimed == self._you and not self._is_known_holder(self._you):
+                continue
             if (claimed is not None and claimed not in holders) or (
                 denied is not None and {denied} == holders
             ):
                 has = "have" if current == self._you else "has"
                 name = self._facts.after.name_of(current)
                 yield Contradiction("possession", sentence.strip(), f"{name} {has} the {thing}")
+
+    def _is_known_holder(self, entity: str) -> bool:
+        """Return True if the state can hold that an entity has something."""
+        holders = {*self._facts.before.holders.values(), *self._facts.after.holders.values()}
+        return entity in self._facts.after.names or entity in holders
 
     def _denied_holder(self, clause: str, thing: str) -> str | None:
         """Return the entity that a clause takes a thing from without a new holder."""

@@ -9,12 +9,15 @@ import pytest
 from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted, encode_value
 from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
 from peripety.session.narration.claims.english import parse_numeral, split_sentences
+from peripety.session.narration.claims.record import TurnFacts
+from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
-from support.session.claims import cases
+from support.session.claims import cases, paraphrases
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
+CAUGHT_PARAPHRASES = 0.9
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -38,6 +41,13 @@ def test_sealed_contradictions_are_caught() -> None:
 
 def test_sealed_honest_sentences_pass() -> None:
     assert rate("honest") <= FALSE_ALARMS
+
+
+def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
+    checker = checker_of()
+    told = paraphrases("false")
+    assert sum(bool(checker.check(prose)) for prose in told) >= CAUGHT_PARAPHRASES * len(told)
+    assert [prose for prose in paraphrases("true") if checker.check(prose)] == []
 
 
 @pytest.mark.parametrize(
@@ -71,6 +81,14 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
 )
 def test_speech_questions_conditions_and_plans_are_no_claims(prose: str) -> None:
     assert checker_of().check(prose) == []
+
+
+def test_with_several_players_you_is_no_holder() -> None:
+    spec = {"entities": [{"id": name, "playable": True} for name in ("alpha", "beta")], "actions": []}
+    facts = read_facts(spec, {"items": {"seal": {"holder": "alpha"}}}, None)
+    checker = ClaimChecker(TurnFacts(spec, facts, facts))
+    assert checker.check("You hold the seal.") == []
+    assert [found.kind for found in checker.check("Beta holds the seal.")] == ["possession"]
 
 
 def test_the_dead_and_the_absent_do_not_speak() -> None:
