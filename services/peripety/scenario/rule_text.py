@@ -310,7 +310,7 @@ def _clip(text: str) -> str:
 def diff_specs(before: Any, after: Any) -> tuple[RuleEdit, ...]:
     """Return the differences between two documents, valid or not: in the order of the new one, removals last.
 
-    Parts are matched by name, not by position. The content of solutions is left out: the reader may be about to
+    Parts are matched by name, not by position. The content of solutions is left out: the reader may want to
     play.
     """
     old = {part.name: part for part in split_parts(before)}
