@@ -101,6 +101,7 @@ check-python: $(VENV)/installed-dev
 .PHONY: check-text
 check-text: $(VENV)/installed-dev
 	$(BIN)/typos
+	$(BIN)/python .ci/names
 
 .PHONY: check-structure
 check-structure: $(VENV)/installed-dev

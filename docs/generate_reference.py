@@ -65,19 +65,19 @@ make a call, and [error reasons](error-reasons.md) lists what can fail.
 FINDINGS = """\
 # Findings
 
-A finding describes a problem in a document: a `code` for machines, a JSON Pointer to the place, a
-message about that very place, and a severity: an error rejects the document, a warning does not. Its
-code also has the remedy for findings of that kind. The catalogue is
-`simcore/python/peripety/findings.toml`, and the same text appears everywhere:
+A finding describes a problem in a document. It has a `code` for programs, a JSON Pointer to the place, a
+message about that place, and a severity: an error rejects the document, a warning does not. Look up the
+code on this page for the reason and the fix. `peripety validate FILE` prints findings with their fixes. The
+same text appears in all these places:
 
 | reader | where |
 | --- | --- |
-| a person at the terminal | the line `fix: …` below the first finding of a kind; `remedy` in lines of JSON |
-| a client | `Finding.remedy` in results, and after `; fix: ` in the violations of `BadRequest` |
-| a model whose answer is refused | `fixes`, by code, in the message that goes back to it |
-| a reader of a certificate's report | `Fix: …` below the finding |
+| terminal | the line `fix: …` below the first finding of a kind; `remedy` in lines of JSON |
+| client | `Finding.remedy` in results, and after `; fix: ` in the violations of `BadRequest` |
+| model whose answer is rejected | `fixes`, by code, in the repair request |
+| report of a certificate | `Fix: …` below the finding |
 
-The document of a certificate has no remedies: it is hashed, and better advice must not change its name.
+The document of a certificate has no fixes: it is hashed, and better advice must not change its hash.
 
 """
 # Heading and introduction of each group in the catalogue of findings.
@@ -85,72 +85,73 @@ FINDING_GROUPS = {
     "border": """\
 ## Strict JSON
 
-The document is read strictly, by one parser, which reports the first problem only.
+One strict parser reads the document. It reports only the first problem.
 """,
     "schema": """\
 ## The schema
 
-The document is JSON, but does not match the schema of specifications.
+The document is JSON, but does not match the schema of its kind.
 """,
     "static": """\
 ## Static checks
 
-The document matches the schema; names, paths, values and sizes are checked.
+The document matches the schema. These checks cover names, paths, values and sizes.
 """,
     "policy": """\
 ## Static checks of a policy
 
-What the JSON Schema of a policy cannot express ([policies](policies-semantics.md)). Ids and expressions
-are checked as those of scenarios are.
+These checks cover what the JSON Schema of a policy cannot express ([policies](policies-semantics.md)). Ids
+and expressions have the findings of the static checks above.
 """,
     "proof": """\
 ## Proofs
 
-They hold in every run up to the horizon, and need no dice ([semantics](semantics.md)).
+Static analysis proves these findings for every run up to the horizon ([semantics](semantics.md)).
 """,
     "play": """\
 ## Rules that fail in play
 
-A rule failed in a run of the gate, of a certificate or of balancing. The path is the rule, the message
-has the figures.
+A rule failed in a run of the gate, of a certificate or of balancing. The path names the rule, and the
+message has the counts. A rule that fails changes nothing in that turn; a precondition that fails makes its
+action illegal. `CompileScenario` rejects a scenario with such a failure.
 """,
     "gate": """\
 ## The gate and numbers
 
-How often the random persona loses, and what moving numbers comes to ([scenarios](scenarios.md)).
+The gate measures how often the random persona loses. Repair and balancing change numbers
+([scenarios](scenarios.md)).
 """,
     "certificate": """\
 ## Certificates
 
-What the runs of all personas show ([certificate format](certificate-format.md)).
+The runs of all personas show these findings ([certificate format](certificate-format.md)).
 """,
     "answer": """\
 ## Answers of models
 
-What is wrong with an answer before it is looked into as a document, and what a provider does not get of
-a schema.
+An answer of a model cannot be used, or a provider cannot enforce a part of a schema.
 """,
     "writing": """\
-## Writing
+## Generation and amendment
 
-How a specification was written.
+These findings report how a specification was generated or changed.
 """,
     "compiling": """\
 ## Compiling a policy
 
-What a person should know, or has to decide, after models wrote rules and scenarios ([policy
+These findings need a review, or a decision, after models wrote rules and scenarios ([policy
 semantics](policies-semantics.md)).
 """,
     "testing": """\
 ## Tests
 
-What is wrong with a test, after it was run on its subject; the path points into its body.
+A generated test is defective or failed on its subject. The path points into the body of the test.
 """,
     "bundle": """\
-## A bundle
+## Bundles
 
-A session that was exported is read to the letter, and played again ([bundle format](bundle-format.md)).
-Its findings stand with the line; the path points into that line.
+Verification reads an exported session strictly and replays it ([bundle format](bundle-format.md)). Each
+finding has a line number; the path points into that line.
 """,
 }
 
@@ -186,8 +187,18 @@ def _commands(name: str, commands: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> str:
-    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text.replace("\b", "")))
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text))
+    return "\n\n".join(
+        _examples(paragraph) if "\b" in paragraph else " ".join(paragraph.split()) for paragraph in paragraphs
+    )
+
+
+def _examples(paragraph: str) -> str:
+    """Return a paragraph of examples, whose line breaks matter: its commands are a block of code."""
+    lines = [line.strip() for line in paragraph.replace("\b", "").splitlines()]
+    commands = [line for line in lines if line.startswith("peripety ")]
+    introduction = " ".join(line for line in lines if line and line not in commands)
+    return "\n".join([introduction, "", "```sh", *commands, "```"])
 
 
 def _row(parameter: Any) -> str:
@@ -199,7 +210,8 @@ def _row(parameter: Any) -> str:
     )
     written = ", ".join(f"`{name}`" for name in names)
     if is_option and not parameter.is_flag:
-        written += f" `{parameter.display_type_rich(None)}`".replace("|", "\\|")
+        written += f" `{parameter.display_type_rich(None)}`"
+    written = written.replace("|", "\\|")
     help_text, default = " ".join((parameter.help or "").split()), _default(parameter)
     if described := re.search(r" ?\[default: (.*?)\]", help_text):
         help_text, default = help_text.replace(described[0], ""), described[1]
@@ -212,7 +224,9 @@ def _default(parameter: Any) -> str:
     default = parameter.default
     if isinstance(default, Enum):
         default = default.value
-    if default is None or default in {False, "", ()} or callable(default):
+    if default is False:
+        return "off"
+    if default is None or default in ("", ()) or callable(default):
         return "none"
     return f"`{default}`"
 

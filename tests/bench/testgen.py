@@ -130,7 +130,7 @@ async def _columns(task: Task, grade: Grade) -> list[Figures]:
         await original_loop(task, grade, order),
         await ours(task, grade, order),
         await ours(task, grade, bare),
-        await ours(task, grade, bare, told=False),
+        await ours(task, grade, bare, has_feedback=False),
     )
     return [measured(task, one) for one in made]
 
@@ -146,7 +146,7 @@ def _table(rows: list[_Row]) -> Iterator[str]:
             figures = [row.figures[model, column] for row in rows]
             scores = [one.score for one in figures]
             tests = sum(one.tests for one in figures)
-            said = [one.said for one in figures if one.said is not None]
+            said = [one.own_score for one in figures if one.own_score is not None]
             wrong = sum(one.wrong for one in figures) / max(tests, 1)
             yield (
                 f"{model if column == _COLUMNS[0] else '':20} {column:16}"

@@ -11,7 +11,7 @@ import pytest
 
 from support.llmsim.simulator import served
 from support.repo.repository import ROOT
-from support.servers.processes import PERIPETY, ServerProcess, environment
+from support.servers.processes import PERIPETY, ServerProcess, environment, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,14 +126,29 @@ def test_a_run_that_fails_says_why(tmp_path: Path, model: Served) -> None:
     assert "inputs[unused]: is not used by any phase" in refused.stderr
 
 
-@pytest.mark.slow(reason="starts a process for each command")
-def test_a_tool_that_nobody_can_run_leaves_the_run_waiting(tmp_path: Path, model: Served) -> None:
-    path = tmp_path / "agent.toml"
+def agent_with_a_tool(home: Path) -> Path:
+    """Write an agent with a tool that has no command."""
+    path = home / "agent.toml"
     path.write_text(
         'name = "n"\n'
         '[[tools]]\nname = "count_words"\ndescription = "d"\ninput_schema = { type = "object" }\n'
         '[[phases]]\nid = "a"\ninput = "Use the tool"\ntools = ["count_words"]\n',
     )
+    return path
+
+
+def test_a_result_is_typed_in_at_a_terminal(tmp_path: Path, model: Served) -> None:
+    words = [*PERIPETY, "agent", "run", str(agent_with_a_tool(tmp_path))]
+    with terminal(words, environment(tmp_path, **settings(model))) as person:
+        person.wait_for('count_words {"text":"one two three"} = ')
+        person.type("3")
+        person.wait_for("3 words")
+        assert person.process.wait(timeout=30) == 0
+
+
+@pytest.mark.slow(reason="starts a process for each command")
+def test_a_tool_that_nobody_can_run_leaves_the_run_waiting(tmp_path: Path, model: Served) -> None:
+    path = agent_with_a_tool(tmp_path)
     done = agent(tmp_path, model, "run", str(path))
     assert done.returncode == 1
     assert "TOOL_WITHOUT_COMMAND" in done.stderr

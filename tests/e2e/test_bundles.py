@@ -64,7 +64,7 @@ def test_a_session_goes_from_process_to_process_as_a_file(tmp_path: Path) -> Non
     forged.write_bytes(bundle.read_bytes().replace(b'"before":', b'"before":1', 1))
     wrong = peripety(there, "replay", forged)
     assert wrong.returncode == 1
-    assert wrong.stdout.startswith("the bundle is wrong\n")
+    assert wrong.stdout.startswith("the bundle is invalid\n")
     refused = peripety(there, "sessions", "import", forged)
     assert refused.returncode != 0
     assert "(BUNDLE_INVALID)" in refused.stderr

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.engine.specs import playable
-from support.gateway.fake_server import FakeModel, serving_fake_model
+from support.gateway.fake_server import WritesWithPermit, upstream
 from support.servers.apps import Api, turn_request
 from support.servers.processes import ServerProcess
 
@@ -32,7 +32,7 @@ PERMITS = {"world_resolved": 2, "narrative_chunk": 1}
 class Play:
     """A server with a model that writes only when it is let, and a client."""
 
-    model: FakeModel
+    model: WritesWithPermit
     server: ServerProcess
     api: Api
 
@@ -47,8 +47,9 @@ class Play:
 @asynccontextmanager
 async def playing(home: Path) -> AsyncIterator[Play]:
     """A new process on what an earlier one left in `home`."""
-    with serving_fake_model(*PIECES) as model:
-        settings = {"MODEL_PROVIDER": "generic", "OPENAI_API_BASE": model.url, "MODEL_NAME": "fake"}
+    model = WritesWithPermit(*PIECES)
+    async with upstream(model) as provider:
+        settings = {"MODEL_PROVIDER": "generic", "OPENAI_API_BASE": provider.base_url, "MODEL_NAME": "fake"}
         with ServerProcess(home, settings=settings) as server:
             async with Api.connected(server.address) as api:
                 yield Play(model, server, api)

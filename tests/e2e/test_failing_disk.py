@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.engine.specs import playable
-from support.gateway.fake_server import serving_fake_model
+from support.gateway.fake_server import upstream
 from support.session.crash import Arena, PacedModel
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ async def _endure(
     disk: Path,
     failing: Callable[[ServerProcess], AbstractContextManager[None]],
 ) -> None:
-    with serving_fake_model(*PIECES, kind=PacedModel) as model:
+    async with upstream(PacedModel(*PIECES)) as provider:
         settings = {
             "MODEL_PROVIDER": "generic",
-            "OPENAI_API_BASE": model.url,
+            "OPENAI_API_BASE": provider.base_url,
             "MODEL_NAME": "fake",
             "PERIPETY_DATABASE_URL": f"sqlite:///{disk / 'data.db'}",
         }
@@ -109,4 +109,4 @@ async def _endure(
         assert book.refusals.keys() <= STORAGE
         async with arena.serving() as (_, api):
             await book.check(api)
-    _log.info("%d acknowledged, refused: %s", len(book.told), dict(book.refusals))
+    _log.info("%d acknowledged, refused: %s", len(book.events), dict(book.refusals))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.engine.specs import playable
-from support.gateway.fake_server import serving_fake_model
+from support.gateway.fake_server import upstream
 from support.session.crash import Arena, PacedModel
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ PIECES = ('{"narrative":"', *("word " for _ in range(12)), '."}')
 
 @pytest.mark.timeout(max(300, POINTS))
 async def test_no_kill_loses_a_turn_or_plays_it_twice(tmp_path: Path) -> None:
-    with serving_fake_model(*PIECES, kind=PacedModel) as model:
-        settings = {"MODEL_PROVIDER": "generic", "OPENAI_API_BASE": model.url, "MODEL_NAME": "fake"}
+    async with upstream(PacedModel(*PIECES)) as provider:
+        settings = {"MODEL_PROVIDER": "generic", "OPENAI_API_BASE": provider.base_url, "MODEL_NAME": "fake"}
         arena = Arena(tmp_path, settings, playable())
         await arena.survive(CLIENTS, POINTS, LIVES)
         book = arena.book
@@ -37,4 +37,4 @@ async def test_no_kill_loses_a_turn_or_plays_it_twice(tmp_path: Path) -> None:
         async with arena.serving() as (_, api):
             await book.check(api)
     _log.info("%d turns broken off: %s", book.points.total(), dict(book.points))
-    _log.info("%d acknowledged; ready after seconds: %s", len(book.told), sorted(book.ready))
+    _log.info("%d acknowledged; ready after seconds: %s", len(book.events), sorted(book.ready))

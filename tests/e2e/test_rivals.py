@@ -15,7 +15,7 @@ import pytest
 from peripety.api.session.v1 import session_pb2
 from peripety.errors import ConflictError
 from support.engine.specs import playable
-from support.gateway.fake_server import serving_fake_model
+from support.gateway.fake_server import WritesWithPermit, upstream
 from support.servers.apps import turn_request
 from support.servers.databases import PostgresqlProcess
 from support.session.crash import Contest, PacedModel, Replica, account_of
@@ -46,9 +46,9 @@ async def test_rivals_on_two_replicas_leave_one_history_whatever_dies(
     database: PostgresqlProcess,
 ) -> None:
     async with AsyncExitStack() as stack:
-        model = stack.enter_context(serving_fake_model(*PIECES, kind=PacedModel))
+        provider = await stack.enter_async_context(upstream(PacedModel(*PIECES)))
         url = stack.enter_context(database.database())
-        settings = {"PERIPETY_DATABASE_URL": url, **_narrated_by(model.url)}
+        settings = {"PERIPETY_DATABASE_URL": url, **_narrated_by(provider.base_url)}
         replicas = [await _started(stack, tmp_path / name, settings) for name in ("one", "two")]
         scenario_id = (await replicas[0].api.compile(playable()))[-1].compiled.scenario_id
         contest = Contest(replicas, scenario_id)
@@ -75,9 +75,10 @@ async def test_a_replica_frozen_in_a_turn_writes_nothing_when_it_thaws(
     same_request: bool,
 ) -> None:
     async with AsyncExitStack() as stack:
-        model = stack.enter_context(serving_fake_model(*PIECES))
+        model = WritesWithPermit(*PIECES)
+        provider = await stack.enter_async_context(upstream(model))
         url = stack.enter_context(database.database())
-        settings = {"PERIPETY_DATABASE_URL": url, **_narrated_by(model.url)}
+        settings = {"PERIPETY_DATABASE_URL": url, **_narrated_by(provider.base_url)}
         one, two = [await _started(stack, tmp_path / name, settings) for name in ("one", "two")]
         session = await one.api.session_of(playable())
         request = turn_request(session)

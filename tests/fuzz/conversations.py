@@ -37,7 +37,7 @@ def main() -> None:
             conversations=given.conversations,
             operations=given.operations,
             seed=given.seed,
-            told=told,
+            on_step=told,
         )
     except AssertionError as error:
         sys.exit(f"an answer is not the one of its own conversation: {error}")

@@ -24,13 +24,14 @@ from peripety.session.events import Committed
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
 from peripety.session.types import CommittedTurn, NewSession, RecordedRewind
 from support.examples import example_count
+from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import (
     FATEFUL,
     OneScenario,
-    ScriptedGateway,
     forked,
     is_gone,
     new_id,
+    outcome,
     rewound,
     rulesets,
     sessions_over,
@@ -72,7 +73,7 @@ class Branching(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory()
         self.database = self.run(Database.open(f"sqlite:///{self.directory.name}/test.db"))
         self.store = SessionStore(self.database)
-        self.sessions = sessions_over(self.store, OneScenario(FATEFUL), ScriptedGateway())
+        self.sessions = sessions_over(self.store, OneScenario(FATEFUL), FakeGateway(outcome()))
         self.rulesets = rulesets(self.store, PROGRAMS)
         self.expected: dict[str, Expected] = {}
 

@@ -25,6 +25,7 @@ from peripety.session.watch.topic import WatchRequest
 from support.engine.spec_generators import specs
 from support.engine.specs import action, document
 from support.examples import example_count
+from support.gateway.fake_gateway import FakeGateway
 from support.session.leak_probes import (
     ENTITIES,
     LABELS,
@@ -35,7 +36,7 @@ from support.session.leak_probes import (
     secret_state,
     writes,
 )
-from support.session.sessions import ScriptedGateway, new_id, outcome, servicer, table
+from support.session.sessions import new_id, outcome, servicer, table
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
@@ -92,18 +93,14 @@ def secretive(draw: st.DrawFn) -> Json:
 _CANARY = re.compile(r"canary-\w+-\d+-")
 
 
-class Telltale(ScriptedGateway):
-    """A narrator that repeats its whole prompt, and casts dice for the secrets in it."""
-
-    async def _ask(self, request: GenerateRequest) -> Any:
-        said = request.messages[-1].text
-        dice = [{"kind": secret, "target": secret, "difficulty": 9} for secret in _CANARY.findall(said)[:4]]
-        self.answers = [outcome(f"I know: {said[-1_400:]}", roll_requests=dice)]
-        async for event in super()._ask(request):
-            yield event
+def repeat_prompt(request: GenerateRequest) -> str:
+    """Return an outcome with the end of the prompt, and dice for the secrets in it."""
+    said = request.messages[-1].text
+    dice = [{"kind": secret, "target": secret, "difficulty": 9} for secret in _CANARY.findall(said)[:4]]
+    return outcome(f"I know: {said[-1_400:]}", roll_requests=dice)
 
 
-async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, list[PlayerAction]]]) -> None:
+async def watch(game: Table, gateway: FakeGateway, plan: list[tuple[str | None, list[PlayerAction]]]) -> None:
     """Play, and check everything that any viewer receives."""
     turn = 1
     for viewer, actions in plan:
@@ -132,6 +129,15 @@ async def watch(game: Table, gateway: Telltale, plan: list[tuple[str | None, lis
                 last -= 1
 
 
+QUESTIONS = (
+    "What happened since turn 0?",
+    "What is hidden?",
+    "How much shared is there?",
+    "Where is q?",
+    "What can I do?",
+)
+
+
 async def asked_for(served: SessionServicer, session_id: str, fork: str, viewer: str) -> list[bytes]:
     """All that a viewer can read of a session and of a fork of it, as it leaves the server."""
     named: dict[str, Any] = {"session_id": session_id, "pov_entity_id": viewer}
@@ -147,6 +153,7 @@ async def asked_for(served: SessionServicer, session_id: str, fork: str, viewer:
         await served.GetSession(pb.GetSessionRequest(session_id=fork, pov_entity_id=viewer), None),
         await served.ListSessions(pb.ListSessionsRequest(), None),
         await served.CompareBranches(compared, None),
+        *[await served.AskSession(pb.AskSessionRequest(question=one, **named), None) for one in QUESTIONS],
         turns,
         *heard,
     ]
@@ -154,7 +161,7 @@ async def asked_for(served: SessionServicer, session_id: str, fork: str, viewer:
 
 
 async def play(spec: Json, plan: list[tuple[str | None, list[PlayerAction]]]) -> None:
-    gateway = Telltale()
+    gateway = FakeGateway(repeat_prompt)
     with tempfile.TemporaryDirectory() as directory:
         async with table(f"sqlite:///{directory}/test.db", json.dumps(spec).encode(), gateway) as game:
             await watch(game, gateway, plan)
@@ -174,7 +181,7 @@ def test_secrets_are_not_logged() -> None:
     written = io.StringIO()
     logging_setup.configure(Config(), written)
     secret = canary("nobody", 7)
-    gateway = ScriptedGateway([RuntimeError(secret)])
+    gateway = FakeGateway(RuntimeError(secret))
 
     async def fail() -> None:
         with tempfile.TemporaryDirectory() as directory:

@@ -33,8 +33,9 @@ from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import CommittedTurn, NarratorMemory, PlayerAction
 from peripety.session.visibility import Projector, TurnEventView
 from support.engine.seeded_specs import random_params
+from support.gateway.fake_gateway import FakeGateway
 from support.session.leak_probes import OWNERS, PLAYERS, VIEWERS, WAYS, assert_clean, canary, secretive_spec
-from support.session.sessions import FULL_ROOM, ScriptedGateway, outcome, session_of, text_of, turn_of
+from support.session.sessions import FULL_ROOM, outcome, session_of, text_of, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,7 +171,7 @@ async def narrations(eyes: Eyes, scene: NarrationContext, random: Random) -> Nar
     for way in random.sample(sorted(WAYS), LEAKS):
         secret = random.choice(unseen(scene))
         board = scene.speculation.transaction.fork()
-        gateway = ScriptedGateway([leak(random, f"{WAYS[way](secret)}"), outcome("It is quiet.")])
+        gateway = FakeGateway(leak(random, f"{WAYS[way](secret)}"), outcome("It is quiet."))
         told = await tell(eyes, replace(scene, speculation=SpeculativeTurn(board), input=""), gateway)
         assert told.stats.withheld_secrets == 1, (way, secret)
     return told
@@ -191,7 +192,7 @@ def leak(random: Random, secret: str) -> list[str]:
     return [answer[start : start + 5] for start in range(0, len(answer), 5)]
 
 
-async def tell(eyes: Eyes, scene: NarrationContext, gateway: ScriptedGateway) -> NarrationResult:
+async def tell(eyes: Eyes, scene: NarrationContext, gateway: FakeGateway) -> NarrationResult:
     viewer = scene.view.viewer
     async with closing(Narrator(gateway).narrate(scene)) as telling:
         happened: list[Any] = [event async for event in telling]

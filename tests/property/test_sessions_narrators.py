@@ -43,14 +43,15 @@ from support.engine.backends import backend_named, program_on
 from support.engine.seeded_specs import random_calls, random_spec
 from support.engine.specs import document
 from support.examples import example_count
+from support.gateway.fake_gateway import SILENCE, FakeGateway
 from support.session.leak_probes import HostileGateway
-from support.session.sessions import SILENCE, ScriptedGateway, only, scene_of, session_of, table
+from support.session.sessions import only, scene_of, session_of, table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from peripety.session.narration.turn_context import NarrationContext
-    from support.session.sessions import Answer
+    from support.gateway.fake_gateway import Answer
 
 
 EXAMPLES = example_count(150, times=2)
@@ -117,7 +118,7 @@ def scene() -> NarrationContext:
 
 
 async def told(answers: list[Answer]) -> list[Any]:
-    async with aclosing(Narrator(ScriptedGateway(answers), seconds=0.05).narrate(scene())) as telling:
+    async with aclosing(Narrator(FakeGateway(*answers), seconds=0.05).narrate(scene())) as telling:
         return [event async for event in telling]
 
 

@@ -15,7 +15,8 @@ from peripety.core.concurrency import closing
 from peripety.session.branch_types import RewindRequest
 from peripety.session.watch.topic import CachedEventView, SeatActed, WatchClosed, WatchHeartbeat, WatchRequest
 from support.examples import example_count
-from support.session.sessions import SCENARIO, SILENCE, ScriptedGateway, new_id, outcome, table
+from support.gateway.fake_gateway import SILENCE, FakeGateway
+from support.session.sessions import SCENARIO, new_id, outcome, table
 from support.session.watch import Held
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Follower:
             await self.done.wait()
 
 
-async def take(game: Table, gateway: ScriptedGateway, step: tuple[object, ...]) -> None:
+async def take(game: Table, gateway: FakeGateway, step: tuple[object, ...]) -> None:
     now = (await game.now()).session
     match step:
         case ("play", str(action), str() | None as pov):
@@ -104,7 +105,7 @@ def test_the_parts_that_a_follower_hears_are_the_whole(
     at_once: bool,
 ) -> None:
     async def scene() -> None:
-        gateway = ScriptedGateway()
+        gateway = FakeGateway(outcome())
         with tempfile.TemporaryDirectory() as directory:
             async with table(f"sqlite:///{directory}/test.db", SCENARIO, gateway) as game:
                 followers = [Follower(game, *one) for one in zip(VIEWS, patience, strict=True)]

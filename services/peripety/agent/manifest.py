@@ -1,13 +1,10 @@
-"""Agent manifest, phases, templates, their checks.
+"""Agent manifest: phases, input templates, checks, and the types of agent runs.
 
-Validation of a manifest and its inputs: all violations are collected before a run starts.
+All violations of a manifest and its inputs are collected before a run starts.
 
-Data types of agents and of their runs.
-
-Templates of phase inputs: `{{name}}` is an input of the run, `{{phases.a}}` is the answer of phase `a`.
-
-All other text is literal, single braces too. Substituted text is not expanded again, so an input or an answer
-cannot inject a placeholder.
+In the template of a phase, `{{name}}` is an input of the run, and `{{phases.a}}` is the answer of phase
+`a`. All other text is literal, single braces too. Substituted text is not expanded again, so an input or an
+answer cannot inject a placeholder.
 """
 
 from __future__ import annotations
@@ -185,7 +182,7 @@ class Phase:
 
     Attributes:
         phase_id: unique in its manifest.
-        input_template: the user message, with placeholders; see `templates`.
+        input_template: the user message, with placeholders; see `render_template`.
         system: instructions of this phase; empty for none.
         options: generation options; unset fields fall back to the manifest's.
         tool_names: the tools that the phase may call.

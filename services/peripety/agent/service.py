@@ -1,8 +1,6 @@
-"""AgentService RPC handlers.
+"""gRPC servicer of AgentService.
 
-Agents: manifests of phases that run one after another over one stored conversation.
-
-gRPC servicer of AgentService.
+An agent is a manifest of phases that run one after another over one stored conversation.
 """
 
 from __future__ import annotations

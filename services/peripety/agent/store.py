@@ -1,11 +1,4 @@
-"""Tables of agent runs, summaries, codec of manifests and events.
-
-State changes and summaries of agent runs, as the store records them.
-
-Tables of agent runs.
-
-JSON codec of the columns of the run tables.
-"""
+"""Database store of agent runs: tables, summaries, and the JSON codec of their columns."""
 
 from __future__ import annotations
 
@@ -29,8 +22,7 @@ from peripety.agent.manifest import (
     PhaseStarted,
     ToolsRequested,
 )
-from peripety.core.runs import store as durable
-from peripety.core.runs.store import run_tables
+from peripety.core.runs.store import RunStore, run_tables
 from peripety.core.runs.types import RunUpdate, decode_error, encode_error
 from peripety.gateway.codec import (
     decode_completion,
@@ -250,7 +242,7 @@ _tables = run_tables(
 _runs, _events = _tables.runs, _tables.events
 
 
-class AgentRunStore(durable.RunStore[AgentRun, AgentRunEvent]):
+class AgentRunStore(RunStore[AgentRun, AgentRunEvent]):
     """Tables of agent runs, their events, and the requests that changed them.
 
     Args:

@@ -1,16 +1,11 @@
-"""Blueprint of a scenario before its numbers; seeded choices.
-
-Offline authoring: scenarios, policies and tests written from text without a model.
-
-A text is analysed into a blueprint. Rules and numbers are then derived from the blueprint.
-
-Blueprint of a scenario: quantities, actions and events in words and sizes.
+"""Blueprint of a scenario: quantities, actions and events in words and sizes, and seeded choices.
 
 A blueprint contains no number, path or condition. The offline author writes one from a text; a small model
-writes one section by section. Rules and numbers are derived from it by code, so that every blueprint, from
-any author, results in a valid specification.
+writes one section by section. Code derives rules and numbers from it, so every blueprint, from any author,
+results in a valid specification.
 
-Seeded choices: hash-based numbers that depend only on a text, a seed and a variation.
+`SeededChoice` draws from a hash of the text, the seed and the variation, so equal inputs give equal
+blueprints.
 """
 
 from __future__ import annotations

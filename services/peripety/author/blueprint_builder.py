@@ -1,19 +1,13 @@
-"""Text analysis to blueprint: roles, quantities, plot template.
+"""Blueprint builder: the analysed terms of a text fill the roles of a fixed plot template.
 
-Assignment of roles to the terms of a text.
+Any term can fill any role:
 
-Composition of a blueprint: the terms of a text fill the roles of a fixed template.
-
-Plot template of every scenario from a text. Any term can fill any role.
-
-supplies  are spent by every action; one decays
-wards     are protected; while the first is in good shape, work has more effect
-threats   grow by chance and by neglect, and harm the wards once they are high
-goals     are worked towards; enough of each wins, too little of the first at the deadline loses
-wear      is hidden: shortcuts increase it until an event releases it
-people    hold back a reserve; their doubts grow with the threats and with costs that others bear
-
-Quantities of a scenario: the terms of a text by role, plus hidden and private quantities.
+    supplies  are spent by every action; one decays
+    wards     are protected; while the first is in good shape, work has more effect
+    threats   grow by chance and by neglect, and harm the wards once they are high
+    goals     are worked towards; enough of each wins, too little of the first at the deadline loses
+    wear      is hidden: shortcuts increase it until an event releases it
+    people    hold back a reserve; their doubts grow with the threats and with costs that others bear
 """
 
 from __future__ import annotations

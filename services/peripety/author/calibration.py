@@ -1,17 +1,12 @@
-"""Numbers searched by playing until the fail rate fits.
-
-Calibration targets: results of the random persona at which planning wins most runs and still loses some.
-
-The bounds were measured with the planner on some hundreds of scenarios. The more loss conditions there are,
-the more planning helps. With several goals, which must all be reached, random play reaches few.
-
-Search for numbers at which random play loses about half of its runs, through every loss condition.
+"""Calibration of an offline scenario: a search for numbers at which random play loses about half of its runs.
 
 Only the random persona is simulated. It is cheap, and its win rate predicts the rates of planning personas:
 where random play wins a few runs in a hundred, planning wins most and loses some. Both engine backends give
 the same results, so the search finds the same numbers.
 
-Parameters of the calibration search, and the scales derived from them.
+The target depends on the scenario; its bounds were measured with the planner on some hundreds of scenarios.
+The more loss conditions there are, the more planning helps. With several goals, which must all be reached,
+random play reaches few.
 """
 
 from __future__ import annotations

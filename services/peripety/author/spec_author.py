@@ -1,13 +1,7 @@
-"""Text to specification without a model: blueprint to document.
+"""Offline scenario author: writes a specification from a text, without a model.
 
-Specification of a world.
-
-Specification from a blueprint; valid for every blueprint, including incomplete ones.
-
-Offline scenario author: writes a specification from a text without a model.
-
-Terms are from the text; the design is a fixed template. The same text, seed and variation give the same
-document, byte for byte.
+The terms are from the text; the design is a fixed template. Every blueprint, including an incomplete one,
+gives a valid specification. The same text, seed and variation give the same document, byte for byte.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class _RunView:
             return await self.agent.commands[call.name].run_call(call)
         said = None
         if sys.stdin.isatty():
-            said = await asyncio.to_thread(prompt_line, f"{_format_call(call)} = ")
+            said = prompt_line(f"{_format_call(call)} = ")
         if said is None:
             raise FailedPreconditionError(
                 f"tool {printable(call.name)} has no command in the agent file and no result was typed in;"

@@ -1,8 +1,6 @@
-"""Agent files (TOML), tools that are local commands.
+"""Agent files (TOML): a manifest and tools that are commands of this machine.
 
-Agent files: TOML to a manifest, with all problems of a file in one error.
-
-Agent tools that are commands of this machine.
+One error lists all problems of a file.
 """
 
 from __future__ import annotations

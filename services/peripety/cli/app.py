@@ -1,7 +1,7 @@
-"""The `peripety` command, version, standard streams.
+"""Entry point of the `peripety` command: sub-commands, version and standard streams.
 
-The root imports a command when it is named, so that help and usage errors appear at once.
-Results go to standard output, everything else to standard error.
+The root imports a command when it is named, so that help and usage errors appear at once. Results go to
+standard output, everything else to standard error.
 
 Exit codes: 0 success; 1 the work failed or found a problem; 2 wrong usage; 130 interrupted by Ctrl-C.
 """

@@ -1,10 +1,6 @@
-"""Narrator benchmark.
+"""`peripety bench-narrator`: measure how well a model narrates.
 
-`peripety bench-narrator`: measure how well a model narrates.
-
-The reference is the engine's own record of each turn.
-
-Games of the narrator benchmark: play turns and record what the narrator wrote.
+It plays games and compares each narration with the engine's own record of the turn.
 """
 
 from __future__ import annotations
@@ -310,6 +306,8 @@ _COUNT_FIGURES = (
     ("malformed_answers", "malformed answers"),
     ("refused_calls", "other rejected tool calls"),
     ("withheld_secrets", "answers withheld because they contain a secret"),
+    ("contradictions", "answers withheld because they contradict the record"),
+    ("unchecked_answers", "answers that are not in English, so their claims were not checked"),
     ("leaks", "rounds that revealed a secret"),
     ("unfounded_numbers", "unfounded numbers in the prose"),
     ("tool_calls", "tool calls"),

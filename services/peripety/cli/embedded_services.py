@@ -1,10 +1,7 @@
-"""Services inside a command, serve, progress bar of a call.
+"""Embedded services: servers in the process of a command, and `peripety serve`.
 
-Embedded services: the servers of this command, in process, over gRPC on a free port.
-
-`peripety serve`: run services until a signal stops them.
-
-Long-running work with a progress bar.
+A command reaches its own services over gRPC on a free port, as it reaches a remote server.
+`run_with_progress` shows a progress bar for a long call.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
@@ -29,6 +26,7 @@ from peripety.server import app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
     import grpc.aio
 
@@ -69,12 +67,32 @@ async def services_at(server: str | None, *names: str, **settings: Any) -> Async
         yield channel
 
 
-async def _serve(config: Config, services: set[str]) -> None:
-    async with app.serve(config, services) as running:
+async def _serve(config: Config, services: set[str], *, with_edge: bool) -> None:
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(app.serve(config, services))
+        url = await stack.enter_async_context(_serve_edge(config, running.address)) if with_edge else None
         end = asyncio.ensure_future(running.wait())
         await asyncio.sleep(0)  # signal handlers are installed before the line that a supervisor waits for
         typer.echo(f"listening on {running.address}")
+        if url is not None:
+            typer.echo(f"page and HTTP interface: {url}")
         await end
+
+
+def _serve_edge(config: Config, services_address: str) -> AbstractAsyncContextManager[str]:
+    # Imported on demand: most commands embed services, and none of them the edge with its HTTP framework.
+    from peripety.edge.app import serve_edge  # noqa: PLC0415
+
+    return serve_edge(config, services_address)
+
+
+async def _serve_edge_alone(config: Config) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with _serve_edge(config, config.services_address) as url:
+        typer.echo(f"page and HTTP interface: {url}")
+        await stopped.wait()
 
 
 _Result = TypeVar("_Result")
@@ -123,6 +141,7 @@ class ServiceName(Enum):
     SESSIONS = "sessions"
     POLICIES = "policies"
     TESTGEN = "testgen"
+    EDGE = "edge"
 
 
 @commands.command()
@@ -142,11 +161,16 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Run all services in one process, or one of them.
+    """Run all services and the HTTP edge in one process, or one of them.
 
+    The edge listens on PERIPETY_EDGE_LISTEN. Alone, it calls the services at PERIPETY_SERVICES_ADDRESS.
     SIGTERM or Ctrl-C stops it after the calls in progress.
     """
-    config = Config.from_environment(**({"listen": listen} if listen else {}))
+    name = "edge_listen" if service is ServiceName.EDGE else "listen"
+    config = Config.from_environment(**({name: listen} if listen else {}))
     logging_setup.configure(config)
+    if service is ServiceName.EDGE:
+        asyncio.run(_serve_edge_alone(config))
+        return
     services = set(app.SERVICES) if service is ServiceName.ALL else {service.value}
-    asyncio.run(_serve(config, services))
+    asyncio.run(_serve(config, services, with_edge=service is ServiceName.ALL))

@@ -1,11 +1,4 @@
-"""Chat, models, usage.
-
-`peripety chat`: a conversation with a model, with the usage of each turn.
-
-`peripety models`: known models and their prices.
-
-`peripety usage`: model usage and cost.
-"""
+"""`peripety chat`, `peripety models` and `peripety usage`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Specifications from files, folders, stdin, Parquet.
+"""Input documents of commands: specifications from files, folders, standard input and Parquet.
 
-Specifications from files and standard input: one JSON document, or JSON Lines.
-
-Specifications from the rows of a Parquet file.
-
-Specifications named on the command line: files of any format, folders, standard input.
+A file holds one JSON document, or JSON Lines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Shared options and their limits.
+"""Options shared by several commands, and the limits of numeric options.
 
-Upper limits of numeric options: above any sensible run, and within the range of the request fields.
-
-Options shared by several commands.
+The limits are above any sensible run, and within the range of the request fields.
 """
 
 from __future__ import annotations
@@ -59,6 +57,32 @@ NewSeed = Annotated[
         min=0,
         max=MAX_SEED,
         help="Seed of the scenario. [default: derived from the description; 0 with --random]",
+    ),
+]
+Player = Annotated[Persona, typer.Option("--persona", help="Automatic player of the simulated games.")]
+Players = Annotated[
+    list[Persona] | None,
+    typer.Option(
+        "--persona",
+        help="Automatic player to measure besides random; may be repeated. [default: all players]",
+    ),
+]
+Horizon = Annotated[
+    int | None,
+    typer.Option(
+        "--horizon",
+        min=1,
+        max=1_000,
+        help="Maximum turns of a game. [default: the horizon of the scenario]",
+    ),
+]
+MaxRuns = Annotated[
+    int | None,
+    typer.Option(
+        "--max-runs",
+        min=64,
+        max=100_000,
+        help="Maximum games of an automatic player. [default: as many as the result needs]",
     ),
 ]
 Server = Annotated[

@@ -1,12 +1,7 @@
-"""Result and error output, text safe for a terminal, usage and cost lines.
+"""Output of commands: results to standard output, progress and errors to standard error.
 
-Error output: one paragraph and an exit code, without a traceback.
-
-Output streams: results to standard output, the rest to standard error; colour only on a terminal.
-
-Usage lines for people, and budgets of requests.
-
-Text input from users, and text output that is safe for a terminal.
+Text is made safe for a terminal, and is coloured only on one. An error is one paragraph and an exit code,
+without a traceback.
 """
 
 from __future__ import annotations

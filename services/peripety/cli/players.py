@@ -1,15 +1,13 @@
-"""Human and automatic players, point of view.
-
-Players of a game: automatic players, or the user at the terminal.
-
-The point of view of a game.
-"""
+"""Players of a game: the user at the terminal, or automatic players; and the point of view."""
 
 from __future__ import annotations
 
 import json
 import random
+import select
 import signal
+import socket
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,9 +23,11 @@ _QUESTION = "number, free text, Enter to wait, ? for help, q to stop > "
 _WAIT_SHARE, _SPEAK_SHARE = 0.1, 0.3
 _STOP = {"q", "quit"}
 _EXPLAIN = {"?", "help"}
+_ASK = "/ask "
 _HELP = (
     "number   take that action; its parameters are requested next",
     "text     pass the text to the narrator; without an action",
+    "/ask     a question about the game, such as /ask what happened in turn 2; this is not a turn",
     "Enter    wait: take no action in this turn",
     "?        show this",
     "q        stop; so does Ctrl-D",
@@ -36,10 +36,11 @@ _HELP = (
 
 @dataclass(frozen=True)
 class TurnInput:
-    """The input of a turn: actions, free text, or neither."""
+    """The input of a turn: actions, free text, or neither; or a question, which is not a turn."""
 
     actions: list[engine_pb2.ActionCall] = field(default_factory=list)
     words: str = ""
+    question: str = ""
 
 
 class GamePlayer(Protocol):
@@ -123,6 +124,8 @@ class HumanPlayer:
         answer = _prompt_choice(numbered)
         if answer in numbered:
             return _prompt_params(numbered[answer])
+        if answer is not None and answer.startswith(_ASK):
+            return TurnInput(question=answer.removeprefix(_ASK).strip())
         return None if answer is None else TurnInput(words=answer)
 
 
@@ -189,11 +192,32 @@ def prompt_line(question: str) -> str | None:
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return input(question).strip()
+        return _read_line(question).strip()
     except EOFError:
         return None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _read_line(question: str) -> str:
+    """Read a line of standard input.
+
+    `input` notices a signal between its question and its blocking read only with the next line. So a terminal
+    is awaited with `select`, which any signal wakes through a socket.
+    """
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        return input(question)
+    woken, waking = socket.socketpair()
+    with woken, waking:
+        waking.setblocking(False)
+        before = signal.set_wakeup_fd(waking.fileno())
+        try:
+            sys.stdout.write(question)
+            sys.stdout.flush()
+            select.select([sys.stdin, woken], [], [])
+        finally:
+            signal.set_wakeup_fd(before)
+    return input()
 
 
 _MAX_LISTED = 8

@@ -1,6 +1,7 @@
-"""`peripety policy compile`: a written policy becomes rules and a test suite.
+"""`peripety policy compile`, and the inputs of the policy commands.
 
-Inputs of the policy commands: folders, documents, suites, and ids of stored policies.
+It turns a written policy into rules and a test suite. Inputs are folders, documents, suites, and ids of
+stored policies.
 """
 
 from __future__ import annotations

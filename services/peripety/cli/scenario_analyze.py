@@ -1,12 +1,6 @@
-"""Dry-run, balance, certify, graph.
+"""`peripety dry-run`, `balance`, `certify` and `graph`: measure a specification.
 
-`peripety balance`: tune the numbers of a specification to a target loss rate, without a server.
-
-`peripety certify`: compute or verify a fairness certificate, without a server.
-
-`peripety dry-run`: simulate a specification, without a model and without a server.
-
-`peripety graph`: the dependency graph of a scenario, with the activity of each part in simulated games.
+They need no server and no model.
 """
 
 from __future__ import annotations
@@ -27,7 +21,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.cli.embedded_services import run_with_progress, services_at
 from peripety.cli.input_documents import read_specification
-from peripety.cli.options import Persona, Seed, Server
+from peripety.cli.options import Horizon, MaxRuns, Persona, Player, Players, Seed, Server
 from peripety.cli.output import (
     EXIT_FAILED,
     finding_fields,
@@ -54,7 +48,6 @@ from peripety.scenario.balance.balancer import (
     BalanceTarget,
 )
 from peripety.scenario.certificate import certifier
-from peripety.scenario.certificate.certifier import certify as certifying
 from peripety.scenario.certificate.report import render_page
 from peripety.scenario.certificate.types import (
     MAX_RUNS,
@@ -66,8 +59,7 @@ from peripety.scenario.certificate.types import (
     encode,
 )
 from peripety.scenario.dry_run.difficulty_gate import describe_rate
-from peripety.scenario.rule_graph.activity import describe_activity
-from peripety.scenario.rule_graph.activity import inspect_program as inspecting
+from peripety.scenario.rule_graph.activity import describe_activity, inspect_program
 from peripety.scenario.rule_graph.graph import Inspection
 from peripety.scenario.rule_graph.mermaid import describe_rules, describe_runs, render_mermaid
 from peripety.scenario.rule_graph.shapes import assign_columns, count_cells
@@ -185,7 +177,7 @@ def _verify_certificate(certificate: str, source: str, *, as_json: bool) -> int:
         write_json({"matches": compared.matches, "findings": differing})
     else:
         result_console().print(
-            "the certificate is right" if compared.matches else "the certificate is wrong",
+            "the certificate matches" if compared.matches else "the certificate does not match",
             style="green" if compared.matches else "red",
         )
         for line in finding_lines(compared.findings):
@@ -349,7 +341,7 @@ def _indented_label(node: GraphNode, depth: int) -> str:
 def dry_run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
     runs: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of games to simulate.")] = 200,
-    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one line of JSON.")] = False,
 ) -> None:
@@ -369,7 +361,7 @@ def balance(
         str,
         typer.Option(metavar="LOW-HIGH", help="Target range of the loss rate in percent, such as 30-40."),
     ],
-    persona: Annotated[Persona, typer.Option(help="Automatic player.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
     max_runs: Annotated[
         int | None,
@@ -409,27 +401,10 @@ def balance(
 @commands.command()
 def certify(
     file: Annotated[str, typer.Argument(metavar="FILE", help="One specification; use - for standard input.")],
-    persona: Annotated[
-        list[Persona] | None,
-        typer.Option(
-            help="Automatic player to measure besides random; may be repeated. [default: all players]"
-        ),
-    ] = None,
+    persona: Players = None,
     seed: Seed = None,
-    max_runs: Annotated[
-        int | None,
-        typer.Option(
-            min=64,
-            max=9_604,
-            help="Maximum games of a player. [default: enough for a margin of 1 percentage point]",
-        ),
-    ] = None,
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
-        ),
-    ] = None,
+    max_runs: MaxRuns = None,
+    horizon: Horizon = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the certificate.")] = False,
     out: Annotated[
         Path | None,
@@ -455,6 +430,11 @@ def certify(
                 "--check can only be combined with FILE and --json; the certificate holds its other options",
             )
         raise typer.Exit(_verify_certificate(check, file, as_json=as_json))
+    if max_runs is not None and max_runs > MAX_RUNS:
+        raise typer.BadParameter(
+            f"{max_runs} is more than {MAX_RUNS:,}, which is enough for any certificate",
+            param_hint="--max-runs",
+        )
     named = [chosen.value for chosen in persona or ()]
     playing = tuple(one for one in PERSONAS if one in named) or USUAL_PERSONAS
     options = CertificateOptions(playing, seed, max_runs or MAX_RUNS, horizon)
@@ -464,7 +444,7 @@ def certify(
     program = engine.compile(read_specification(file))
     with closing(WorkerPool()) as workers:
         certificate = run_with_progress(
-            certifying(program, options, workers, _CERTIFY_TIMEOUT),
+            certifier.certify(program, options, workers, _CERTIFY_TIMEOUT),
             "certifying",
             Certificate,
         )
@@ -502,7 +482,7 @@ def graph(
             help="Number of games that measure how often each part is active; 0 for none.",
         ),
     ] = 1_024,
-    persona: Annotated[Persona, typer.Option(help="Automatic player of the games.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the graph as one line of JSON.")] = False,
@@ -518,7 +498,7 @@ def graph(
     program = engine.compile(_load_specification(source, server))
     with closing(WorkerPool()) as workers:
         found = run_with_progress(
-            inspecting(program, played, workers, _SIMULATION_TIMEOUT),
+            inspect_program(program, played, workers, _SIMULATION_TIMEOUT),
             "simulating",
             Inspection,
         )

@@ -1,16 +1,7 @@
-"""Generate, compile, amend.
+"""`peripety generate`, `compile` and `amend`: write, store and change scenarios.
 
-`peripety amend`: change a stored scenario by a description of the change.
-
-Scenario authoring calls: generate, compile and amend, with their events shown as they arrive.
-
-`peripety compile`: validate, dry-run, repair and store a specification.
-
-Repairs only adjust numbers, and only if the dry-run misses its budget.
-
-`peripety generate`: write a specification from a description.
-
-`peripety generate --random`: valid random specifications from a seed, as JSON Lines.
+Events are shown as they arrive. `generate --random` writes valid random specifications from a seed, as JSON
+Lines, without a model. `compile` adjusts numbers only if the dry-run misses the budget.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Validate, batch progress.
-
-Batch progress and summary of a validation.
-
-`peripety validate`: check any number of specifications.
-"""
+"""`peripety validate`: check any number of specifications, with progress and a summary."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from peripety.cli.input_documents import iterate_specifications, total_bytes
-from peripety.cli.options import Level, Persona, Seed
+from peripety.cli.options import Horizon, Level, MaxRuns, Persona, Player, Seed
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -255,22 +250,10 @@ def validate(
             help="Store verdicts in this file, and skip specifications that have one.",
         ),
     ] = None,
-    persona: Annotated[Persona, typer.Option(help="Automatic player of the dry-run.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     seed: Seed = None,
-    max_runs: Annotated[
-        int | None,
-        typer.Option(
-            min=64,
-            max=100_000,
-            help="Maximum games of an automatic player. [default: as many as the verdict needs]",
-        ),
-    ] = None,
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000, help="Maximum turns of a game. [default: the horizon of the scenario]"
-        ),
-    ] = None,
+    max_runs: MaxRuns = None,
+    horizon: Horizon = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each verdict as a line of JSON.")] = False,
 ) -> None:
     """Check specifications.

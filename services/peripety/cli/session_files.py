@@ -1,10 +1,6 @@
-"""Watch, forecast, export, import, replay.
+"""`peripety sessions export`, `import`, `replay`, `odds` and `watch`, and `peripety replay`.
 
-`peripety sessions export`, `import` and `replay`: bundles of stored sessions.
-
-`peripety sessions odds` and `watch`: outcome forecasts and live events of a session.
-
-`peripety replay`: verify a session bundle, without a server.
+`peripety replay` verifies a bundle without a server.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
 from peripety.cli.embedded_services import services_at
 from peripety.cli.input_documents import input_size, open_input
-from peripety.cli.options import Persona, Pov, Server, SessionId
+from peripety.cli.options import Persona, Player, Pov, Server, SessionId
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -153,7 +149,7 @@ async def _watch(request: pb.WatchSessionRequest, server: str | None, *, as_json
 
 
 def _format_seat_acted(acted: pb.WatchSessionResponse.SeatActed) -> str:
-    waiting = ", ".join(map(printable, acted.waiting_seat_ids)) or "nobody"
+    waiting = ", ".join(map(printable, acted.waiting_seat_ids)) or "no seat"
     return f"  {printable(acted.seat_id)} has acted; waiting for {waiting}"
 
 
@@ -178,7 +174,7 @@ def _verify_bundle(file: IO[bytes], size: int | None) -> VerificationResult:
 def _print_verdict(verdict: VerificationResult) -> None:
     out = result_console()
     out.print(
-        "the bundle is right" if verdict.is_valid else "the bundle is wrong",
+        "the bundle is valid" if verdict.is_valid else "the bundle is invalid",
         style=_verdict_style(verdict),
     )
     header = verdict.header
@@ -249,7 +245,7 @@ def odds(
         int,
         typer.Option(min=0, max=1_000, help="Turns of a future; 0 for the rest of the horizon."),
     ] = 0,
-    persona: Annotated[Persona, typer.Option(help="Automatic player of the futures.")] = Persona.RANDOM,
+    persona: Player = Persona.RANDOM,
     do: Annotated[
         list[str] | None,
         typer.Option(metavar="ACTION", help="First action, without parameters; may be repeated."),

@@ -25,7 +25,7 @@ from peripety.core import logging_setup
 from peripety.core.config import Config
 from peripety.llmsim.capture import UnmatchedOutcome
 from peripety.llmsim.in_process import InterruptedAnswerError, UnreadableAnswerError
-from peripety.llmsim.lint.script_lint import lint_script as find_flaws
+from peripety.llmsim.lint.script_lint import lint_script
 from peripety.llmsim.record.proxy import serve_proxy
 from peripety.llmsim.record.recorder import ScriptRecorder
 from peripety.llmsim.script.files import load_script
@@ -79,7 +79,7 @@ def _answer_prompts(file: Path, prompts: Sequence[str], settings: SimulatorSetti
 def _print_flaws(file: Path, *, as_json: bool) -> int:
     """Print the flaws of a script, such as unreachable rules; return the exit code."""
     try:
-        flaws = [flaw.to_json() for flaw in find_flaws(load_script(file))]
+        flaws = [flaw.to_json() for flaw in lint_script(load_script(file))]
     except ScriptError as error:
         if not as_json:
             explain_error(error)

@@ -1,7 +1,4 @@
-"""`peripety testgen generate`, `resume` and `export`: tests as they are generated, and as a file.
-
-Inputs of the test generation commands, as messages.
-"""
+"""`peripety testgen generate`, `resume` and `export`, and the inputs of a run as messages."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ from peripety.cli.output import (
     result_console,
     write_json,
 )
-from peripety.cli.policy_author import policy_input as policy_source
+from peripety.cli.policy_author import policy_input
 from peripety.cli.render.testgen import format_error, live_test_view
 from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
 from peripety.rpc.proto_json import to_json
@@ -224,7 +221,7 @@ def make_subject(
             return pb.Subject(scenario_id=scenario)
         return pb.Subject(spec=read_specification(scenario))
     if policy is not None:
-        return pb.Subject(policy=policy_source(policy).policy)
+        return pb.Subject(policy=policy_input(policy).policy)
     if argv is None:
         return None
     if not argv:

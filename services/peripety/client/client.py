@@ -1,8 +1,6 @@
-"""Typed stubs of all services behind one address; validates many specifications over one stream.
+"""Client: typed stubs of all services behind one address.
 
-Typed stubs of all services behind one address.
-
-Batch validation of specifications over one stream.
+`validate_scenarios` sends many specifications over one stream.
 """
 
 from __future__ import annotations

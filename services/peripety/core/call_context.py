@@ -1,14 +1,8 @@
-"""Deadline and request id of a call; clocks, replaceable in tests.
-
-Wall clock for stored and displayed times.
-
-Call context: deadline and request id of the current call.
+"""Call context: deadline and request id of the current call; and clocks, which tests replace.
 
 The server sets both at the start of a call, the client passes both to the next service, and domain code may
 read them. They are context variables, so tasks started inside the call inherit them. The module is
 independent of the transport.
-
-Clock of rate limits, breakers and retries; replaceable in tests.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Worker pool, run in thread, shield, `closing()` a stream early.
+"""Concurrency helpers: worker threads, shielded tasks, and streams that are closed at the end of a block.
 
-Streams of events that are closed at the end of a block.
-
-Tasks that finish in spite of cancellation, and blocking work moved off the event loop.
-
-Worker threads for CPU-bound work: checking, compiling and simulating scenarios off the event loop.
+Checking, compiling and simulating scenarios are CPU-bound, so they run in worker threads and not on the
+event loop. A shielded task finishes in spite of a cancellation.
 """
 
 from __future__ import annotations
@@ -90,7 +87,7 @@ def raise_if_cancelled() -> None:
     """Raise an error if the caller of long-running work has gone; call it where the work can stop.
 
     Raises:
-        AbandonedError: the caller has gone; this error reaches no one.
+        WorkCancelledError: the caller is gone; the error is not reported.
     """
     gone = _cancelled.get()
     if gone is not None and gone.is_set():

@@ -1,11 +1,7 @@
-"""Settings from the environment, provider limits, daily budget.
-
-Settings of a process: read once, frozen, passed as a parameter.
+"""Settings of a process: read once, frozen, passed as a parameter.
 
 `Config.from_environment()` reads the environment; an invalid value raises an error that names its variable.
 `Config(...)` takes values and ignores the environment, so a test never depends on the shell it runs in.
-
-Configured limits of language models: rate limits per provider, and a daily budget.
 """
 
 from __future__ import annotations
@@ -235,6 +231,13 @@ class Config(BaseModel):
         redis_url: `redis://user:password@host:port/number`, for state that replicas share and may lose; never
             logged.
         listen: address the server listens on; port 0 selects a free one.
+        edge_listen: address that the HTTP edge listens on; port 0 selects a free one.
+        edge_hosts: names of the edge besides those of this machine, for the `Host` of requests; as a setting,
+            separated by commas.
+        edge_origins: origins of other sites whose pages may call the edge, such as `https://example.org`;
+            as a setting, separated by commas.
+        edge_token: token that HTTP requests must have; never logged.
+        services_address: address of the services that the edge calls if it runs in another process.
         gateway_address: address of the gateway service if it runs in another process.
         scenarios_address: address of the scenario service if it runs in another process.
         policies_address: address of the policy service if it runs in another process.
@@ -294,6 +297,11 @@ class Config(BaseModel):
     database_url: SecretStr = Field(default_factory=_default_database_url)
     redis_url: SecretStr | None = None
     listen: str = "127.0.0.1:50051"
+    edge_listen: str = "127.0.0.1:50080"
+    edge_hosts: tuple[str, ...] = ()
+    edge_origins: tuple[str, ...] = ()
+    edge_token: SecretStr | None = None
+    services_address: str = "127.0.0.1:50051"
     gateway_address: str | None = None
     scenarios_address: str | None = None
     policies_address: str | None = None
@@ -332,11 +340,30 @@ class Config(BaseModel):
         except ValidationError as error:
             raise _configuration_error(error) from None
 
-    @field_validator("listen", "gateway_address", "scenarios_address", "policies_address")
+    @field_validator(
+        "listen",
+        "edge_listen",
+        "services_address",
+        "gateway_address",
+        "scenarios_address",
+        "policies_address",
+    )
     @classmethod
     def _check_address(cls, value: str | None) -> str | None:
         if value is not None:
             split_address(value)
+        return value
+
+    @field_validator("edge_hosts", "edge_origins", mode="before")
+    @classmethod
+    def _split_list(cls, value: Any) -> Any:
+        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+    @field_validator("edge_origins")
+    @classmethod
+    def _check_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(re.fullmatch(r"https?://[^\s/@]+", origin) for origin in value):
+            raise ValueError("must be origins such as https://example.org, separated by commas")
         return value
 
     @field_validator("limits", mode="before")

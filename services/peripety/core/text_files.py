@@ -1,9 +1,4 @@
-"""Bounded lines of files, prompt files with a version.
-
-Prompt files: system prompts as Markdown files with their version in the first line.
-
-Bounded reading of lines from untrusted files.
-"""
+"""Bounded text files: lines of untrusted files, and system prompts with a version in their first line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Field errors of requests, request ids, page sizes and page tokens.
-
-Pagination: page sizes and page tokens.
-
-Validation of request fields, with the same errors in every service.
-"""
+"""Validation of request fields, page sizes and page tokens, with the same errors in every service."""
 
 from __future__ import annotations
 

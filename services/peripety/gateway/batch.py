@@ -1,8 +1,7 @@
-"""Many prompts in one call; one request warms the prompt cache.
+"""Batches: many prompts in one call, answered in any order, each with its own success or failure.
 
-Batches: many prompts in one call, answered in any order, each with its own success or failure.
-
-Cache warming for requests with a common prefix: one fills the prompt cache before the others read it.
+If the requests share a prefix, one of them fills the prompt cache before the others read it
+(`WarmupGateway`).
 """
 
 from __future__ import annotations

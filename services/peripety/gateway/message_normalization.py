@@ -1,8 +1,6 @@
-"""One form of messages, portable tool names.
+"""Message normalization: one canonical form of messages, and portable tool names.
 
-Message normalization: one canonical form of messages, and the rejection of invalid ones.
-
-Wire names of tools: the characters and lengths that every provider accepts.
+Invalid messages are rejected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Provider and model family of a model name.
+"""Provider selection: by the request, by the model's name, or by the configuration.
 
-Model names: provider, aliases and model family (name without snapshot).
-
-Provider selection: by the request, by the model's name, or by the configuration.
+A model family is the name of a model without its snapshot.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Request checks, before a provider is called.
-
-Checks of a request's options, schema and tools, before a provider is called.
-
-Rejection of valid requests that a model does not support.
-
-Limits of providers on tools, besides their names: their number, and the names of arguments.
-"""
+"""Request checks before a provider is called: options, schema, tools, and the limits of the model."""
 
 from __future__ import annotations
 
@@ -47,6 +40,8 @@ def check_options(request: GenerateRequest) -> None:
     violations = []
     if limit is not None and limit < 1:
         violations.append(FieldViolation("max_output_tokens", "must be at least 1"))
+    if request.answer_tokens is not None and request.answer_tokens < 1:
+        violations.append(FieldViolation("answer_tokens", "must be at least 1"))
     if temperature is not None and not 0 <= temperature <= _MAX_TEMPERATURE:
         violations.append(FieldViolation("temperature", f"must be from 0 to {_MAX_TEMPERATURE}"))
     if seed is not None and not 0 <= seed <= _MAX_SEED:

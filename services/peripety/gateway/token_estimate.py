@@ -1,8 +1,6 @@
-"""Token estimates before a provider reports counts, calibrated with its reports.
+"""Token estimate of a prompt without a model, calibrated with the counts that providers report.
 
-Token estimate for prompts, calibrated with the counts that providers report.
-
-Token estimate of a prompt, without a model: rather too high than too low.
+It is rather too high than too low, because limits depend on it.
 """
 
 from __future__ import annotations

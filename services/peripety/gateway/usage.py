@@ -1,12 +1,7 @@
-"""Usage per hour, provider, model, conversation: summed in memory, written in batches, queried.
+"""Usage statistics: tokens and cost per hour, provider, model and conversation.
 
-Usage statistics: tokens and cost, by provider, model, conversation and day.
-
-Usage aggregator: sums usage in memory and writes it to the database in batches, off the path of calls.
-
-Types of usage: sums per hour, never single calls.
-
-Usage in the database of the process: a row for each hour, provider, model and conversation.
+Sums are collected in memory and written to the database in batches, off the path of calls. Single calls are
+not stored.
 """
 
 from __future__ import annotations
@@ -214,7 +209,7 @@ class UsageAggregator:
         self._add(key, UsageSums(hits=1))
 
     async def get_usage(self, scope: BudgetScope) -> BudgetAmount:
-        """Return the usage of a budget; see `UsageHistory.used`."""
+        """Return the usage of a budget; see `UsageHistory.get_usage`."""
         await self._write()
         return await self._store.get_budget_usage(scope)
 

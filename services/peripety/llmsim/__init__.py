@@ -1,7 +1,7 @@
 """Scripted LLM: a server that emulates the wire formats and the rules of model providers.
 
-scenario = ScriptBuilder().respond_to("hello", "Hello!").build()
-with Simulator(scenario) as simulator:
+script = ScriptBuilder().respond_to("hello", "Hello!").build()
+with Simulator(script) as simulator:
     assert simulator.execute("hello there").text == "Hello!"
     simulator.captured.assert_received("hello")
 """

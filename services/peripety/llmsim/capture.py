@@ -1,10 +1,7 @@
-"""Captured calls, queries and assertions.
+"""Capture log: captured calls of the scripted LLM, for queries and assertions of tests.
 
-Captured calls: stored, queried and asserted on by tests.
-
-One captured call: a summary of the request and its outcome, without credentials.
-
-Capture log: bounded in memory, optionally complete in a file.
+A captured call is a summary of a request and its outcome, without credentials. The log is bounded in
+memory, and optionally complete in a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Conversation of a request and its place in the script.
-
-Identity of a conversation, and its state in the script.
+"""Conversations of the scripted LLM: the identity of a conversation, and its position in the script.
 
 Provider APIs are stateless: a client repeats the history in every request. The simulator plays sequences of
 turns and counts matches, so it must recognise which conversation a request continues. Two cases exist.
@@ -8,13 +6,13 @@ turns and counts matches, so it must recognise which conversation a request cont
 - The caller names the conversation, in process or by the header `x-peripety-conversation`. The state is
   stored under a hash of the API key and the name. This hash is both `scope` and `place`.
 - The caller sends only messages. The state is then found by the history. A running hash covers the key and
-  all messages up to the last answer. The hash at the last answer is the `place`, under which the position in
-  a sequence is stored. The hash of everything before the first answer is the `scope`, under which counts are
-  stored.
+  all messages up to the last answer. The hash at the last answer is the `place`, under which the position
+  in a sequence is stored. The hash of everything before the first answer is the `scope`, under which counts
+  are stored.
 
 The two keys differ on purpose. A position belongs to an exact history: a client that goes back and sends an
-older history continues from the position that this history had, and two branches do not disturb each other. A
-count, such as `max_matches` or the number of a request, belongs to the whole conversation, so it uses the
+older history continues from the position that this history had, and two branches do not disturb each other.
+A count, such as `max_matches` or the number of a request, belongs to the whole conversation, so it uses the
 part that all branches share.
 
 After an answer, the new place is computed from the reply as the client is going to repeat it. The hash
@@ -27,9 +25,7 @@ Invariants:
 - The table is bounded. A conversation that was evicted starts again, which is also what a reset does.
 
 The header is optional, because provider SDKs do not send it, and a test should run unchanged against the
-simulator and a real provider.
-
-Script cursor: one step of a conversation through the script.
+simulator and a real provider. `ScriptCursor` takes one step of a conversation through the script.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Seeded random numbers, ids, simulated time.
-
-Deterministic random numbers, ids and signatures.
+"""Determinism of the scripted LLM: seeded random numbers, ids, signatures, and the simulated clock.
 
 They are functions of the seed, the conversation and the number of its request. No other conversation has an
 influence. A conversation therefore gets the same answers, byte for byte, in every run, in every order and
 after every restart.
 
-The simulator's clock: for TTLs, limits, prices and timestamps, but not for delays on the wire.
+The clock is for TTLs, limits, prices and timestamps, but not for delays on the wire.
 """
 
 from __future__ import annotations
@@ -106,7 +104,7 @@ class SimClock:
         """
         if not self._virtual:
             raise FailedPreconditionError(
-                'the clock is the machine\'s; a scenario with clock = "virtual" has one that can be moved',
+                'the clock is the machine\'s; a script with clock = "virtual" has one that can be moved',
             )
         if not 0 <= seconds < float("inf"):
             violation = FieldViolation("seconds", f"{seconds} is not a non-negative number of seconds")

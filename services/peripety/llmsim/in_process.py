@@ -1,8 +1,6 @@
-"""Answers without a server, events played in process.
+"""In-process client of the simulator: requests without a server, and answers without waiting.
 
-In-process delivery: the events of an answer, planned like the frames of a wire.
-
-In-process client of the simulator: requests without a server, and answers without waiting.
+The events of an answer are planned like the frames of a wire.
 """
 
 from __future__ import annotations

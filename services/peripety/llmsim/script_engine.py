@@ -1,8 +1,6 @@
-"""Script engine: rule selection, turn sequences, one request in progress.
+"""Script engine: selects the rule that answers a prompt, and the next position of the conversation.
 
-One request in progress: its answer, and callbacks for the moments of its delivery.
-
-Script engine: which rule answers a prompt, and the next position of the conversation.
+An `Exchange` is one request in progress: its answer, and callbacks for the moments of its delivery.
 """
 
 from __future__ import annotations

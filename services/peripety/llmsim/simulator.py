@@ -119,13 +119,13 @@ class Simulator:
         self._meter = Meter(script, self._tables)
         self._load_script(script)
 
-    def _load_script(self, scenario: Script) -> None:
+    def _load_script(self, script: Script) -> None:
         self._near_misses: NearMisses | None = None
-        self._script = ScriptEngine(scenario if self._seed is None else replace(scenario, seed=self._seed))
-        self._clock = SimClock(scenario, self._tables["clock"])
+        self._script = ScriptEngine(script if self._seed is None else replace(script, seed=self._seed))
+        self._clock = SimClock(script, self._tables["clock"])
         self._conversations = SimConversations(
             self._tables["conversations"],
-            shared=scenario.counts is CountScope.SHARED,
+            shared=script.counts is CountScope.SHARED,
         )
         self._script_cursor = ScriptCursor(self._script, self._conversations)
         self._fault_selector = FaultSelector(self.script, self._conversations, self._injected_faults)

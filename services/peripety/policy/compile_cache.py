@@ -1,8 +1,6 @@
-"""Results of equal orders, stored artifacts.
+"""Compile cache: equal orders return the stored policy without a model call.
 
-Cache of compiled policies: equal orders return the stored result without a model call.
-
-Cache of compile results and model output in the database, keyed by digests of their inputs.
+Compile results and model output are in the database, keyed by digests of their inputs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Decisions of a stored or given policy, one or many at once.
-
-Batch decisions of a policy, with an error per invalid request.
-
-Policy of a request: a stored one, or a document in the request.
-"""
+"""Batch decisions of a policy, stored or in the request, with an error per invalid request."""
 
 from __future__ import annotations
 

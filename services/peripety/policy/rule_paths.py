@@ -1,12 +1,7 @@
-"""Places of rules and entries, argument checks, diff of rule lists.
+"""Paths of rules in a policy document, and a diff of two rule lists by rule id.
 
-Validation of call arguments against the input schema of a tool.
-
-Parts and neighbours of matcher entries: parent paths, sub-paths and host patterns.
-
-Paths of rules in a policy document.
-
-Diff of two rule lists by rule id.
+The module also validates call arguments against the input schema of a tool, and derives neighbours of
+matcher values: parent paths, sub-paths and host patterns.
 """
 
 from __future__ import annotations

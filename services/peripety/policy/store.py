@@ -1,9 +1,4 @@
-"""Stored policies by content hash, codec.
-
-Store of compiled policies, with one version per content hash.
-
-JSON codec of compile results, for the database.
-"""
+"""Policy store: compiled policies, with one version per content hash, and the codec of results."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
-"""Client channels: deadline, request id, retries, options.
-
-gRPC channels on which every call has a deadline, carries the request id and fails with a `PeripetyError`.
+"""Client channels: every call has a deadline, carries the request id and fails with a `PeripetyError`.
 
 gRPC for Python does not propagate deadlines, and its client interceptors put a task between the caller and
 each call. Therefore the channel itself is wrapped: stubs made from it behave like any stub, and a
-cancellation reaches the call directly.
-
-gRPC options of a client channel, each with its reason.
-
-Services by short name: their generated modules and their read-only methods.
+cancellation reaches the call directly. Read-only methods are retried.
 """
 
 from __future__ import annotations

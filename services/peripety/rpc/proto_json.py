@@ -193,7 +193,7 @@ def _parse_map(field: FieldDescriptor, value: Any, place: str, problems: list[Fi
     if not isinstance(value, dict):
         problems.append(FieldViolation(place, "must be an object"))
         return {}
-    inner = field.message_type.fields_by_name["value"]
+    inner = cast("Descriptor", field.message_type).fields_by_name["value"]
     return {key: _parse_value(inner, item, f"{place}.{key}", problems) for key, item in value.items()}
 
 

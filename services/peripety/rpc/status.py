@@ -1,16 +1,9 @@
-"""GRPC status mapping, both directions, one table; findings and item errors as messages.
+"""gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
 
-Conversion of a gRPC status to the error that the server raised: the reverse of `peripety.rpc.status`.
+`from_rpc_error` is the reverse. Findings and errors of single items have messages of their own.
 
-Conversion of findings to and from messages, common to all services and clients.
-
-Batch items, and errors inside messages: of one item, or of work that continues without its caller.
-
-gRPC status mapping: one table from error kinds to status codes, with `google.rpc` details.
-
-The reverse is in `peripety.rpc.status`. Details travel in HTTP/2 trailers, whose size clients limit: above
-about 8 KiB the whole status is lost at random. The server limits them to 4 KiB and counts the violations it
-leaves out.
+Details travel in HTTP/2 trailers, whose size clients limit: above about 8 KiB the whole status is lost at
+random. The server limits them to 4 KiB and counts the violations it leaves out.
 """
 
 from __future__ import annotations
@@ -203,7 +196,7 @@ class RpcStatus(NamedTuple):
 
 def to_status(error: PeripetyError) -> RpcStatus:
     """Return the status, message and trailers of a call that fails with an error."""
-    status = _to_status_message(error)
+    status = to_status_message(error)
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_KEY, status.SerializeToString())]
     if error.retry_after is not None:
         # The gRPC library's own retries honour this header, so a fleet of clients waits as long as requested.
@@ -211,7 +204,8 @@ def to_status(error: PeripetyError) -> RpcStatus:
     return RpcStatus(STATUS[error.kind], status.message, tuple(trailers))
 
 
-def _to_status_message(error: PeripetyError) -> status_pb2.Status:
+def to_status_message(error: PeripetyError) -> status_pb2.Status:
+    """Return the status of an error with its details, at most `MAX_DETAILS_BYTES` long."""
     info = error_details_pb2.ErrorInfo(reason=error.code[:_REASON_CHARACTERS], domain=DOMAIN)
     for key, value in list(error.details.items())[:_DETAIL_ENTRIES]:
         info.metadata[_truncate(key, _DETAIL_BYTES)] = _truncate(value, _DETAIL_BYTES)

@@ -1,10 +1,6 @@
-"""Stored scenarios by content hash and their certificates; compiled programs cached.
+"""Scenario registry: content-addressed storage of compiled scenarios, their versions and certificates.
 
-Certificate store of stored scenarios, by hash.
-
-LRU cache of compiled scenarios, one program per version.
-
-Scenario registry: content-addressed storage of compiled scenarios and their versions.
+`ProgramCache` is an LRU cache of compiled scenarios, one program per version.
 """
 
 from __future__ import annotations

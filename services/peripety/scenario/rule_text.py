@@ -1,11 +1,4 @@
-"""Rules and changes of rules in words, diff rule by rule.
-
-Semantic diff of two specifications, rule by rule.
-
-Rules in words: conditions in infix notation, and effects as changes of quantities.
-
-Descriptions of the parts of a specification, and of their changes, in one line each.
-"""
+"""Rules in words: conditions in infix notation, effects as changes, and a semantic diff rule by rule."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Scenario, orders, limits, events of generation, registration and amendment.
-
-Amendments of stored scenarios: the order and its events.
-
-Scenario types: orders, limits, events of generation and registration, and stored scenarios.
-"""
+"""Scenario types: orders, limits, events of generation, registration and amendment, and stored scenarios."""
 
 from __future__ import annotations
 

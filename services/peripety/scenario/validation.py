@@ -1,10 +1,6 @@
-"""Requests rejected before work; documents validated, proof findings collected.
+"""Validation of requests before any work, and of documents up to a level.
 
-Validation of a document, up to a level.
-
-Validation of requests before any work; each error names the field to correct.
-
-Findings from proofs, before any simulation.
+Each error of a request names the field to correct. Findings from proofs need no simulation.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""GRPC server: listeners, services, health, drain.
-
-Server harness: serves any set of services on one listener, from configuration to graceful shutdown.
+"""gRPC server: serves any set of services on one listener, from configuration to graceful shutdown.
 
     async with serve(config, services={"gateway"}, address="127.0.0.1:0") as app:
         await app.wait()
 
-The listener and the configuration are parameters, so tests start the real server on a free port. A service is
-loaded by importing its bind function only when it is served: serving one does not load the others.
+The listener and the configuration are parameters, so tests start the real server on a free port. A service
+is loaded by importing its setup module only when it is served: serving one does not load the others.
 
-Health of the server and of each service, with the active engine core in the metadata.
+Health is reported for the server and for each service, with the active engine core in the metadata.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Fork, rewind, compare two sessions, state at a turn.
+"""Branches: forks and rewinds of sessions, earlier states, and comparison of two sessions.
 
-Branches: forks and rewinds of sessions, and comparison of two sessions.
-
-Forks and rewinds of sessions.
-
-A rewind does not wait for a running turn. That turn fails, as it finds its session changed at commit.
-
-Comparison of two sessions as seen by one viewer: divergent turns and state differences.
-
-Reconstruction of earlier states of a session by replay from the nearest snapshot.
+A rewind does not wait for a running turn. That turn fails, as it finds its session changed at commit. An
+earlier state is replayed from the nearest snapshot. A comparison shows divergent turns and state
+differences as seen by one viewer.
 """
 
 from __future__ import annotations

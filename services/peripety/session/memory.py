@@ -1,14 +1,10 @@
-"""Memories per owner, diffs of them.
+"""Narrator memories of a session: their owners, size limits, eviction order, and diffs between turns.
 
-Narrator memories of a session: their owners, size limits and eviction order.
+The narrator writes memories, and the program decides which to store. No call returns them to a player. Only
+a later narration reads them, limited to what its audience may know.
 
-The narrator writes memories, and the program decides which to store. No call returns them to a player. Only a
-later narration reads them, limited to what its audience may know.
-
-Diffs of narrator memories between turns.
-
-A model writes memories, so replay cannot recompute them. Each turn records how they changed; from any turn
-with known memories, those of a later turn follow.
+Replay cannot recompute texts of a model. Each turn therefore records how the memories changed; from any
+turn with known memories, those of a later turn follow.
 """
 
 from __future__ import annotations

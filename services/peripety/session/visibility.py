@@ -1,16 +1,14 @@
-"""Projection for a viewer: the only way from state to a client; turns and events as seen.
+"""Visibility: the projection of states and events to a viewer, and the only path from the engine to a client.
 
-Turns and events as seen by a viewer, and the message size limit.
+`engine.View` filters states and changes by the visibility labels of the scenario; this module applies it to
+the events of a session. Prompts, streams, reads and errors contain only what the projection lets through.
 
-Visibility: the projection of states and events to a viewer, and the only path from the engine to a client.
+Dice follow the visibility of prose: their purpose is text of a narrator who knows its audience's secrets.
+The rules themselves and their literals are public: which actions were tried and are legal, which event
+occurred, log lines, and the messages of end conditions. Of a failed rule, its code and path are public. The
+engine's message may quote the state and is replaced.
 
-`sim.View` filters states and changes by the visibility labels of the scenario; this module applies it to the
-events of a session. Prompts, streams, reads and errors contain only what the projection lets through.
-
-Dice follow the visibility of prose: their purpose is text of a narrator who knows its audience's secrets. The
-rules themselves and their literals are public: which actions were tried and are legal, which event occurred,
-log lines, and the messages of end conditions. Of a failed rule, its code and path are public. The engine's
-message may quote the state and is replaced.
+`MessageLimit` is the size limit of a message with turns.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from peripety.engine import RuleError, View, Visibility
 from peripety.errors import FieldViolation, InvalidArgumentError, NotFoundError
 from peripety.session.events import (
+    NOT_UNDERSTOOD,
     Accepted,
     ActionResolved,
     Committed,
@@ -113,7 +112,8 @@ def project_turn(
 
 # The messages of these errors depend on the request, the scenario or fixed limits, never on the state.
 _SAFE_ERROR_CODES = frozenset(
-    {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"},
+    {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"}
+    | {"OUTCOME_INVALID", "NARRATOR_TIMEOUT", "MODEL_UNAVAILABLE", "NARRATOR_FAILED", "BUDGET_EXHAUSTED"},
 )
 _HIDDEN_MESSAGE = "the rule could not be executed: {}"
 _Failure = TypeVar("_Failure", RuleError, RuleFailed)
@@ -192,6 +192,8 @@ class ViewerProjection(View):
                     changes=self.project_changes(event.changes),
                     errors=self.project_failures(event.errors),
                 )
+            case RuleFailed(code=code) if code == NOT_UNDERSTOOD and hears:
+                seen = event
             case RuleFailed():
                 (seen,) = self.project_failures([event])
             case Committed():

@@ -1,16 +1,8 @@
-"""Directory scan: languages, forbidden tools, secret files, outline of code.
+"""Environment of a task: a directory scan by reading files; nothing is executed.
 
-Inspection of the environment of a task by reading files; nothing is executed.
-
-Directory scan for the environment of a task.
-
-Programming languages of a directory, by file suffixes and manifests.
-
-Tools that a task description prohibits.
-
-Detection of files that may hold secrets; only their names are disclosed.
-
-Outline of a file: functions with parameters, keys, columns and headings.
+The result has the programming languages, the tools that the task prohibits, and an outline of each file:
+functions with parameters, keys, columns and headings. Of files that may hold secrets, only the names are
+disclosed.
 """
 
 from __future__ import annotations

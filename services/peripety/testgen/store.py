@@ -1,11 +1,4 @@
-"""Stored runs, run record, codec.
-
-Database store of runs and their event logs.
-
-Stored form of a run: its order, event log and budget account, with derived values.
-
-JSON codec of stored runs.
-"""
+"""Database store of test generation runs: order, event log, budget account, and their JSON codec."""
 
 from __future__ import annotations
 
@@ -20,8 +13,7 @@ from sqlalchemy import BigInteger, Column, Text, select, update
 
 from peripety.core.concurrency import run_in_thread_if_large
 from peripety.core.mutation_testing import Coverage, Mutant, MutationScore
-from peripety.core.runs import store as durable
-from peripety.core.runs.store import run_tables
+from peripety.core.runs.store import RunStore, run_tables
 from peripety.core.runs.types import RUNNING, decode_error, encode_error
 from peripety.errors import Finding, NotFoundError, PeripetyError
 from peripety.gateway.codec import to_json_text
@@ -290,7 +282,7 @@ def derived_columns(state: GenerationState, account: BudgetAccount) -> dict[str,
     }
 
 
-class GenerationRunStore(durable.RunStore[RunRecord, GenerationEvent]):
+class GenerationRunStore(RunStore[RunRecord, GenerationEvent]):
     """The tables of runs, of their events, and of the requests that changed them.
 
     Args:

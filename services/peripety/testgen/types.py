@@ -1,9 +1,4 @@
-"""Context, test, verdict, configuration, test categories by context.
-
-Test categories of each task context.
-
-Types of test generation: task, configuration, tests, verdicts and quality.
-"""
+"""Types of test generation: task, categories, configuration, tests, verdicts and quality."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Errors with stable reasons, findings, and their catalogue; standard library only.
+"""Errors and findings with stable codes, and the catalogue of findings; standard library only.
 
-Exception hierarchy of the package, with stable reasons for machines.
-
-A subclass names the *kind* of failure; the transport maps kinds to statuses in `peripety.rpc.status`. `code`
-is a stable UPPER_SNAKE reason. The message names the field and the remedy.
+A subclass of `PeripetyError` names the *kind* of failure; the transport maps kinds to statuses in
+`peripety.rpc.status`. `code` is a stable UPPER_SNAKE reason. The message names the field and the remedy.
 
     PeripetyError
     ├── InvalidArgumentError       the request is wrong; retrying it unchanged fails again
@@ -18,11 +16,12 @@ is a stable UPPER_SNAKE reason. The message names the field and the remedy.
     ├── UnsupportedError           the contract has the operation, this server does not
     └── InternalError              a defect of Peripety
 
-Kinds are few and never grow with the features. Reasons are many, and clients may branch on them, so a reason
-is never renamed. Errors know nothing about gRPC: the same tree serves the engine, which is usable without any
-service.
+Kinds are few and never grow with the features. Reasons are many, and clients may branch on them, so a
+reason is never renamed. Errors know nothing about gRPC: the same tree serves the engine, which is usable
+without any service.
 
-Catalogue of finding kinds and their fixes, shared by the command line, clients and prompts.
+A finding is a problem in a document. `findings.toml` is the catalogue of their kinds, with the fix of each,
+shared by the command line, clients and prompts.
 """
 
 from __future__ import annotations

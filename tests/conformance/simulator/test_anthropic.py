@@ -1,4 +1,4 @@
-"""What `anthropic` does of its own accord: retries, caching, helpers; the table of all SDKs has the rest."""
+"""Behaviour of the `anthropic` SDK alone: retries, caching, helpers; the table of all SDKs has the rest."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_the_sdk_runs_tools_in_a_conversation_that_either_side_holds(
 
     @beta_tool
     def weather(city: str) -> str:
-        """Tell the weather.
+        """Return the weather.
 
         Args:
             city: where.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from support.gateway.fake_server import Upstream
+    from support.gateway.fake_server import FakeServer
 
 
 SCHEMA = pb.ResponseSchema(
@@ -42,7 +42,7 @@ SCHEMA = pb.ResponseSchema(
 async def served(
     tmp_path: Path,
     answer: Callable[[Request, Reply], Awaitable[None]],
-) -> AsyncIterator[tuple[Upstream, grpc.aio.Channel]]:
+) -> AsyncIterator[tuple[FakeServer, grpc.aio.Channel]]:
     async with asyncio.timeout(20), upstream(answer) as server:
         config = config_for(
             tmp_path,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.core.concurrency import closing
+from peripety.core.config import ProviderName
 from peripety.engine.schema_validation import validate_against_schema as validated
 from peripety.errors import PeripetyError
 from peripety.gateway.providers.registry import WIRES
@@ -26,6 +27,7 @@ from peripety.gateway.types.response import (
     Completed,
     ReasoningDelta,
     Repairing,
+    SchemaMethod,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -67,6 +69,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "tools": {"tools": (LOOK,)},
     "structured": {"schema": ResponseSchema("thing", SCHEMA)},
 }
+METHODS = {ProviderName.GENERIC: SchemaMethod.GRAMMAR, ProviderName.DEEPSEEK: SchemaMethod.EXTRACTION}
+"""The way in which providers hold their model to a schema that all can express, if not natively."""
 
 ERRORS = {
     "auth_error": "PROVIDER_REFUSED_KEY",
@@ -251,6 +255,8 @@ def check_answer(completion: Completion, spoken: Spoken, kind: str, task: str) -
         assert not validated(SCHEMA, completion.value)
         assert completion.value == VALUE or kind in SPOILT
         assert kind not in HARMLESS or not completion.repaired
+        assert completion.schema_report is not None
+        assert completion.schema_report.method is METHODS.get(spoken.name, SchemaMethod.NATIVE)
     elif kind in HARMLESS | {"missing_end"}:
         check_whole(completion, spoken, kind, task)
     elif kind not in SPOILT:

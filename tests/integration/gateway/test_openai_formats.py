@@ -13,8 +13,8 @@ from peripety.gateway.message_normalization import to_wire_name
 from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.providers.registry import ProviderRegistry
 from peripety.gateway.types.message import ChatMessage, ChatRole, Tool, ToolResult
-from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
-from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, Completion, SchemaMethod, StopReason
+from peripety.gateway.types.request import CacheTTL, GenerateRequest
+from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, Completion
 from peripety.llmsim.capture import AnsweredOutcome
 from peripety.llmsim.script.files import ScriptBuilder
 from support.gateway.fake_server import Reply, Request, event, upstream
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from support.gateway.providers import Spoken
 
 
-METHODS = {
-    ProviderName.OPENAI: SchemaMethod.NATIVE,
-    ProviderName.OPENAI_RESPONSES: SchemaMethod.NATIVE,
-    ProviderName.AZURE: SchemaMethod.NATIVE,
-    ProviderName.DEEPSEEK: SchemaMethod.EXTRACTION,
-    ProviderName.GENERIC: SchemaMethod.GRAMMAR,
+OPENAI_FORMATS = {
+    ProviderName.OPENAI,
+    ProviderName.OPENAI_RESPONSES,
+    ProviderName.AZURE,
+    ProviderName.DEEPSEEK,
+    ProviderName.GENERIC,
 }
-SPOKEN = {spoken.name: spoken for spoken in PROVIDERS if spoken.name in METHODS}
+SPOKEN = {spoken.name: spoken for spoken in PROVIDERS if spoken.name in OPENAI_FORMATS}
 each = pytest.mark.parametrize("spoken", SPOKEN.values(), ids=str)
 LONG = "All gauges are read twice. " * 600
 DOCUMENT = {
@@ -60,39 +60,6 @@ def results(completion: Completion) -> ChatMessage:
         ChatRole.USER,
         tuple(ToolResult(call.call_id, f"is {place}") for place, call in enumerate(calls)),
     )
-
-
-@each
-async def test_calls_come_together_and_their_results_lead_to_the_answer(spoken: Spoken) -> None:
-    scenario = (
-        ScriptBuilder()
-        .respond_to("look", {"reasoning": "hm", "text": "I look.", "tool_calls": CALLS})
-        .then("It is 1.")
-        .build()
-    )
-    with served(scenario) as server:
-        async with gateway_of(spoken, server.url) as gateway:
-            asked = [ChatMessage.user("look")]
-            called = await ask(gateway, asked, tools=TOOLS)
-            assert (called.text, called.stop_reason) == ("I look.", StopReason.TOOL_USE)
-            assert [(call.name, call.arguments) for call in called.tool_calls] == [
-                ("gauge.read", '{"a":1}'),
-                ("gauge.read", '{"a":2}'),
-            ]
-            answered = await ask(gateway, [*asked, called.message, results(called)], tools=TOOLS)
-        assert (answered.text, answered.stop_reason) == ("It is 1.", StopReason.END)
-        assert [call.request.tool_result for call in server.simulator.captured] == [None, "is 0\nis 1"]
-
-
-@each
-async def test_a_schema_is_held_to_in_the_way_of_the_provider(spoken: Spoken) -> None:
-    scenario = ScriptBuilder().respond_to_any({"json": {"a": 1}}).build()
-    with served(scenario) as server:
-        async with gateway_of(spoken, server.url) as gateway:
-            answer = await ask(gateway, [ChatMessage.user("u")], schema=ResponseSchema("thing", DOCUMENT))
-    assert (answer.value, answer.repaired) == ({"a": 1}, False)
-    assert answer.schema_report is not None
-    assert answer.schema_report.method is METHODS[spoken.name]
 
 
 @each

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from support.gateway.fake_server import Upstream
+    from support.gateway.fake_server import FakeServer
 
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -56,7 +56,7 @@ QUESTION = GenerateRequest("s", (ChatMessage.user("u"),))
 async def served(
     tmp_path: Path,
     answer: Callable[[Request, Reply], Awaitable[None]],
-) -> AsyncIterator[tuple[Upstream, grpc.aio.Channel]]:
+) -> AsyncIterator[tuple[FakeServer, grpc.aio.Channel]]:
     """The service in front of an upstream that answers like this."""
     async with upstream(answer) as server:
         config = config_for(

@@ -86,7 +86,7 @@ async def test_no_rule_that_allows_what_it_must_not_is_accepted_however_the_judg
             true,
             judge_lies=JUDGE_LIES,
             planted={rule_id: "allow"},
-            mends=can_mend,
+            can_repair=can_mend,
             seed=seed,
         )
         async with workshop(model) as shop:

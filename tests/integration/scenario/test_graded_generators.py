@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow(reason="writes scenarios with dozens of flawed mod
 
 
 GOOD = good_specs()[0]
-FAULTY = {name: grade for name, grade in GRADES.items() if grade.told is not None}
+FAULTY = {name: grade for name, grade in GRADES.items() if grade.code is not None}
 each_provider = pytest.mark.parametrize("spoken", ORIGINAL_PROVIDERS, ids=str)
 OTHER_PROVIDERS = [
     spoken
@@ -80,11 +80,11 @@ async def test_who_listens_ends_with_a_certified_specification(
     completed = heard.completed
     document = certified(completed.spec)
     assert completed.HasField("certificate") == (LEVEL == pb.VALIDATION_LEVEL_CERTIFICATE)
-    assert completed.attempts == len(author.model.requests) == (1 if grade.told is None else 2)
+    assert completed.attempts == len(author.model.requests) == (1 if grade.code is None else 2)
     assert completed.usage.calls == completed.attempts
     assert ("numbers_adjusted" in heard.kinds) == grade.is_moved
-    if grade.told is not None:
-        assert grade.told in heard.told[0]
+    if grade.code is not None:
+        assert grade.code in heard.told[0]
         assert heard.kinds == ["draft", "findings", "repaired", "completed"]
         assert without_seed(document) == without_seed(GOOD)
     elif not grade.is_moved:
@@ -101,7 +101,7 @@ async def test_who_does_not_listen_ends_with_the_finding_that_is_to_be_mended(
         heard = await author.writes(max_attempts=3)
     rejected = heard.rejected
     codes = {finding.code for finding in rejected.findings.findings}
-    assert {grade.told, "BUDGET_EXHAUSTED"} <= codes
+    assert {grade.code, "BUDGET_EXHAUSTED"} <= codes
     assert rejected.attempts == rejected.usage.calls == len(author.model.requests) == 3
 
 

@@ -23,8 +23,9 @@ from peripety.rpc.channel import open_channel
 from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.setup import register_service as bind_sessions
+from support.gateway.fake_gateway import FakeGateway
 from support.servers.apps import config_for
-from support.session.sessions import FATEFUL, OneScenario, ScriptedGateway, new_id
+from support.session.sessions import FATEFUL, OneScenario, new_id, outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 async def bind_others(wiring: ServiceContainer) -> None:
     wiring.register(ScenarioSource, OneScenario(FATEFUL))
-    wiring.register(ModelGateway, ScriptedGateway())
+    wiring.register(ModelGateway, FakeGateway(outcome()))
 
 
 @asynccontextmanager

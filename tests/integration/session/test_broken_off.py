@@ -17,14 +17,14 @@ from peripety.api.session.v1 import session_pb2
 from peripety.errors import NotFoundError
 from peripety.server.app import serve
 from support.engine.specs import playable
-from support.gateway.fake_server import serving_fake_model
+from support.gateway.fake_server import FakeServer, WritesWithPermit, upstream
 from support.servers.apps import Api, config_for, turn_request
 from support.session.crash import PacedModel, account_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from support.gateway.fake_server import FakeModel
+    from support.gateway.fake_server import FakeServer
 
 
 pytestmark = pytest.mark.slow(reason="breaks off many turns")
@@ -38,17 +38,16 @@ ESTABLISHED = "01"
 
 
 @asynccontextmanager
-async def playing(home: Path, model: FakeModel) -> AsyncIterator[Api]:
-    config = config_for(home, model_provider="generic", openai_api_base=model.url, model_name="fake")
+async def playing(home: Path, model: FakeServer) -> AsyncIterator[Api]:
+    config = config_for(home, model_provider="generic", openai_api_base=model.base_url, model_name="fake")
     async with serve(config) as app, Api.connected(app.address) as api:
         yield api
 
 
 async def test_the_parts_that_a_client_heard_make_up_the_whole(tmp_path: Path) -> None:
-    with serving_fake_model(*PIECES, kind=PacedModel) as model:
-        async with playing(tmp_path, model) as api:
-            left = iter(range(BREAKS))
-            await asyncio.gather(*(_play_and_leave(api, left) for _ in range(CLIENTS)))
+    async with upstream(PacedModel(*PIECES)) as model, playing(tmp_path, model) as api:
+        left = iter(range(BREAKS))
+        await asyncio.gather(*(_play_and_leave(api, left) for _ in range(CLIENTS)))
 
 
 async def _play_and_leave(api: Api, left: Iterator[int]) -> None:
@@ -99,27 +98,26 @@ async def _with_the_rest(
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="this system does not show its connections")
 async def test_nothing_stays_behind_of_turns_that_clients_left(tmp_path: Path) -> None:
-    with serving_fake_model(*PIECES) as model:
-        async with playing(tmp_path, model) as api:
-            sessions = [await api.session_of(playable()) for _ in range(CLIENTS)]
-            # The first round opens the permanent connections and files, so that they do not count below.
+    async with upstream(WritesWithPermit(*PIECES)) as model, playing(tmp_path, model) as api:
+        sessions = [await api.session_of(playable()) for _ in range(CLIENTS)]
+        # The first round opens the permanent connections and files, so that they do not count below.
+        await _left_by_everybody(api, model, sessions)
+        before = _kept()
+        for _ in range(ROUNDS):
             await _left_by_everybody(api, model, sessions)
-            before = _kept()
-            for _ in range(ROUNDS):
-                await _left_by_everybody(api, model, sessions)
-            # Pools may still grow a little; whatever a turn leaves behind would be there for each of them.
-            grown = [now - then for now, then in zip(_kept(), before, strict=True)]
-            assert max(grown) < CLIENTS, grown
-            assert [(await api.session(session.session_id)).turn for session in sessions] == [0] * CLIENTS
+        # Pools may still grow a little; whatever a turn leaves behind would be there for each of them.
+        grown = [now - then for now, then in zip(_kept(), before, strict=True)]
+        assert max(grown) < CLIENTS, grown
+        assert [(await api.session(session.session_id)).turn for session in sessions] == [0] * CLIENTS
 
 
-async def _left_by_everybody(api: Api, model: FakeModel, sessions: list[session_pb2.Session]) -> None:
+async def _left_by_everybody(api: Api, model: FakeServer, sessions: list[session_pb2.Session]) -> None:
     """Leave a turn of each session while the model holds its answer, until all its connections are closed."""
     turns = [api.turn(turn_request(session)) for session in sessions]
-    asked = len(model.prompts) + len(turns)
+    asked = len(model.requests) + len(turns)
     await asyncio.gather(*(_mechanics(turn) for turn in turns))
-    port = int(model.url.removesuffix("/v1").rpartition(":")[2])
-    await _until(lambda: len(model.prompts) == asked)
+    port = int(model.base_url.removesuffix("/v1").rpartition(":")[2])
+    await _until(lambda: len(model.requests) == asked)
     assert _connections_to(port) >= len(turns)
     for turn in turns:
         await turn.aclose()

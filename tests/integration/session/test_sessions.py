@@ -29,8 +29,9 @@ from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.setup import register_service as bind_sessions
 from support.engine.specs import action, at_most, document, event, never
+from support.gateway.fake_gateway import SILENCE, FakeGateway
 from support.servers.apps import config_for, plain_channel
-from support.session.sessions import SILENCE, OneScenario, ScriptedGateway, new_id, outcome
+from support.session.sessions import OneScenario, new_id, outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -193,7 +194,7 @@ async def test_a_reader_who_lost_the_connection_hears_the_rest(tmp_path: Path) -
 async def test_a_caller_who_leaves_during_the_narration_leaves_no_turn_and_no_call_behind(
     tmp_path: Path,
 ) -> None:
-    gateway = ScriptedGateway([['{"narrative": "Half', SILENCE], outcome("Whole.")])
+    gateway = FakeGateway(['{"narrative": "Half', SILENCE], outcome("Whole."))
     async with a_game(tmp_path, gateway) as game:
         before = await game.now()
         request = game.request(1, "act")
@@ -211,7 +212,7 @@ async def test_a_caller_who_leaves_during_the_narration_leaves_no_turn_and_no_ca
 
 @pytest.mark.slow(reason="waits for a deadline")
 async def test_a_narrator_that_outlasts_the_caller_s_time_is_replaced_in_time(tmp_path: Path) -> None:
-    async with a_game(tmp_path, ScriptedGateway([[SILENCE]])) as game:
+    async with a_game(tmp_path, FakeGateway([SILENCE])) as game:
         events = await game.take(game.request(1, "act"), timeout=4.0)
         assert kinds(events)[-3:] == ["degraded", "narrative_chunk", "committed"]
         assert events[-3].degraded.reason == "NARRATOR_TIMEOUT"

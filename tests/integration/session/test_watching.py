@@ -18,8 +18,9 @@ from peripety.scenario.types import ScenarioSource
 from peripety.server.app import serve_registered
 from peripety.session.pb import responses
 from peripety.session.setup import register_service as bind_sessions
+from support.gateway.fake_gateway import SILENCE, FakeGateway
 from support.servers.apps import config_for, plain_channel
-from support.session.sessions import SCENARIO, SILENCE, OneScenario, ScriptedGateway, new_id, outcome
+from support.session.sessions import SCENARIO, OneScenario, new_id, outcome
 from support.session.watch import noticing
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def a_server(
     **settings: Any,
 ) -> AsyncIterator[tuple[ServerApp, SessionServiceAsyncStub]]:
     async def bind_others(wiring: ServiceContainer) -> None:
-        wiring.register(ModelGateway, gateway or ScriptedGateway())
+        wiring.register(ModelGateway, gateway or FakeGateway(outcome()))
         wiring.register(ScenarioSource, OneScenario(SCENARIO))
 
     config = config_for(tmp_path, **settings)
@@ -148,7 +149,7 @@ async def test_a_hundred_followers_of_one_view_cost_one_encoding(
         return encode(seen)
 
     monkeypatch.setattr(responses, "_encode_turn_event", counting)
-    gateway = ScriptedGateway([[outcome("Told.")[:-6], SILENCE]])
+    gateway = FakeGateway([outcome("Told.")[:-6], SILENCE])
     async with a_server(tmp_path, gateway) as (_, stub):
         session_id = await a_session(stub)
         turn = asyncio.create_task(play(stub, session_id, 1, "act"))

@@ -48,7 +48,7 @@ async def test_our_tests_kill_nearly_all_mutants_and_those_of_the_first_loop_do_
 async def test_a_model_that_is_not_told_what_is_missing_leaves_more_out(task: Task) -> None:
     grade, order = MODELS["perfect"], order_of(task, floor=False)
     told = measured(task, await ours(task, grade, order))
-    untold = measured(task, await ours(task, grade, order, told=False))
+    untold = measured(task, await ours(task, grade, order, has_feedback=False))
     assert told.score - untold.score >= 0.1
 
 

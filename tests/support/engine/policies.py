@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.engine import compile_policy
 from peripety.engine.policies.types import ToolRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from random import Random
 
     from peripety.engine.policies.policy import Policy
@@ -201,18 +201,23 @@ def tool_with_roles(tool_name: str = "a", **changes: Any) -> Json:
     return tool(tool_name, "alpha", **parts)
 
 
+def matcher(role: str, kind: str, *among: str, quantifier: str | None = None) -> Json:
+    found: Json = {"argument_roles": [role], "kind": kind, "among": [*among]}
+    return found if quantifier is None else found | {"quantifier": quantifier}
+
+
 def matching(*among: str, quantifier: str = "all", role: str = "place", kind: str = "path") -> Json:
-    """A matcher."""
-    return {"argument_roles": [role], "kind": kind, "among": [*among], "quantifier": quantifier}
+    """A matcher of the tool with two roles."""
+    return matcher(role, kind, *among, quantifier=quantifier)
 
 
 def policy_of(
     *rules: Json,
-    invariants: tuple[Json, ...] = (),
-    tools: tuple[Json, ...] = (),
-    lists: Json | None = None,
+    invariants: Iterable[Json] = (),
+    tools: Iterable[Json] = (),
+    lists: Mapping[str, Any] | None = None,
 ) -> Policy:
-    """A policy with some rules."""
+    """A policy with some rules, about the tool with two roles unless others are given."""
     return engine.compile_policy(
         policy_document(
             tools=[*tools] or [tool_with_roles()],
@@ -253,15 +258,8 @@ _TOOLS = [
 ]
 
 
-def tiny_policy(
-    *rules: Json,
-    invariants: Sequence[Json] = (),
-    lists: Mapping[str, Any] | None = None,
-) -> Policy:
-    """A policy about `alpha/read` with path, paths, size and mode, and `beta/send` with to, url, label."""
-    return compile_policy(
-        policy_document(tools=_TOOLS, lists=lists or {}, invariants=[*invariants], rules=[*rules]),
-    )
+tiny_policy = partial(policy_of, tools=_TOOLS)
+"""A policy about `alpha/read` with path, paths, size and mode, and `beta/send` with to, url, label."""
 
 
 def allow(rule_id: str, **when: Any) -> Json:
@@ -274,11 +272,6 @@ def deny(rule_id: str, **when: Any) -> Json:
 
 def escalate(rule_id: str, **when: Any) -> Json:
     return rule(rule_id, "escalate", **when)
-
-
-def matcher(role: str, kind: str, *among: str, quantifier: str | None = None) -> Json:
-    found: Json = {"argument_roles": [role], "kind": kind, "among": [*among]}
-    return found if quantifier is None else found | {"quantifier": quantifier}
 
 
 def request(tool: str = "read", *, roles: Sequence[str] = (), **arguments: Any) -> ToolRequest:

@@ -4,96 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import pytest
-
-
-class FakeModel:
-    """Answers every prompt with the same pieces of text, waiting for a permit before each.
-
-    Args:
-        pieces: what it writes, one token after another.
-    """
-
-    def __init__(self, *pieces: str) -> None:
-        self.pieces = pieces
-        self.prompts: list[dict[str, Any]] = []
-        self.url = ""
-        self._permits = threading.Semaphore(0)
-        self._stopped = False
-
-    def permit(self, count: int = 1) -> None:
-        """Let it write this many pieces."""
-        for _ in range(count):
-            self._permits.release()
-
-    def wait_for_permit(self) -> bool:
-        """Return True to continue writing."""
-        self._permits.acquire()
-        return not self._stopped
-
-    def stop(self) -> None:
-        """End every answer that is being written."""
-        self._stopped = True
-        self._permits.release(1000)
-
-
-@contextmanager
-def serving_fake_model(*pieces: str, kind: type[FakeModel] = FakeModel) -> Iterator[FakeModel]:
-    """Serve a fake model on a free port of this machine."""
-    model = kind(*pieces)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(model))
-    server.daemon_threads = True
-    model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield model
-    finally:
-        model.stop()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def _handler(model: FakeModel) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            model.prompts.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.end_headers()
-            try:
-                self._write_answer()
-            except OSError:
-                self.close_connection = True
-
-        def _write_answer(self) -> None:
-            for piece in model.pieces:
-                if not model.wait_for_permit():
-                    return
-                self._event({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
-            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-            self.wfile.write(b"data: [DONE]\n\n")
-
-        def _event(self, value: dict[str, Any]) -> None:
-            self.wfile.write(f"data: {json.dumps({'object': 'chat.completion.chunk', **value})}\n\n".encode())
-            self.wfile.flush()
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing: the test reads what it needs from the model."""
-
-    return Handler
 
 
 JSON = {"content-type": "application/json"}
@@ -267,8 +187,15 @@ class Reply:
 
 
 @dataclass
-class Upstream:
-    """The server: its received requests, and its scripted replies."""
+class FakeServer:
+    """HTTP server with scripted replies. Use it for code that takes the address of a provider.
+
+    Attributes:
+        answer: sends the reply to a request.
+        base_url: the address for a provider of the generic kind.
+        requests: the requests so far.
+        connections: number of connections so far.
+    """
 
     answer: Callable[[Request, Reply], Awaitable[None]]
     base_url: str = ""
@@ -306,9 +233,9 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 
 @asynccontextmanager
-async def upstream(answer: Callable[[Request, Reply], Awaitable[None]]) -> AsyncIterator[Upstream]:
+async def upstream(answer: Callable[[Request, Reply], Awaitable[None]]) -> AsyncIterator[FakeServer]:
     """Serve `answer` on a free port until the block ends."""
-    server = Upstream(answer)
+    server = FakeServer(answer)
     listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.base_url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
     try:
@@ -316,6 +243,43 @@ async def upstream(answer: Callable[[Request, Reply], Awaitable[None]]) -> Async
     finally:
         listener.close()
         await server.stop()
+
+
+class WritesWithPermit:
+    """Answer of a `FakeServer`: the same pieces of text for each request, each after a permit of the test.
+
+    Args:
+        pieces: the pieces.
+    """
+
+    def __init__(self, *pieces: str) -> None:
+        self.pieces = pieces
+        self._permits = asyncio.Semaphore(0)
+
+    def permit(self, count: int = 1) -> None:
+        """Let it write this many pieces."""
+        for _ in range(count):
+            self._permits.release()
+
+    async def wait_for_permit(self) -> None:
+        await self._permits.acquire()
+
+    async def __call__(self, _request: Request, reply: Reply) -> None:
+        await reply.start(Connection="close")
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(self._write(reply))
+            await reply.left()
+            writing.cancel()
+
+    async def _write(self, reply: Reply) -> None:
+        with suppress(ConnectionError):
+            for piece in self.pieces:
+                await self.wait_for_permit()
+                await reply.send(delta(piece))
+            for last in (finish(), DONE):
+                await reply.send(last)
+            await reply.end()
+            reply.half_close()
 
 
 def event(document: Any) -> bytes:

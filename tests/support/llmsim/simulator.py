@@ -175,7 +175,7 @@ def converse(
     conversations: int,
     operations: int,
     seed: int,
-    told: Callable[[int], None] = lambda _: None,
+    on_step: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Run steps of several concurrent conversations in random order.
 
@@ -184,7 +184,7 @@ def converse(
         conversations: number of concurrent conversations; a long one ends and a new one begins.
         operations: number of steps.
         seed: makes the steps repeatable.
-        told: receives the number of steps after each step.
+        on_step: receives the number of steps after each step.
 
     Raises:
         AssertionError: an answer does not belong to its conversation.
@@ -202,7 +202,7 @@ def converse(
         conversation.heard(request, heard)
         if len(conversation.said) > 20:
             all_of_them[number] = Conversation(f"{conversation.name}'", named=conversation.named)
-        told(done)
+        on_step(done)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -13,16 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from peripety.core.concurrency import closing
 from peripety.engine.policies.types import ToolRequest
-from peripety.gateway.structured_output.validator import generate_valid
-from peripety.gateway.types.message import ChatMessage
-from peripety.gateway.types.response import (
-    Completed,
-    Completion,
-    StopReason,
-    TextDelta,
-    Usage,
-    collect_completion,
-)
 from peripety.llmsim.script.types import ScriptResponse
 from peripety.llmsim.server.runner import serve_in_thread
 from peripety.llmsim.types import SimRole, SimStopReason
@@ -44,84 +33,19 @@ from peripety.policy.types import (
     ScenarioOrigin,
     TestScenario,
 )
+from support.gateway.fake_gateway import FakeGateway
 from support.gateway.providers import PROVIDERS, gateway_of
 from support.llmsim.simulator import Answering
 from support.policy.policies import plausible_suite
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from peripety.gateway.types.request import GenerateRequest
-    from peripety.gateway.types.response import GatewayEvent
     from peripety.llmsim.types import SimRequest
     from peripety.policy.authoring.run_context import ArtifactCache
     from peripety.policy.events import CompileEvent
     from support.policy.policies import TruePolicy
-
-
-USAGE = Usage(input_tokens=100, output_tokens=10, cache_read_tokens=60, cache_write_tokens=20)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """An answer that reaches its length limit."""
-
-    text: str = '{"scenarios": [{"descr'
-
-
-@dataclass
-class FakeModel:
-    """Answers each question by a function: a value as JSON, a text, a `Cut`, or an error to raise.
-
-    The one repair is the gateway's own.
-    """
-
-    answer: Callable[[GenerateRequest], Any]
-    requests: list[GenerateRequest] = field(default_factory=list)
-    running: int = 0
-    most_running: int = 0
-    silent: asyncio.Event | None = None
-
-    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        assert request.schema is not None
-        async with closing(generate_valid(self._ask, request, request.schema)) as events:
-            async for event in events:
-                yield event
-
-    async def generate(self, request: GenerateRequest) -> Completion:
-        return await collect_completion(self.stream(request))
-
-    async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        self.requests.append(request)
-        self.running += 1
-        self.most_running = max(self.running, self.most_running)
-        try:
-            await asyncio.sleep(0)
-            answer = self.answer(request)
-            if self.silent is not None and answer is None:
-                self.silent.set()
-                await asyncio.Event().wait()
-        finally:
-            self.running -= 1
-        if isinstance(answer, Exception):
-            raise answer
-        stop = StopReason.LENGTH if isinstance(answer, Cut) else StopReason.END
-        text = answer.text if isinstance(answer, Cut) else answer
-        text = text if isinstance(text, str) else json.dumps(text)
-        yield TextDelta(text)
-        yield Completed(
-            Completion(ChatMessage.assistant(text), None, USAGE, stop, "scripted", "fake", cost=5),
-        )
-
-    def of(self, name: str) -> list[GenerateRequest]:
-        """The questions under one schema."""
-        return [request for request in self.requests if request.schema and request.schema.name == name]
-
-
-def in_turn(*answers: Any) -> FakeModel:
-    """A model that gives answers one after the other, the last one for ever."""
-    left = list(answers)
-    return FakeModel(lambda _: left.pop(0) if len(left) > 1 else left[0])
 
 
 def about(request: GenerateRequest) -> dict[str, Any]:
@@ -194,7 +118,7 @@ class Script:
     """Answers of models, turn by turn under each schema; the last answer repeats for ever.
 
     Attributes:
-        rules: answers to requests for rules: sequences of rules, or any answer of a `FakeModel`.
+        rules: answers to requests for rules: sequences of rules, or any answer of a `FakeGateway`.
         scenarios: answers to requests for scenarios.
         judgements: answers to requests for fault attributions.
         patches: answers to requests for changes: sequences of operations, or anything.
@@ -242,7 +166,7 @@ class Ran:
     """The result of a run."""
 
     events: list[CompileEvent]
-    model: FakeModel
+    model: FakeGateway
 
     @property
     def last(self) -> Any:
@@ -285,13 +209,13 @@ class Ran:
 
 
 async def ran(
-    script: Script | FakeModel | None = None,
+    script: Script | FakeGateway | None = None,
     order: CompileOrder = ORDER,
     artifacts: ArtifactCache | None = None,
     **changed: Any,
 ) -> Ran:
     """Compile an order, and see that the record and the progress are what they should be."""
-    model = script if isinstance(script, FakeModel) else FakeModel(script or Script())
+    model = script if isinstance(script, FakeGateway) else FakeGateway(script or Script())
     compiler = PolicyCompiler(model, artifacts or InMemoryArtifactCache())
     async with closing(compiler.compile(replace(order, **changed))) as stream:
         done = Ran([event async for event in stream], model)
@@ -336,7 +260,7 @@ class ScriptedModel:
         habit: how it writes scenarios.
         judge_lies: probability that it blames the wrong side, for each attribution as a judge.
         planted: rules, by id, that it gets wrong at first, each with its wrong decision.
-        mends: True if it can repair its rules.
+        can_repair: True if it can repair its rules.
         seed: the seed of its random choices.
     """
 
@@ -344,7 +268,7 @@ class ScriptedModel:
     habit: Habit = Habit.PERFECT
     judge_lies: float = 0.0
     planted: Mapping[str, str] = field(default_factory=dict)
-    mends: bool = True
+    can_repair: bool = True
     seed: int = 0
 
     def __call__(self, request: SimRequest) -> ScriptResponse:
@@ -353,7 +277,7 @@ class ScriptedModel:
         match request.system.splitlines()[0].split(" (")[0]:
             case "# Rule author":
                 is_again = len(request.messages) > 0 and request.messages[0].text.startswith(_AGAIN)
-                planted = {} if is_again and self.mends else self.planted
+                planted = {} if is_again and self.can_repair else self.planted
                 return _said({"rules": self._rules(about["tools"], planted)})
             case "# Scenario author":
                 return self._scenarios(about["tools"], request)
@@ -374,7 +298,7 @@ class ScriptedModel:
         """Return the operations that repair the rules, if it can repair them."""
         now = {rule["principle"]: rule for rule in _asked(request)["rules"]}
         operations: list[Json] = []
-        for wanted in self._rules(tools, {}) if self.mends else ():
+        for wanted in self._rules(tools, {}) if self.can_repair else ():
             was = now.get(wanted["principle"])
             if was is not None and was["then"] != wanted["then"]:
                 rule = wanted | {"id": was["id"]}

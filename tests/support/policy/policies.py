@@ -52,6 +52,7 @@ from peripety.policy.types import (
 )
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve_registered
+from support.engine.policies import allow, deny, escalate, matcher, policy_spec, tool
 from support.engine.policy_generators import random_policy, random_requests
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from peripety.policy.events import CompileEvent
     from peripety.rpc.container import ServiceContainer
 
+
+Json = dict[str, Any]
 
 ALLOWED = TestScenario(
     "a reads below /a",
@@ -78,43 +81,26 @@ DENIED = TestScenario("nobody reads below /e", ToolRequest("alpha", "read", {"pa
 
 def policy_document(**more: Any) -> bytes:
     """Return a policy: reading below /a is allowed, removing is escalated, everything below /z is denied."""
-    path = {"argument_roles": ["source_path"], "kind": "path"}
+
+    def below(place: str) -> list[Json]:
+        return [matcher("source_path", "path", place)]
+
     return engine.canonicalize(
-        {
-            "policy_version": "1.0",
-            "id": "gauge",
-            "name": "Gauge",
-            "tools": [
-                {
-                    "server_name": "alpha",
-                    "tool_name": name,
-                    "argument_roles": [{"path": "/path", "role": "source_path"}],
-                }
-                for name in ("read", "remove")
+        policy_spec(
+            id="gauge",
+            name="Gauge",
+            tools=[
+                tool(name, "alpha", argument_roles={"/path": "source_path"}) for name in ("read", "remove")
             ],
-            "invariants": [
-                {
-                    "id": "structural-z",
-                    "when": {"arguments": [path | {"among": ["/z"]}]},
-                    "then": "deny",
-                    "reason": "nothing below /z is touched",
-                },
+            invariants=[
+                deny("structural-z", arguments=below("/z")) | {"reason": "nothing below /z is touched"},
             ],
-            "rules": [
-                {
-                    "id": "reads",
-                    "when": {"tools": ["read"], "arguments": [path | {"among": ["/a"]}]},
-                    "then": "allow",
-                    "reason": "reading below /a is free",
-                },
-                {
-                    "id": "removes",
-                    "when": {"tools": ["remove"]},
-                    "then": "escalate",
-                    "reason": "removing needs a person",
-                },
+            rules=[
+                allow("reads", tools=["read"], arguments=below("/a"))
+                | {"reason": "reading below /a is free"},
+                escalate("removes", tools=["remove"]) | {"reason": "removing needs a person"},
             ],
-        }
+        )
         | more,
     )
 
@@ -261,8 +247,6 @@ async def serving_policies(
     async with serve_registered(config, [bind]) as app, open_channel(app.address) as channel:
         yield PolicyServiceStub(channel)
 
-
-Json = dict[str, Any]
 
 _LOOKED_AT = 40
 

@@ -226,12 +226,12 @@ class Grade:
 
     Attributes:
         write: turns a good specification into the model's first answer.
-        told: a code that is reported for that answer; None if it is correct.
+        code: a code that is reported for that answer; None if it is correct.
         is_moved: True if the engine changes numbers of it.
     """
 
     write: Callable[[Json], Written]
-    told: str | None = None
+    code: str | None = None
     is_moved: bool = False
 
 
@@ -247,8 +247,8 @@ def patient(grade: Grade, good: Json) -> Script:
     """
     first = grade.write(good)
     rules = [ScriptRule(Pattern(), first.response)]
-    if grade.told is not None:
-        rules.insert(0, ScriptRule(_naming(grade.told), as_answer(difference(first.document, good))))
+    if grade.code is not None:
+        rules.insert(0, ScriptRule(_naming(grade.code), as_answer(difference(first.document, good))))
     return Script(tuple(rules))
 
 

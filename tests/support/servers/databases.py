@@ -35,7 +35,8 @@ from redis.exceptions import ConnectionError as NotReadyError
 from peripety.errors import UnavailableError
 from peripety.session.store.session_store import SessionStore
 from support.engine.specs import document
-from support.session.sessions import OneScenario, ScriptedGateway, sessions_over
+from support.gateway.fake_gateway import FakeGateway
+from support.session.sessions import OneScenario, outcome, sessions_over
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -113,7 +114,7 @@ class FaultyDatabase:
 def process(game: Table, faults: Faults) -> SessionManager:
     """A process of its own over the same database."""
     database = cast("Database", FaultyDatabase(game.database, faults))
-    return sessions_over(SessionStore(database), OneScenario(document()), ScriptedGateway())
+    return sessions_over(SessionStore(database), OneScenario(document()), FakeGateway(outcome()))
 
 
 async def attempted(work: Coroutine[Any, Any, Any], faults: Faults) -> None:

@@ -37,7 +37,13 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
         name: os.environ[name] for name in ("PATH", "PYTHONPATH", "PERIPETY_SIMCORE") if name in os.environ
     }
     database = f"sqlite:///{home / 'peripety.db'}"
-    return {**inherited, "HOME": str(home), "PERIPETY_DATABASE_URL": database, **settings}
+    return {
+        **inherited,
+        "HOME": str(home),
+        "PERIPETY_DATABASE_URL": database,
+        "PERIPETY_EDGE_LISTEN": "127.0.0.1:0",
+        **settings,
+    }
 
 
 @dataclass

@@ -25,7 +25,7 @@ from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.core.storage.database import Database
 from peripety.errors import ConflictError, FailedPreconditionError, UnavailableError
-from support.gateway.fake_server import FakeModel
+from support.gateway.fake_server import WritesWithPermit
 from support.servers.apps import Api, new_id, turn_request
 from support.servers.processes import ServerProcess, add_half, add_next_pair
 
@@ -276,13 +276,12 @@ _NOTHING_YET = "nothing"
 _T = TypeVar("_T")
 
 
-class PacedModel(FakeModel):
+class PacedModel(WritesWithPermit):
     """A model that writes each piece after a short while, so that turns are anywhere when a server dies."""
 
-    def wait_for_permit(self) -> bool:
+    async def wait_for_permit(self) -> None:
         """Wait up to six milliseconds."""
-        time.sleep(random.uniform(0, 0.006))
-        return not self._stopped
+        await asyncio.sleep(random.uniform(0, 0.006))
 
 
 @dataclass
@@ -290,14 +289,14 @@ class Book:
     """Record of everything that was acknowledged to the clients.
 
     Attributes:
-        told: the events of each acknowledged turn, by its request.
+        events: the events of each acknowledged turn, by its request.
         requests: the requests of each session, in the order of their turns.
         points: number of interrupted turns, by the last event that their client received.
         refusals: number of refused turns, by code.
         ready: seconds from the start of each server to its first answer.
     """
 
-    told: dict[str, list[TurnEvent]] = field(default_factory=dict)
+    events: dict[str, list[TurnEvent]] = field(default_factory=dict)
     requests: dict[str, list[TakeTurnRequest]] = field(default_factory=dict)
     points: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
@@ -315,7 +314,7 @@ class Book:
             assert replayed[-1].completed.mismatches == 0
             for request in requests:
                 # A request that is sent again returns the same events: what was acknowledged is stored.
-                assert [event async for event in api.turn(request)] == self.told[request.request_id]
+                assert [event async for event in api.turn(request)] == self.events[request.request_id]
             assert (await api.session(session_id)).chain_hash == session.chain_hash
 
 
@@ -413,7 +412,7 @@ class Arena:
             while not self._over and session.status.kind == engine_pb2.RUN_STATUS_KIND_ONGOING:
                 request = turn_request(session)
                 events = await self._until_answered(partial(self._taken, request))
-                self.book.told[request.request_id] = events
+                self.book.events[request.request_id] = events
                 self.book.requests.setdefault(session.session_id, []).append(request)
                 committed = events[-1].committed
                 session.status.CopyFrom(committed.status)

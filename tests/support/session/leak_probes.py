@@ -23,7 +23,7 @@ from peripety.gateway.types.response import (
 )
 from support.engine.seeded_specs import random_changes, random_params, random_spec
 from support.engine.specs import Json, action
-from support.session.sessions import SILENCE, SPENT, ScriptedGateway
+from support.gateway.fake_gateway import SILENCE, SPENT, FakeGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -263,7 +263,7 @@ _NO_ARGUMENTS = ("", "[]", "null", "{" * 3_000, '{"path": "\ud800"}', "x" * 20_0
 _OPERATIONS = ("set", "inc", "dec", "mul", "patch", "push", "pop", "delete", "SET", "addlog", "schedule")
 
 
-class HostileGateway(ScriptedGateway):
+class HostileGateway(FakeGateway):
     """Answers every question with something else; schema, repair and time are real.
 
     Args:
@@ -281,8 +281,7 @@ class HostileGateway(ScriptedGateway):
         self.broken = False
         """True if the connection to the model broke."""
 
-    async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        self.requests.append(request)
+    async def respond(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         roll = self._random.random()
         if roll < 0.04:
             error = self._random.choice((UnavailableError("gone"), InvalidArgumentError("no"), *DEFECTS))
@@ -292,7 +291,7 @@ class HostileGateway(ScriptedGateway):
         text = "" if calls and self._random.random() < 0.6 else self._text()
         for piece in self._pieces(text):
             if piece == SILENCE:
-                await self._keep_silent()
+                await self.keep_silent()
             yield TextDelta(piece)
         if self._random.random() < 0.1:
             yield ReasoningDelta("I should set state.a to 0. " * 50)

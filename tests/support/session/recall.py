@@ -5,20 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peripety.gateway.types.message import ChatMessage
-from peripety.gateway.types.response import Completed, Completion, StopReason, TextDelta, collect_completion
 from support.engine.specs import action, document, never
-from support.session.sessions import SPENT, outcome, table
+from support.gateway.fake_gateway import FakeGateway
+from support.session.sessions import outcome, table
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from peripety.gateway.types.request import GenerateRequest
-    from peripety.gateway.types.response import GatewayEvent
     from peripety.session.narration.prompt_room import PromptRoom
 
 DETAILS = 10
@@ -31,39 +26,18 @@ _LONG = "The light moves over the floor and a distant sound comes nearer while n
 UNKNOWN = "It is not known."
 
 
-@dataclass
-class RecallNarrator:
-    """A gateway whose model knows only its prompt.
+def narrate_from_prompt(request: GenerateRequest) -> str:
+    """Return the answer of a model that knows only its prompt.
 
     It narrates at length. A question about a name is answered with the name that the prompt contains.
     """
-
-    requests: list[GenerateRequest] = field(default_factory=list)
-
-    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        self.requests.append(request)
-        asked = json.loads(request.messages[-1].text)["facts"].get("input", "")
-        narrative = outcome(self._answer(asked, request) if asked.endswith("?") else _LONG)
-        yield TextDelta(narrative)
-        yield Completed(
-            Completion(
-                ChatMessage.assistant(narrative),
-                json.loads(narrative),
-                SPENT.usage,
-                StopReason.END,
-                "scripted",
-                "fake",
-            ),
-        )
-
-    async def generate(self, request: GenerateRequest) -> Completion:
-        return await collect_completion(self.stream(request))
-
-    def _answer(self, question: str, request: GenerateRequest) -> str:
-        thing = question.removesuffix("?").rsplit(" ", 1)[-1]
-        known = "\n".join(message.text for message in request.messages)
-        found = re.search(rf"I call the {thing} by the name of (\w+)", known)
-        return f"You called it {found[1]}." if found else UNKNOWN
+    asked = json.loads(request.messages[-1].text)["facts"].get("input", "")
+    if not asked.endswith("?"):
+        return outcome(_LONG)
+    thing = asked.removesuffix("?").rsplit(" ", 1)[-1]
+    known = "\n".join(message.text for message in request.messages)
+    found = re.search(rf"I call the {thing} by the name of (\w+)", known)
+    return outcome(f"You called it {found[1]}." if found else UNKNOWN)
 
 
 async def recall_rate(turn: int, room: PromptRoom) -> float:
@@ -71,10 +45,9 @@ async def recall_rate(turn: int, room: PromptRoom) -> float:
     spec = document(actions=[action("act")], loss_conditions=[never("first"), never("second")])
     known = 0
     for thing, name in zip(_THINGS, _NAMES, strict=True):
-        narrator = RecallNarrator()
         with tempfile.TemporaryDirectory() as folder:
             url = f"sqlite:///{Path(folder) / 'recall.db'}"
-            async with table(url, spec, narrator, room=room) as game:
+            async with table(url, spec, FakeGateway(narrate_from_prompt), room=room) as game:
                 await game.play(1, "act")
                 await game.play(2, "act", input=_MENTION.format(thing, thing, name))
                 for number in range(3, turn):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
 
@@ -17,18 +16,9 @@ from peripety import engine
 from peripety.core.concurrency import WorkerPool, closing
 from peripety.core.storage.database import Database
 from peripety.errors import NotFoundError
-from peripety.gateway.budgets.order_budget import with_time_limit
-from peripety.gateway.structured_output.validator import generate_valid
-from peripety.gateway.types.message import ChatMessage, ChatRole, Text, ToolCall, ToolResult
+from peripety.gateway.types.message import ToolResult
 from peripety.gateway.types.response import (
-    Completed,
-    Completion,
-    StopReason,
-    TextDelta,
-    ToolCallDelta,
-    Usage,
     UsageTotal,
-    collect_completion,
 )
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import Scenario
@@ -63,12 +53,13 @@ from peripety.session.types import SeatConfig as Players
 from peripety.session.visibility import Projector
 from support.engine.seeded_specs import random_params
 from support.engine.specs import action, at_most, document, event, never
+from support.gateway.fake_gateway import FakeGateway
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from peripety.gateway.types.request import GenerateRequest
-    from peripety.gateway.types.response import GatewayEvent, ModelGateway
+    from peripety.gateway.types.response import ModelGateway
     from peripety.scenario.types import ScenarioSource
     from peripety.session.session_view import SessionView
     from peripety.session.visibility import TurnEventView
@@ -139,106 +130,14 @@ def turn_of(
     return CommittedTurn(scene.turn, "request", "", pov, played.record, 1, events, changed)
 
 
-SILENCE = "(silence)"
 MESSAGE_BYTES = 4 * 1024 * 1024
 ROOM = message_limit(MESSAGE_BYTES)
 _WORKERS = WorkerPool()
-TOKENS = Usage(input_tokens=7, output_tokens=3)
-SPENT = UsageTotal(1, TOKENS, cost=50, cache_savings=20)
 
 
 def outcome(narrative: str = "It is told.", **more: Any) -> str:
     """A narrator's valid answer."""
     return json.dumps({"narrative": narrative, **more}, ensure_ascii=False)
-
-
-@dataclass(frozen=True)
-class Calls:
-    """An answer that calls tools, with some text before; arguments that are text go out as they are."""
-
-    calls: tuple[tuple[str, Any], ...]
-    text: str = ""
-
-    def events(self, number: int) -> Iterator[GatewayEvent]:
-        calls = [
-            ToolCall(f"c{number}.{place}", name, given if isinstance(given, str) else json.dumps(given))
-            for place, (name, given) in enumerate(self.calls)
-        ]
-        said = [Text(self.text)] if self.text else []
-        yield from (TextDelta(part.text) for part in said)
-        yield from (ToolCallDelta(call.call_id, call.arguments, call.name) for call in calls)
-        message = ChatMessage(ChatRole.ASSISTANT, (*said, *calls))
-        completion = Completion(message, None, SPENT.usage, StopReason.TOOL_USE, "scripted", "fake")
-        yield Completed(replace(completion, cost=SPENT.cost, cache_savings=SPENT.cache_savings))
-
-
-def calling(*calls: tuple[str, Any], text: str = "") -> Calls:
-    """An answer that calls tools."""
-    return Calls(calls, text)
-
-
-Answer: TypeAlias = str | list[str] | Calls | Exception
-
-
-@dataclass
-class ScriptedGateway:
-    """Gives the scripted answers one after the other, the last one for ever; repair and time are real.
-
-    An answer is a text, the pieces of one, calls of tools, an exception to raise, or `SILENCE`.
-    """
-
-    answers: list[Answer] = field(default_factory=lambda: [outcome()])
-    requests: list[GenerateRequest] = field(default_factory=list)
-    silent: asyncio.Event = field(default_factory=asyncio.Event)
-    cancelled: int = 0
-
-    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        if request.schema is None:
-            raise AssertionError("a narrator asks for an Outcome")
-        answer = generate_valid(self._ask, request, request.schema)
-        seconds = None if request.budget is None else request.budget.max_seconds
-        async with closing(answer if seconds is None else with_time_limit(seconds, answer)) as events:
-            async for event in events:
-                yield event
-
-    async def generate(self, request: GenerateRequest) -> Completion:
-        return await collect_completion(self.stream(request))
-
-    async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        answer = self.answers[min(len(self.requests), len(self.answers) - 1)]
-        self.requests.append(request)
-        if isinstance(answer, Exception):
-            raise answer
-        if isinstance(answer, Calls):
-            for event in answer.events(len(self.requests)):
-                yield event
-            return
-        pieces = [answer] if isinstance(answer, str) else answer
-        for piece in pieces:
-            if piece == SILENCE:
-                await self._keep_silent()
-            yield TextDelta(piece)
-            await asyncio.sleep(0)
-        yield Completed(
-            Completion(
-                ChatMessage.assistant("".join(pieces)),
-                None,
-                SPENT.usage,
-                StopReason.END,
-                "scripted",
-                "fake",
-                cost=SPENT.cost,
-                cache_savings=SPENT.cache_savings,
-            ),
-        )
-
-    async def _keep_silent(self) -> None:
-        self.silent.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
 
 
 class OneScenario:
@@ -315,7 +214,7 @@ async def table(
     database = await Database.open(database_url)
     try:
         kept = store(database)
-        narrator = Narrator(gateway or ScriptedGateway(), seconds=seconds, choose_room=lambda _: room)
+        narrator = Narrator(gateway or FakeGateway(outcome()), seconds=seconds, choose_room=lambda _: room)
         sessions = SessionManager(
             kept,
             OneScenario(document),
@@ -397,21 +296,21 @@ def scene(spoken: str = "words", *, viewer: str | None = None, **more: Any) -> N
     return scene_of(document(**parts | more), chosen, viewer=viewer, spoken=spoken, **session)
 
 
-async def told(gateway: ScriptedGateway, about: NarrationContext | None = None, **options: Any) -> list[Any]:
+async def told(gateway: FakeGateway, about: NarrationContext | None = None, **options: Any) -> list[Any]:
     narrator = Narrator(gateway, seconds=5.0, **options)
     async with aclosing(narrator.narrate(about or scene())) as telling:
         return [happened async for happened in telling]
 
 
 async def played(
-    *answers: Answer,
+    *answers: Any,
     about: NarrationContext | None = None,
-) -> tuple[list[Any], ScriptedGateway]:
-    gateway = ScriptedGateway(list(answers))
+) -> tuple[list[Any], FakeGateway]:
+    gateway = FakeGateway(*answers)
     return await told(gateway, about), gateway
 
 
-def results(gateway: ScriptedGateway, request: int = 1) -> list[tuple[Any, bool]]:
+def results(gateway: FakeGateway, request: int = 1) -> list[tuple[Any, bool]]:
     """Return the last tool results of a request: their contents, and whether they are errors."""
     parts = gateway.requests[request].messages[-1].parts
     return [(json.loads(part.text), part.is_error) for part in parts if isinstance(part, ToolResult)]
@@ -554,7 +453,7 @@ async def prompts(
             raise AssertionError("the turn outgrew a limit")
         history = tuple(text for text in history if text.turn >= first_turn_of_history(turn))
         scene = NarrationContext(program.spec, view, turn, spoken, session, stage, past, history, room)
-        gateway = ScriptedGateway([_answer(random, cast)])
+        gateway = FakeGateway(_answer(random, cast))
         async with closing(Narrator(gateway).narrate(scene)) as telling:
             *_, told = [happened async for happened in telling]
         if not isinstance(told, NarrationResult) or stage.result is None:

@@ -23,7 +23,6 @@ from peripety.gateway.types.response import (
     TextDelta,
     ToolCallDelta,
     Usage,
-    collect_completion,
 )
 from peripety.llmsim.script.types import ScriptedCall, ScriptResponse
 from peripety.rpc.channel import open_channel
@@ -47,6 +46,7 @@ from peripety.testgen.types import (
     categories_of,
 )
 from support.engine.policies import policy_document, rule
+from support.gateway.fake_gateway import FakeGateway
 from support.servers.apps import new_id
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceAsyncStub
     from peripety.core.concurrency import Executor
     from peripety.core.config import Config
+    from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import GatewayEvent, ModelGateway
     from peripety.llmsim.script.types import Pace
@@ -114,9 +115,8 @@ class Question:
         return self.category, self.said["round"]
 
 
-@dataclass
-class Author:
-    """Fake model that answers each prompt by a function.
+class Author(FakeGateway):
+    """Model that answers each prompt about tests by a function.
 
     For a prompt for tests, the function returns a list of tests and pauses, optionally followed by an error
     or a `Cut`. A test is an object or the text of a call. For any other prompt, it returns an object or an
@@ -128,30 +128,25 @@ class Author:
         takes_tools: True if it calls tools; otherwise lists are requested.
         waits: True if it waits for the results of its calls before it continues.
         given: the tests that it has written.
+        questions: the prompts so far.
     """
 
-    answer: Callable[[Question], Any]
-    takes_tools: bool = True
-    waits: bool = False
-    given: list[Any] = field(default_factory=list)
-    questions: list[Question] = field(default_factory=list)
-    running: int = 0
-    most_running: int = 0
+    def __init__(
+        self, answer: Callable[[Question], Any], *, takes_tools: bool = True, waits: bool = False
+    ) -> None:
+        super().__init__(validates=False)
+        self.answer = answer
+        self.takes_tools = takes_tools
+        self.waits = waits
+        self.given: list[Any] = []
+        self.questions: list[Question] = []
 
-    async def generate(self, request: GenerateRequest) -> Completion:
-        return await collect_completion(self.stream(request))
-
-    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+    async def respond(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         question = Question(request, json.loads(request.messages[0].text))
         self.questions.append(question)
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
-        try:
-            await asyncio.sleep(0)
-            async for event in self._say(question, self.answer(question)):
-                yield event
-        finally:
-            self.running -= 1
+        await asyncio.sleep(0)
+        async for event in self._say(question, self.answer(question)):
+            yield event
 
     async def _say(self, question: Question, answer: Any) -> AsyncGenerator[GatewayEvent, None]:
         if isinstance(answer, Exception):
@@ -187,7 +182,7 @@ class Author:
         text = f"[{','.join(written)}]" if written else ""
         yield Completed(_completion(question.request, text, tuple(calls), stop, None))
 
-    def of(self, kind: str) -> list[Question]:
+    def of_kind(self, kind: str) -> list[Question]:
         """The questions of a kind."""
         return [question for question in self.questions if question.kind == kind]
 
@@ -417,6 +412,7 @@ async def ran(
     *,
     book: Book | None = None,
     worker: Executor | None = None,
+    model: ModelData | None = None,
 ) -> Book:
     """Run test generation, starting from the state recorded in the book."""
     book = Book() if book is None else book
@@ -429,6 +425,7 @@ async def ran(
         book,
         events=[*book.events],
         account=book.account,
+        model=model,
     )
     await runner.run()
     return book

@@ -165,7 +165,7 @@ def test_a_check_gives_zero_or_one(fair: str, tmp_path: Path) -> None:
     certificate = tmp_path / "certificate.json"
     run_certify(fair, *FEW, "--out", str(certificate))
     right = run_certify("--check", str(certificate), fair)
-    assert (right.exit_code, right.stdout) == (0, "the certificate is right\n")
+    assert (right.exit_code, right.stdout) == (0, "the certificate matches\n")
     certificate.write_bytes(certificate.read_bytes().replace(b"certified", b"refused"))
     wrong = run_certify("--check", str(certificate), fair, "--json")
     assert wrong.exit_code == 1

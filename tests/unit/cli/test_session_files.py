@@ -176,7 +176,7 @@ def test_a_bundle_that_is_right_gives_zero(bundle: Path) -> None:
     result = run_replay(str(bundle))
     assert result.exit_code == 0
     verdict, about, turns = result.stdout.splitlines()
-    assert verdict == "the bundle is right"
+    assert verdict == "the bundle is valid"
     assert f"specification {GAME.program.spec_hash[:12]}, no certificate" in about
     assert turns == (
         f"  3 of 3 turns replayed on the {engine.BACKEND} core, 0 of them differ;"
@@ -188,7 +188,7 @@ def test_a_bundle_that_was_changed_gives_one_and_says_what_differs(bundle: Path)
     bundle.write_bytes(REPLAYED_BUNDLE.replace(b'"after":12', b'"after":13', 1))
     result = run_replay(str(bundle))
     assert result.exit_code == 1
-    assert result.stdout.startswith("the bundle is wrong\n")
+    assert result.stdout.startswith("the bundle is invalid\n")
     assert "1 of them differ" in result.stdout
     assert "line 4: error TURN_DIFFERS /events/1/changes/0/after: recorded 13, computed 12" in result.stdout
     assert "error BUNDLE_CHANGED" in result.stdout

@@ -45,7 +45,7 @@ class Script(TestGenServiceServicer):
     """Fake service that answers from a script and records its requests.
 
     Attributes:
-        asked: the requests, in order.
+        requests: the requests, in order.
         breaks_after: sequence after which the stream breaks, and how; None for never.
         waits: True if the stream pauses after the first event until the caller disconnects.
         last: the last event of a run.
@@ -56,7 +56,7 @@ class Script(TestGenServiceServicer):
     __test__ = False
 
     def __init__(self) -> None:
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self.breaks_after: tuple[int, grpc.StatusCode] | None = None
         self.waits = False
         self.last = EVENTS[-1]
@@ -68,32 +68,32 @@ class Script(TestGenServiceServicer):
         request: pb.GenerateTestsRequest,
         context: Any,
     ) -> Iterator[pb.GenerateTestsResponse]:
-        self.asked.append(request)
+        self.requests.append(request)
         for event in self._events(0, context):
             yield pb.GenerateTestsResponse(event=event)
 
     def ResumeTests(self, request: pb.ResumeTestsRequest, context: Any) -> Iterator[pb.ResumeTestsResponse]:  # noqa: N802
-        self.asked.append(request)
+        self.requests.append(request)
         self.breaks_after = None
         for event in self._events(request.after_sequence, context):
             yield pb.ResumeTestsResponse(event=event)
 
     def RunTests(self, request: pb.RunTestsRequest, context: Any) -> Iterator[pb.RunTestsResponse]:  # noqa: N802
         self.seconds = context.time_remaining()
-        self.asked.append(request)
+        self.requests.append(request)
         for status in self.statuses:
             ran = pb.TestGenEvent.TestRan(test_id="t1", verdict=pb.TestVerdict(status=status))
             yield pb.RunTestsResponse(test_ran=ran)
         yield pb.RunTestsResponse(measured=pb.Quality(counting_tests=1))
 
     def GetTestRun(self, request: pb.GetTestRunRequest, _context: Any) -> pb.GetTestRunResponse:  # noqa: N802
-        self.asked.append(request)
+        self.requests.append(request)
         reflection = pb.Reflection(category="one", text="nothing is missing")
         run = pb.TestRun(run_id="run_1", task_description="alpha", tests=[TEST], reflections=[reflection])
         return pb.GetTestRunResponse(run=run)
 
     def ListTestRuns(self, request: pb.ListTestRunsRequest, _context: Any) -> pb.ListTestRunsResponse:  # noqa: N802
-        self.asked.append(request)
+        self.requests.append(request)
         ended = pb.TestRunSummary(run_id="run_1", task_id="task", stopped_by=pb.STOPPED_BY_SATISFIED)
         going_on = pb.TestRunSummary(
             run_id="run_2",
@@ -103,15 +103,15 @@ class Script(TestGenServiceServicer):
         return pb.ListTestRunsResponse(runs=[ended, going_on])
 
     def CancelTestRun(self, request: pb.CancelTestRunRequest, _context: Any) -> pb.CancelTestRunResponse:  # noqa: N802
-        self.asked.append(request)
+        self.requests.append(request)
         return pb.CancelTestRunResponse(run=pb.TestRun(run_id="run_1", tests=[TEST]))
 
     def DeleteTestRun(self, request: pb.DeleteTestRunRequest, _context: Any) -> pb.DeleteTestRunResponse:  # noqa: N802
-        self.asked.append(request)
+        self.requests.append(request)
         return pb.DeleteTestRunResponse()
 
     def ExportTests(self, request: pb.ExportTestsRequest, _context: Any) -> Iterator[pb.ExportTestsResponse]:  # noqa: N802
-        self.asked.append(request)
+        self.requests.append(request)
         yield pb.ExportTestsResponse(sequence=1, chunk=b"one ")
         yield pb.ExportTestsResponse(sequence=2, chunk=b"two")
 
@@ -175,7 +175,7 @@ def test_a_run_is_asked_for_as_the_options_say_and_told(server: str, script: Scr
     assert done.exit_code == 0, done.output
     assert "● t1 one" in done.stdout
     assert "1 test in 1 round" in done.stdout
-    (asked,) = script.asked
+    (asked,) = script.requests
     assert asked.request_id
     assert (asked.task_description, asked.task_id, asked.model) == ("what it does", "task", "a/b")
     config = asked.config
@@ -189,7 +189,7 @@ def test_a_run_is_asked_for_as_the_options_say_and_told(server: str, script: Scr
 
 def test_what_is_not_said_is_left_to_the_server(server: str, script: Script) -> None:
     run(server, "generate", "-", given="from standard input")
-    (asked,) = script.asked
+    (asked,) = script.requests
     assert asked.task_description == "from standard input"
     assert asked.config == pb.TestGenConfig()
     assert asked.context == pb.TASK_CONTEXT_PROMPT
@@ -214,7 +214,7 @@ def test_each_kind_of_subject_is_named_and_brings_its_context(
     command = ["--environment", str(tmp_path), "--command", "--", "python3", "tool.py", "--flag"]
     done = run(server, "generate", "--file", str(task), *command)
     assert done.exit_code == 0, done.output
-    first, second, third, fourth, fifth = script.asked
+    first, second, third, fourth, fifth = script.requests
     assert (first.subject.spec, first.context) == (document(), pb.TASK_CONTEXT_SCENARIO)
     assert second.subject.scenario_id == f"scn_{'0' * 24}"
     assert (third.subject.policy.document, third.context) == (policy_document(), pb.TASK_CONTEXT_POLICY)
@@ -251,7 +251,7 @@ def test_options_that_do_not_fit_are_refused_before_anybody_is_asked(
     done = run(server, "generate", *arguments)
     assert done.exit_code == 2
     assert told in " ".join(done.output.split())
-    assert not script.asked
+    assert not script.requests
 
 
 def test_a_description_that_cannot_be_read_is_refused(server: str, tmp_path: Path) -> None:
@@ -283,11 +283,11 @@ def test_tests_are_written_to_a_file_by_its_name(server: str, script: Script, tm
         out = tmp_path / name
         assert run(server, "generate", "d", "-o", str(out)).exit_code == 0
         assert out.read_bytes() == b"one two"
-        assert script.asked[-1].run_id == "run_1"
-        assert script.asked[-1].format == pb.TestFormat.Value(f"TEST_FORMAT_{form}")
+        assert script.requests[-1].run_id == "run_1"
+        assert script.requests[-1].format == pb.TestFormat.Value(f"TEST_FORMAT_{form}")
     printed = run(server, "export", "run_1", "--format", "json", "--counting-only")
     assert printed.stdout == "one two"
-    assert script.asked[-1].counting_only
+    assert script.requests[-1].counting_only
     assert run(server, "export", "run_1").exit_code == 2
 
 
@@ -296,7 +296,7 @@ def test_a_call_that_runs_out_of_time_is_followed_on(server: str, script: Script
     done = run(server, "generate", "d", "--json")
     assert done.exit_code == 0, done.output
     assert [json.loads(line)["sequence"] for line in done.stdout.splitlines()] == [1, 2, 3]
-    assert script.asked[-1] == pb.ResumeTestsRequest(run_id="run_1", after_sequence=2)
+    assert script.requests[-1] == pb.ResumeTestsRequest(run_id="run_1", after_sequence=2)
 
 
 def test_who_loses_the_server_is_told_how_to_go_on(server: str, script: Script) -> None:
@@ -351,7 +351,7 @@ def test_a_run_that_fails_says_why(server: str, script: Script) -> None:
 def test_a_test_that_fails_makes_the_exit_code_1(server: str, script: Script) -> None:
     passing = run(server, "run", "run_1", "--repeat", "2", "--mutation")
     assert (passing.exit_code, passing.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed")
-    asked = script.asked[-1]
+    asked = script.requests[-1]
     assert (asked.run_id, asked.repetitions, asked.mutation, len(asked.tests)) == ("run_1", 2, True, 0)
     assert script.seconds > 3_600
     script.statuses = [pb.TEST_STATUS_PASSED, pb.TEST_STATUS_UNSTABLE]
@@ -363,7 +363,7 @@ def test_a_test_that_fails_makes_the_exit_code_1(server: str, script: Script) ->
 def test_tests_of_a_run_are_run_on_another_subject(server: str, script: Script) -> None:
     done = run(server, "run", "run_1", "--command", "--", "python3", "tool.py")
     assert done.exit_code == 0, done.output
-    asked = script.asked[-1]
+    asked = script.requests[-1]
     assert (asked.run_id, [*asked.subject.command.argv]) == ("", ["python3", "tool.py"])
     assert [test.test_id for test in asked.tests] == ["t1"]
     assert run(server, "run", "run_1", "--", "python3").exit_code == 2
@@ -374,12 +374,12 @@ def test_runs_are_listed_shown_stopped_and_deleted(server: str, script: Script) 
     assert [line.split()[0] for line in listed] == ["run", "run_1", "run_2"]
     assert "satisfied" in listed[1]
     assert "category generation" in listed[2]
-    assert (script.asked[-1].task_id, script.asked[-1].page_size) == ("task", 3)
+    assert (script.requests[-1].task_id, script.requests[-1].page_size) == ("task", 3)
     assert json.loads(run(server, "list", "--json").stdout.splitlines()[0])["run_id"] == "run_1"
     shown = run(server, "show", "run_1").stdout
     assert "● t1 one" in shown
     assert "nothing is missing" in shown
     assert json.loads(run(server, "show", "run_1", "--json").stdout)["tests"][0]["test_id"] == "t1"
     assert run(server, "cancel", "run_1").stdout == "run_1 is stopped; 1 test stored\n"
-    assert script.asked[-1].request_id
+    assert script.requests[-1].request_id
     assert run(server, "delete", "run_1").stdout == "run_1 is deleted\n"

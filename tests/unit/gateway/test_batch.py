@@ -6,7 +6,7 @@ Batches of prompts: input, requests, events and memory bounds.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,11 +29,11 @@ from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
 from peripety.gateway.types.message import ChatMessage, Tool
 from peripety.gateway.types.request import GenerateRequest, ResponseCacheMode
 from peripety.gateway.types.response import Completed, Completion, FallingBack, StopReason, TextDelta, Usage
-from support.gateway.fake_gateway import COST, GatedGateway, answer, question
+from support.gateway.fake_gateway import COST, FakeGateway, GatedGateway, answer, question
 from support.servers.virtual_time import in_virtual_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from peripety.core.call_context import Clock
     from peripety.gateway.types.response import GatewayEvent
@@ -43,35 +43,26 @@ DOWN = UnavailableError("x", code="PROVIDER_FAILED")
 FELL = FallingBack("a/m", "b/m", DOWN)
 
 
-@dataclass
-class Timed:
+class Timed(FakeGateway):
     """Answers after 1 s, begins to after 0.5 s; notes when each request came. Some fail at once."""
 
-    failing: frozenset[str] = frozenset()
-    falls: bool = False
-    begun: dict[str, float] = field(default_factory=dict)
-    running: int = 0
-    most: int = 0
+    def __init__(self, *, failing: frozenset[str] = frozenset(), falls: bool = False) -> None:
+        super().__init__()
+        self.failing = failing
+        self.falls = falls
+        self.begun: dict[str, float] = {}
 
-    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+    async def respond(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         name = request.messages[0].text
         self.begun[name] = asyncio.get_running_loop().time()
-        self.running += 1
-        self.most = max(self.most, self.running)
-        try:
-            if name in self.failing:
-                raise DOWN
-            if self.falls:
-                yield FELL
-            await asyncio.sleep(0.5)
-            yield TextDelta("a")
-            await asyncio.sleep(0.5)
-            yield Completed(_completion())
-        finally:
-            self.running -= 1
-
-    async def generate(self, request: GenerateRequest) -> Completion:
-        raise AssertionError(request)
+        if name in self.failing:
+            raise DOWN
+        if self.falls:
+            yield FELL
+        await asyncio.sleep(0.5)
+        yield TextDelta("a")
+        await asyncio.sleep(0.5)
+        yield Completed(_completion())
 
 
 def _completion() -> Completion:
@@ -83,7 +74,7 @@ def requests(number: int) -> list[GenerateRequest]:
 
 
 def played(
-    gateway: Timed,
+    gateway: FakeGateway,
     number: int,
     *,
     release: WarmupPolicy = WarmupPolicy.AT_FIRST_EVENT,
@@ -130,7 +121,7 @@ def test_a_fallback_is_no_beginning_of_an_answer() -> None:
 def test_no_more_go_at_once_than_are_allowed() -> None:
     gateway = Timed()
     assert len(played(gateway, 9, at_once=3)) == 9
-    assert gateway.most == 3
+    assert gateway.most_running == 3
 
 
 def test_who_begins_differently_waits_for_nobody() -> None:
@@ -180,21 +171,12 @@ def test_who_leaves_early_closes_all_calls() -> None:
 
 
 def test_a_defect_ends_all_of_it() -> None:
-    class Broken(Timed):
-        async def stream(self, _request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-            raise ZeroDivisionError
-            yield
-
     with pytest.raises(ExceptionGroup):
-        played(Broken(), 2)
+        played(FakeGateway(ZeroDivisionError()), 2)
 
 
 def test_a_stream_without_an_end_is_an_error_of_its_request() -> None:
-    class Silent(Timed):
-        async def stream(self, _request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-            yield TextDelta("a")
-
-    (outcome,) = played(Silent(), 1)
+    (outcome,) = played(FakeGateway([TextDelta("a")]), 1)
     assert isinstance(outcome.result, InternalError)
 
 

@@ -14,15 +14,16 @@ from peripety.session.branches import diff_trees
 from peripety.session.events import Committed
 from peripety.session.types import ForkOrigin, NewSession
 from support.engine.specs import action, document
+from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import (
     ENDING,
     FATEFUL,
     OneScenario,
-    ScriptedGateway,
     forked,
     is_gone,
     new_id,
     only,
+    outcome,
     rewound,
     sessions_over,
     standing_rows,
@@ -160,7 +161,7 @@ async def test_both_are_seen_as_one_viewer_sees_them(
 
 async def test_sessions_of_different_versions_are_not_compared(database_url: str) -> None:
     async with table(database_url, FATEFUL) as game:
-        elsewhere = sessions_over(game.store, OneScenario(SECRETIVE), ScriptedGateway())
+        elsewhere = sessions_over(game.store, OneScenario(SECRETIVE), FakeGateway(outcome()))
         other = (await elsewhere.create(NewSession(new_id(), "scenario"))).session.session_id
         with pytest.raises(InvalidArgumentError) as caught:
             await compared(game, other)

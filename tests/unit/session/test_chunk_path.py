@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
 from peripety.api.session.v1 import session_pb2 as pb
@@ -10,21 +9,18 @@ from peripety.core.concurrency import closing
 from peripety.core.config import Config
 from peripety.gateway.calls.executor import CallExecutor
 from peripety.gateway.local_gateway import LocalModelGateway
-from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.providers.registry import AnswerSource
 from peripety.gateway.response_cache.caching_gateway import CachingModelGateway
 from peripety.gateway.response_cache.tiers import MemoryTier, ResponseCache
-from peripety.gateway.types.message import Text
-from peripety.gateway.types.response import StopReason, TextDelta, Usage
+from peripety.gateway.types.response import TextDelta
 from support.engine.specs import action, document
-from support.gateway.fake_gateway import OneProvider, ScriptedProvider
-from support.session.sessions import ScriptedGateway, new_id, outcome, servicer, table
+from support.gateway.fake_gateway import FakeGateway, OneProvider, TracingProvider, waiting_generators
+from support.session.sessions import new_id, outcome, servicer, table
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from peripety.gateway.providers.provider import ProviderCall, ProviderEvent
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import GatewayEvent
 
@@ -39,7 +35,7 @@ TRANSPORT_PART = ["HttpTransport._stream"]
 """Below the provider, which the test replaces."""
 
 
-class TracingGateway(ScriptedGateway):
+class TracingGateway(FakeGateway):
     """Records the async generators that wait for each piece of text."""
 
     async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
@@ -47,26 +43,13 @@ class TracingGateway(ScriptedGateway):
         async with closing(super().stream(request)) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
-                    self.paths.append(waiting_generators())
+                    self.paths.append(waiting_generators()[1:])
                 yield event
-
-
-def waiting_generators() -> list[str]:
-    """Return the names of the async generators above the caller, innermost first."""
-    frame = inspect.currentframe()
-    assert frame is not None
-    assert frame.f_back is not None
-    names, frame = [], frame.f_back.f_back
-    while frame is not None:
-        if frame.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
-            names.append(frame.f_code.co_qualname)
-        frame = frame.f_back
-    return names
 
 
 async def test_a_narrative_chunk_climbs_three_generators_of_the_session(tmp_path: Path) -> None:
     answer = outcome("It is told, piece by piece.")
-    gateway = TracingGateway([[answer[:30], answer[30:40], answer[40:]]])
+    gateway = TracingGateway([answer[:30], answer[30:40], answer[40:]])
     spec = document(actions=[action("act")])
     async with table(f"sqlite:///{tmp_path}/peripety.db", spec, gateway) as game:
         request = pb.TakeTurnRequest(
@@ -82,27 +65,11 @@ async def test_a_narrative_chunk_climbs_three_generators_of_the_session(tmp_path
     assert gateway.paths == [SESSION_PART] * 3
 
 
-class TracingProvider(ScriptedProvider):
-    """Records the async generators that wait for its pieces of text, itself included."""
-
-    def __init__(self, pieces: list[str]) -> None:
-        super().__init__(())
-        self.pieces = pieces
-        self.paths: list[list[str]] = []
-
-    async def stream(self, call: ProviderCall) -> AsyncIterator[ProviderEvent]:
-        for piece in self.pieces:
-            self.paths.append(["Provider.stream", *waiting_generators()])
-            yield TextDelta(piece)
-        text = "".join(self.pieces)
-        yield AnswerFinished((Text(text),), StopReason.END, Usage(5, 2), call.model)
-
-
 async def test_a_chunk_climbs_few_generators_from_the_bytes_of_the_provider_to_the_handler(
     tmp_path: Path,
 ) -> None:
     answer = outcome("It is told, piece by piece.")
-    provider = TracingProvider([answer[:30], answer[30:40], answer[40:]])
+    provider = TracingProvider(answer[:30], answer[30:40], answer[40:])
     inner = LocalModelGateway(OneProvider(provider), CallExecutor(Config()))
     cache = ResponseCache(MemoryTier(1_000), [], ttl=60, clock=lambda: 0.0)
     gateway = CachingModelGateway(inner, cache, lambda _request: AnswerSource("generic", "m", ""))

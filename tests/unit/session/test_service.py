@@ -12,7 +12,8 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.errors import InvalidArgumentError
 from peripety.session.types import NarratorOptions
 from support.engine.specs import action, document, event
-from support.session.sessions import ScriptedGateway, new_id, outcome, servicer, table
+from support.gateway.fake_gateway import FakeGateway
+from support.session.sessions import new_id, outcome, servicer, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +78,7 @@ ACT = call("act", amount={"number": 2}, choice={"text": "y"}, flag={"flag": Fals
 
 async def test_a_turn_is_streamed_in_the_words_of_the_contract(database_url: str) -> None:
     dialogue = [{"entity_id": "q", "utterance": "Words."}]
-    gateway = ScriptedGateway([outcome("Told.", visible_dialogue=dialogue)])
+    gateway = FakeGateway(outcome("Told.", visible_dialogue=dialogue))
     async with table(database_url, RICH, gateway) as game:
         events = await take(game, turn_request(game, 1, ACT, call("broken"), call("log"), input="said"))
     assert [event.WhichOneof("event") for event in events] == [
@@ -134,7 +135,7 @@ async def test_a_turn_is_streamed_in_the_words_of_the_contract(database_url: str
 
 
 async def test_what_the_server_tells_itself_is_marked(database_url: str) -> None:
-    async with table(database_url, RICH, ScriptedGateway([outcome("Bad.", extra=1)])) as game:
+    async with table(database_url, RICH, FakeGateway(outcome("Bad.", extra=1))) as game:
         events = await take(game, turn_request(game, 1))
     assert [event.WhichOneof("event") for event in events[2:]] == [
         "narrative_chunk",
@@ -204,7 +205,7 @@ async def test_a_seed_that_is_not_given_is_the_scenario_s(database_url: str) -> 
 
 async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None:
     dialogue = [{"entity_id": "p", "utterance": "Words."}]
-    gateway = ScriptedGateway([outcome("Bad.", extra=1), outcome("Good.", visible_dialogue=dialogue)])
+    gateway = FakeGateway(outcome("Bad.", extra=1), outcome("Good.", visible_dialogue=dialogue))
     async with table(database_url, RICH, gateway) as game:
         events = await take(game, turn_request(game, 1, ACT, call("log"), input="said"))
         service = servicer(game)

@@ -16,17 +16,8 @@ from peripety.session.session_manager import SessionManager
 from peripety.session.store.session_store import SessionStore
 from peripety.session.types import NewSession
 from support.engine.specs import action, document
-from support.session.sessions import (
-    ROOM,
-    OneScenario,
-    ScriptedGateway,
-    kinds,
-    new_id,
-    outcome,
-    rulesets,
-    sessions_over,
-    table,
-)
+from support.gateway.fake_gateway import FakeGateway
+from support.session.sessions import ROOM, OneScenario, kinds, new_id, outcome, rulesets, sessions_over, table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,7 +50,7 @@ async def served(database_url: str, source: OneScenario | None = None) -> AsyncI
     database = await Database.open(database_url)
     try:
         scenarios = source or OneScenario(document())
-        yield sessions_over(SessionStore(database), scenarios, ScriptedGateway())
+        yield sessions_over(SessionStore(database), scenarios, FakeGateway(outcome()))
     finally:
         await database.close()
 
@@ -251,7 +242,7 @@ async def test_a_turn_that_is_not_committed_cannot_be_heard(database_url: str, w
 
 
 async def test_a_turn_heard_again_is_cut_to_who_hears_it(database_url: str) -> None:
-    gateway = ScriptedGateway([outcome("Told to p alone.")])
+    gateway = FakeGateway(outcome("Told to p alone."))
     async with table(database_url, SECRETIVE, gateway) as game:
         mine = await game.play(1, "act", pov="p", input="said to p alone")
         theirs = await game.sessions.resume(game.session_id, 1, pov="q")
@@ -308,7 +299,7 @@ async def test_a_page_of_turns_ends_where_a_message_does(database_url: str) -> N
 
 async def test_more_scenarios_than_are_kept_compiled_can_be_played(database_url: str) -> None:
     async with table(database_url, document()) as game:
-        one, narrator = OneScenario(document(seed=8)), Narrator(ScriptedGateway())
+        one, narrator = OneScenario(document(seed=8)), Narrator(FakeGateway(outcome()))
         other = SessionManager(game.store, one, rulesets(game.store, ProgramCache(most=1)), narrator, ROOM)
         made = await other.create(new())
         assert (await other.get(game.session_id, None)).session.seed == 7

@@ -7,7 +7,8 @@ from peripety.session.branch_types import RewindRequest
 from peripety.session.session_view import RecentTurnCache
 from peripety.session.store.session_store import SessionStore
 from support.engine.specs import document
-from support.session.sessions import OneScenario, ScriptedGateway, new_id, outcome, sessions_over, table
+from support.gateway.fake_gateway import FakeGateway
+from support.session.sessions import OneScenario, new_id, outcome, sessions_over, table
 
 if TYPE_CHECKING:
     import pytest
@@ -38,7 +39,7 @@ async def test_turns_that_were_just_played_are_not_read_again(
 
 
 async def test_turns_of_another_process_and_rewinds_are_noticed(database_url: str) -> None:
-    gateway = ScriptedGateway([outcome(f"Told {number}.") for number in range(9)])
+    gateway = FakeGateway(*[outcome(f"Told {number}.") for number in range(9)])
     async with table(database_url, document(), gateway) as game:
         await game.play(1, "act")
         await game.play(2, "act")

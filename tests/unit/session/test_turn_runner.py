@@ -21,19 +21,14 @@ from peripety.session.events import Accepted, Committed, Degraded, RuleFailed
 from peripety.session.store.session_store import SessionStore
 from peripety.session.types import NewSession, PlayerAction, Resolution
 from support.engine.specs import action, at_most, document, never
-from support.session.sessions import (
-    SILENCE,
-    OneScenario,
-    ScriptedGateway,
-    kinds,
-    new_id,
-    only,
-    outcome,
-    sessions_over,
-    table,
-)
+from support.gateway.fake_gateway import SILENCE, FakeGateway, saying
+from support.session.sessions import OneScenario, kinds, new_id, only, outcome, sessions_over, table
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from peripety.gateway.types.request import GenerateRequest
+    from peripety.gateway.types.response import GatewayEvent
     from peripety.session.visibility import TurnEventView
     from support.session.sessions import Table
 
@@ -60,7 +55,7 @@ async def test_mechanics_come_before_prose_and_the_commit_comes_last(database_ur
 
 
 async def test_mechanics_do_not_wait_for_the_narrator(database_url: str) -> None:
-    async with table(database_url, document(), ScriptedGateway([[SILENCE]])) as game:
+    async with table(database_url, document(), FakeGateway([SILENCE])) as game:
         async with aclosing(game.sessions.turn_runner.run(game.request(1, "act"))) as events:
             first = [await anext(events) for _ in range(3)]
         assert kinds(first) == WHOLE_TURN[:3]
@@ -99,7 +94,7 @@ async def test_waiting_is_a_turn(database_url: str) -> None:
 
 
 async def test_a_turn_whose_actions_are_all_rejected_is_not_taken_and_says_why(database_url: str) -> None:
-    gateway = ScriptedGateway()
+    gateway = FakeGateway(outcome())
     shut = action("no", preconditions={"<": [1, 0]})
     async with table(database_url, document(actions=[shut, action("act")]), gateway) as game:
         before = await game.now()
@@ -184,7 +179,7 @@ async def test_an_unknown_session_or_point_of_view_is_not_found(database_url: st
 
 
 async def test_the_same_request_replays_the_recorded_turn(database_url: str) -> None:
-    gateway = ScriptedGateway([outcome("First.", visible_dialogue=[]), outcome("Second.")])
+    gateway = FakeGateway(outcome("First.", visible_dialogue=[]), outcome("Second."))
     async with table(database_url, document(), gateway) as game:
         request = game.request(1, "act", input="words")
         events = await game.take(request)
@@ -214,7 +209,7 @@ async def test_the_same_request_id_for_another_turn_is_refused(
 
 
 async def test_duplicates_in_parallel_have_one_effect_and_equal_answers(database_url: str) -> None:
-    gateway = ScriptedGateway()
+    gateway = FakeGateway(outcome())
     async with table(database_url, document(), gateway) as game:
         request = game.request(1, "act")
         answers = await asyncio.gather(*(game.take(request) for _ in range(8)))
@@ -235,7 +230,7 @@ async def test_of_concurrent_turns_exactly_one_wins(database_url: str) -> None:
 
 
 async def test_sessions_do_not_wait_for_each_other(database_url: str) -> None:
-    gateway = ScriptedGateway([[SILENCE], outcome()])
+    gateway = FakeGateway([SILENCE], outcome())
     async with table(database_url, document(), gateway) as game:
         other = await game.sessions.create(NewSession(new_id(), "scenario"))
         stuck = asyncio.ensure_future(game.play(1, "act"))
@@ -247,26 +242,20 @@ async def test_sessions_do_not_wait_for_each_other(database_url: str) -> None:
         await asyncio.wait([stuck])
 
 
-class Gated(ScriptedGateway):
-    """A narrator that waits until a number of turns are being narrated."""
-
-    def __init__(self, turns: int) -> None:
-        super().__init__()
-        self._barrier = asyncio.Barrier(turns)
-
-    async def _ask(self, request: Any) -> Any:
-        await self._barrier.wait()
-        async for event in super()._ask(request):
-            yield event
-
-
 async def _in_two_processes(
     database_url: str,
     game: Table,
     same_request: bool,
 ) -> list[list[TurnEventView] | BaseException]:
     """Take the next turn twice at a time, each over a database connection and locks of its own."""
-    gateway = Gated(2)
+    both_are_narrated = asyncio.Barrier(2)
+
+    async def narrate(_request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        await both_are_narrated.wait()
+        for event in saying(outcome()):
+            yield event
+
+    gateway = FakeGateway(narrate)
     other = await Database.open(database_url)
     try:
         requests = (
@@ -306,7 +295,7 @@ async def test_two_processes_give_the_same_answer_to_the_same_request(database_u
 
 
 async def test_a_turn_that_is_cancelled_leaves_nothing_and_ends_the_model_s_call(database_url: str) -> None:
-    gateway = ScriptedGateway([['{"narrative": "Half', SILENCE], outcome("Whole.")])
+    gateway = FakeGateway(['{"narrative": "Half', SILENCE], outcome("Whole."))
     async with table(database_url, document(), gateway) as game:
         before = await game.now()
         request = game.request(1, "act")
@@ -346,7 +335,7 @@ async def test_a_reader_who_leaves_after_the_commit_finds_the_turn_done(database
 
 
 async def test_when_the_narrator_fails_the_turn_is_told_and_stored_all_the_same(database_url: str) -> None:
-    async with table(database_url, document(), ScriptedGateway(["nonsense"])) as game:
+    async with table(database_url, document(), FakeGateway("nonsense")) as game:
         request = game.request(1, "act")
         events = await game.take(request)
         (committed,) = only(events, Committed)
@@ -358,14 +347,14 @@ async def test_when_the_narrator_fails_the_turn_is_told_and_stored_all_the_same(
 async def test_prose_does_not_change_the_chain(database_url: str) -> None:
     chains = []
     for text in ("One telling.", "Another telling."):
-        async with table(database_url, document(), ScriptedGateway([outcome(text)])) as game:
+        async with table(database_url, document(), FakeGateway(outcome(text))) as game:
             (committed,) = only(await game.play(1, "act"), Committed)
             chains.append(committed.chain_hash)
     assert chains[0] == chains[1]
 
 
 async def test_the_narrator_is_reminded_of_what_the_point_of_view_has_heard(database_url: str) -> None:
-    gateway = ScriptedGateway([outcome(text) for text in ("For all.", "For p.", "For q.", "Now.")])
+    gateway = FakeGateway(*[outcome(text) for text in ("For all.", "For p.", "For q.", "Now.")])
     async with table(database_url, document(entities=ENTITIES), gateway) as game:
         for turn, pov in enumerate([None, "p", "q", "p"], 1):
             await game.play(turn, "act", pov=pov)
@@ -388,7 +377,7 @@ def wide(times: int) -> bytes:
 
 @pytest.mark.parametrize("limit", [64 * 1024, 200 * 1024])
 async def test_a_turn_that_no_message_can_tell_is_not_taken(database_url: str, limit: int) -> None:
-    gateway = ScriptedGateway()
+    gateway = FakeGateway(outcome())
     async with table(database_url, wide(40), gateway, message_bytes=limit) as game:
         before = await game.now()
         events = await game.play(1, "act", "act", "act")
@@ -403,7 +392,7 @@ async def test_a_turn_that_no_message_can_tell_is_not_taken(database_url: str, l
 
 
 async def test_prose_that_makes_a_turn_too_large_takes_it_back(database_url: str) -> None:
-    silent, told = ScriptedGateway([outcome("a")]), ScriptedGateway([outcome("\u4e00" * 1_500)])
+    silent, told = FakeGateway(outcome("a")), FakeGateway(outcome("\u4e00" * 1_500))
     for narrated, last in ((silent, "Committed"), (told, "RuleFailed")):
         async with table(database_url, wide(2), narrated, message_bytes=8_000) as game:
             events = await game.play(1, "act")

@@ -1,8 +1,6 @@
-"""Tools that match a clause, and conditions on their arguments.
+"""Conditions of a policy rule: the tools that a clause describes, and matchers from its literals and bounds.
 
-Conditions of rules on the arguments of a tool, from the literals and bounds of a clause.
-
-Matching of clauses with tools, by the words of their names and descriptions.
+A clause matches a tool by the words of the tool's name and description.
 """
 
 from __future__ import annotations

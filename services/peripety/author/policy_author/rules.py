@@ -1,12 +1,6 @@
-"""Rules from sentences, decisions of clauses.
-
-Offline policy author: rules and scenarios from a written policy in English, without a model.
+"""Rule derivation: rules of a policy from the sentences of a written policy in English, without a model.
 
 A sentence that is not fully understood never allows anything, and is reported.
-
-Decision of a clause, from its words.
-
-Rules from the sentences of a written policy.
 """
 
 from __future__ import annotations

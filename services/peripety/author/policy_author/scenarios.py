@@ -1,10 +1,7 @@
-"""Sample calls, scenarios, judge without a model.
+"""Test scenarios for derived rules: for each rule a sample call that it alone decides.
 
-Judge without a model: every failed scenario is attributed to the rules.
-
-Sample calls for a rule, built from its matchers and bounds.
-
-Scenarios for rules from a written policy: for each rule a call that it alone decides.
+Sample calls are built from the matchers and bounds of a rule. Without a model to judge a failed scenario,
+every failure is attributed to the rules.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Sentences, stems, literals of a written policy.
+"""Sentence splitter of a written policy: sentences, clauses, word stems, and literals.
 
-Extraction of literals from a clause: paths, hosts, addresses, quoted names, lists, and numeric bounds.
-
-Sentences of a written policy, and their clauses.
-
-Stemming for word comparison: "written" equals "writes".
+Literals are paths, hosts, addresses, quoted names, lists and numeric bounds. Stemming makes "written" equal
+to "writes".
 """
 
 from __future__ import annotations

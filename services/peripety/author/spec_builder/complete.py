@@ -1,13 +1,8 @@
-"""Missing quantities, actions and events added.
+"""Completion of a blueprint: missing quantities, actions and events are added, unusable ones removed.
 
-Defaults for an incomplete blueprint: missing quantities, actions and events.
-
-Their names are connecting text around the terms of the blueprint.
-
-Completion of a blueprint: missing parts are added, unusable parts are removed.
-
-A small model may have written the blueprint, so nothing in it is trusted. Names may be invalid or duplicated,
-flows may refer to unknown quantities, actions may be free, and risks may be missing.
+A small model may have written the blueprint, so nothing in it is trusted. Names may be invalid or
+duplicated, flows may refer to unknown quantities, actions may be free, and risks may be missing. The names
+of added parts are connecting text around the terms of the blueprint.
 """
 
 from __future__ import annotations

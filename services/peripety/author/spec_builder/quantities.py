@@ -1,14 +1,8 @@
-"""Quantities as numbers, identifiers, time scale, conditions on them; the sized world.
+"""Sized blueprint: quantities as numbers of the state, identifiers, the time scale and conditions on them.
 
-Conditions of rules, with a language-neutral label for each.
-
-Quantities as numbers of the state: path, step size, start, limit, and their changes.
-
-Identifiers from names: a slug for names with a Latin transliteration, else a numbered identifier.
-
-Time scale of a scenario: time spans are converted to turns of a round length.
-
-Complete blueprint with numbers: the input for actions, events and endings.
+A quantity has a path, a step size, a start and a limit. An identifier is a slug for names with a Latin
+transliteration, else a numbered one. Time spans are converted to turns of a round length. Each condition
+has a language-neutral label.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Actions, events, endings as rules.
+"""Rule builder: actions, random events and endings of a specification.
 
-Actions of a specification.
-
-Every action has a gain and a price. Its summary lists both in symbols, so that it reads in any language.
-
-Win and loss conditions, as rules and as language-neutral labels.
-
-Random events of a specification; most have a condition on an earlier action or omission.
+Every action has a gain and a price; its summary lists both in symbols, so that it reads in any language.
+Most events have a condition on an earlier action or omission.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Candidate tests, questions parsed.
-
-Parser of the prompt for tests: the request, and the tests that exist.
-
-Candidate tests, and the selection among them.
-"""
+"""Candidate tests of the offline test author: the parsed request, and the selection among candidates."""
 
 from __future__ import annotations
 

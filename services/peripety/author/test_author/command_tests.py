@@ -1,10 +1,6 @@
-"""Tests of a command from stated examples and source; tests in words from a description.
+"""Command tests: from examples in a description and from source code, without running the command.
 
-Tests of a command without running it: from examples in its description and from its source.
-
-Examples in a description: an input with its output.
-
-Tests in words, from the sentences of a description: limits, prohibitions, duties, examples.
+A description also gives tests in words, from sentences with limits, prohibitions, duties and examples.
 """
 
 from __future__ import annotations

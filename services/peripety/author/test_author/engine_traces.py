@@ -1,10 +1,6 @@
-"""Plays, their engine traces, mutants of a document.
+"""Engine traces: generated plays of a scenario, their results turn by turn, and mutants of the document.
 
-Generation of plays for a scenario, simplest first, from the document alone.
-
-Engine results of a play, turn by turn.
-
-Mutants of a document, rebuilt from their descriptions.
+Plays are generated from the document alone, simplest first. Mutants are rebuilt from their descriptions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Requests for a policy, boundary values.
+"""Policy tests: requests that reach something new, with the decisions of the engine.
 
-Tests of a policy: requests that reach something new, with the decisions of the engine.
-
-Generation of requests for a policy: the values of its rules, their neighbours, and disguised variants.
-
-Candidate values of an argument: boundary values, their neighbours, and disguised variants.
+Candidate values are the values of the rules, boundary values, their neighbours, and disguised variants.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Tests of a round by purpose, reflection and assessment.
+"""Rounds of the offline test author: tests by subject, reflection and assessment.
 
-Offline test author: tests of a task from its words, its files, and the engine where it decides.
-
-A test expects only what is known from these; without such a fact, no test is written.
-
-Reflection on existing tests: gaps, from measurements and from tests that could still be written.
-
-Tests of a round, by subject: scenario, policy, command, or text.
+A test expects only what is known from the task's words, its files, and the engine where it decides. Without
+such a fact, no test is written.
 """
 
 from __future__ import annotations

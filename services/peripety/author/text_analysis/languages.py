@@ -1,15 +1,9 @@
-"""Scripts, languages, tokens of any script, no-risk phrases.
+"""Language data and tokenizer: supported languages, their detection, and words of any script.
 
-Supported languages with their phrases, and language detection.
+A text is mapped to a string of character-class letters of the same length. One regular expression over the
+classes then finds words in every script, and its spans are spans of the text.
 
-Detection of texts that request a world without risk.
-
-Character classes for word segmentation in any script.
-
-A text is mapped to a string of class letters of the same length. One regular expression over the classes then
-finds words in every script, and its spans are spans of the text.
-
-Tokenizer for any script; each token knows the gap before it.
+Phrases of each language detect texts that request a scenario without risk.
 """
 
 from __future__ import annotations
@@ -338,7 +332,7 @@ _APOSTROPHE_PATTERN = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 def find_no_risk_phrase(text: str) -> str:
     """Return the first phrase that excludes every risk, in lower case; empty without one.
 
-    Phrases of the languages in `riskless.toml` are recognized. Other wordings and languages are not.
+    Phrases of the languages in `no_risk_phrases.toml` are recognized. Other wordings and languages are not.
     """
     said = " ".join(clean_text(text).casefold().translate(_APOSTROPHE_PATTERN).split())
     found = [match for pattern in _load_no_risk_patterns() if (match := pattern.search(said))]

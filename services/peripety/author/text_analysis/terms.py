@@ -1,13 +1,7 @@
-"""Terms, amounts, durations, usable names.
-
-Facts of a text besides its terms: time spans, amounts, and hints.
+"""Term extraction: the terms of a text with their amounts, durations and hints, as usable names.
 
 A hint is a word beside a term that suggests its role: scarce, mounting, dear or wanted. Unknown words are
 ignored, never guessed.
-
-Normalization of arbitrary text to names of quantities, actions and persons.
-
-Terms of a text, each with its facts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Policy results and progress.
-
-Progress output of a policy compilation, with a live status bar on a terminal.
-
-Formatting of policy results, one line each.
-"""
+"""Output of policy commands: results in one line each, and the progress of a compilation."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Generated tests and progress.
-
-Progress output of a test generation: a card per test, and a live status panel on a terminal.
-
-Formatting of generated tests and their runs, one line each.
-"""
+"""Output of test generation: a card per test, one line per run, and a live status panel on a terminal."""
 
 from __future__ import annotations
 

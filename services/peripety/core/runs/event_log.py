@@ -1,8 +1,7 @@
-"""Append events and renew the lease; in-memory tail for followers.
+"""Event log of a durable run: a writer for its worker, and a tail in memory for local followers.
 
-In-memory tail of the event log: local followers need not read recent events from the database.
-
-Event writer of a run: appends events while they happen and renews the lease of the worker.
+The writer appends events while they happen, and renews the lease of the worker. Followers in the same
+process need not read recent events from the database.
 """
 
 from __future__ import annotations

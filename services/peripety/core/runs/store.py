@@ -1,12 +1,8 @@
-"""Tables of runs and their events.
+"""Database store of durable runs and their events.
 
-Tables of durable runs and their events.
-
-Every change of a run is one transaction: its new state and the events that describe it are stored together or
-not at all. A worker holds the lease of its run, and the store rejects writes without it. Of two processes
-that believe they have the run, the database lets only one write.
-
-Tables of one kind of runs.
+Every change of a run is one transaction: its new state and the events that describe it are stored together
+or not at all. A worker holds the lease of its run, and the store rejects writes without it. Of two
+processes that believe they have the run, the database lets only one write.
 """
 
 from __future__ import annotations

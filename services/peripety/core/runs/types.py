@@ -1,10 +1,6 @@
-"""Durable run: states, lease, events, public error.
+"""Types of durable runs: stored run, lease, update, event log, and the error that ended a run.
 
-Public form of the error that ended a run.
-
-Types of durable runs: stored run, lease, update and event log.
-
-JSON encoding of the error of a failed run, for the database.
+Clients receive the public form of that error. Its JSON form is stored.
 """
 
 from __future__ import annotations

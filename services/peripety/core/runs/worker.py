@@ -1,11 +1,7 @@
-"""Executes leased runs, claims abandoned ones; follow, list, cancel.
+"""Worker and client of durable runs: execute, claim abandoned ones, follow, list and cancel.
 
-Client of durable runs: add, follow, list and read runs of any kind.
-
-A task of some process works on a run and writes its event log. A follower reads the log, so it can be in
+One task of some process works on a run and writes its event log. A follower reads the log, so it can be in
 another process than the worker, and a lost connection does not matter.
-
-Workers of durable runs: one task of this process per run.
 """
 
 from __future__ import annotations

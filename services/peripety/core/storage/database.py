@@ -1,9 +1,4 @@
-"""Transactions on whichever database; tables of all services; schema version.
-
-Transactions on the database of a process, independent of the backend.
-
-Table metadata of all services, and the schema version stored in the database.
-"""
+"""Database of a process: transactions independent of the backend, tables of all services, schema version."""
 
 from __future__ import annotations
 

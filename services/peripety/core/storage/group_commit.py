@@ -1,16 +1,17 @@
 """Group commit: write blocks run one after the other and share transactions.
 
-A commit waits for the disk (fsync), and it waits as long for one block as for sixty. With one transaction per
-block, the number of turns per second of a process would be the number of fsyncs per second. Group commit
-shares one fsync between all blocks that arrive while the disk is busy.
+A commit waits for the disk (fsync), and it waits as long for one block as for sixty. With one transaction
+per block, the number of turns per second of a process would be the number of fsyncs per second. Group
+commit shares one fsync between all blocks that arrive while the disk is busy.
 
 Protocol:
 
 * A block joins the open group, or opens one. A task, the leader, owns the transaction of a group.
 * Blocks that arrive while another block is running join its transaction. Blocks that arrive during a commit
   form the next group.
-* The group commits as soon as no block is running and none has waited. No timer is involved: a single writer
-  pays no latency, and groups grow only under load. A fixed delay would cost every single writer that delay.
+* The group commits as soon as no block is running and none has waited. No timer is involved: a single
+  writer pays no latency, and groups grow only under load. A fixed delay would cost every single writer that
+  delay.
 * The number of members of a group is limited, because the first member waits for the last one.
 
 Invariants:
@@ -26,12 +27,11 @@ Invariants:
 * A cancelled block is rolled back, and a cancellation that arrives during the commit waits for it.
 
 Waiting blocks are woken all at once, not one by one. A block that only writes finishes before the next one
-starts, so a whole group fits in one iteration of the event loop. Fairness between blocks is first come, first
-served.
+starts, so a whole group fits in one iteration of the event loop. Fairness between blocks is first come,
+first served.
 
-docs/explanation/decisions/0004-storage.md has the measurements. PostgreSQL has concurrent write transactions
-and its own
-group commit, so its backend does not use this module.
+docs/explanation/decisions/0004-storage.md has the measurements. PostgreSQL has concurrent write
+transactions and its own group commit, so its backend does not use this module.
 """
 
 from __future__ import annotations

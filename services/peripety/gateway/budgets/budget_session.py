@@ -60,7 +60,7 @@ class _LedgerEntry:
 
 
 class MemoryBudgetLedger:
-    """`Ledger` in memory.
+    """`BudgetLedger` in memory.
 
     Budgets that are idle for long are dropped; their usage is then read from the history again.
 
@@ -75,7 +75,7 @@ class MemoryBudgetLedger:
         self._released = asyncio.Event()
 
     async def open(self, scope: BudgetScope, used: BudgetAmount) -> None:
-        """See `Ledger.open`."""
+        """See `BudgetLedger.open`."""
         self._entries.setdefault(scope.key, _LedgerEntry(used, BudgetAmount()))
         if len(self._entries) > _MAX_ENTRIES:
             key, oldest = self._entries.popitem(last=False)
@@ -87,7 +87,7 @@ class MemoryBudgetLedger:
         scopes: Sequence[BudgetScope],
         amount: BudgetAmount,
     ) -> LedgerHold | ReservationRejected:
-        """See `Ledger.reserve`."""
+        """See `BudgetLedger.reserve`."""
         entries = [self._entries.get(scope.key) for scope in scopes]
         for index, (scope, entry) in enumerate(zip(scopes, entries, strict=True)):
             if entry is None or not (entry.used + entry.reserved + amount).is_within(scope.caps):
@@ -102,7 +102,7 @@ class MemoryBudgetLedger:
         return LedgerHold(str(next(self._hold_ids)), tuple(scopes), amount)
 
     async def settle(self, hold: LedgerHold, used: BudgetAmount) -> None:
-        """See `Ledger.settle`."""
+        """See `BudgetLedger.settle`."""
         for scope in hold.scopes:
             entry = self._entries[scope.key]
             entry.reserved -= hold.amount
@@ -110,7 +110,7 @@ class MemoryBudgetLedger:
         self._released.set()
 
     async def wait_for_release(self, seconds: float) -> None:
-        """See `Ledger.settled`."""
+        """See `BudgetLedger.wait_for_release`."""
         await self._clock.wait(self._released, seconds)
 
 
@@ -118,7 +118,7 @@ class NoUsageHistory:
     """`UsageHistory` without storage: every budget starts unused."""
 
     async def get_usage(self, _scope: BudgetScope) -> BudgetAmount:
-        """See `UsageHistory.used`."""
+        """See `UsageHistory.get_usage`."""
         return BudgetAmount()
 
 
@@ -250,7 +250,7 @@ class BudgetManager:
         return shorter
 
     async def settle(self, hold: LedgerHold, used: BudgetAmount) -> None:
-        """Settle the hold of a finished call; see `Ledger.settle`."""
+        """Settle the hold of a finished call; see `BudgetLedger.settle`."""
         await self._ledger.settle(hold, used)
 
     async def _open_scopes(self, scopes: Iterable[BudgetScope], rejection: ReservationRejected) -> None:

@@ -1,12 +1,7 @@
-"""Budget of an order over many calls, time limit, remaining budget, usage of failed calls.
+"""Budget of an order: what one order may use of language models, over all its model requests.
 
-Budget of an order: what one order may use of language models, over all its model requests.
-
-Remaining budget of a request that continues with another service call.
-
-Time limit of a request, over all its calls.
-
-Usage of a failed request.
+It limits calls, tokens, cost and time. The usage of failed requests counts too. `remaining_budget` limits a
+request that continues with another service call.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Budget scopes, amounts, budget errors.
+"""Types of budgets of requests, conversations and days, checked before each provider call.
 
-Budgets of requests, conversations and days; checked before each provider call.
-
-Types of budgets, and the protocol of the ledger that tracks them.
-
-Errors of exhausted budgets: they name the budget, its usage and the remedy.
+`BudgetLedger` is the protocol of the ledger that tracks them. Errors name the budget, its usage and the
+remedy.
 """
 
 from __future__ import annotations

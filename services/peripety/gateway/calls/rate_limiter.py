@@ -1,13 +1,8 @@
-"""Rate limiter over requests, tokens, concurrency; reserve and settle.
+"""Rate limiter of an account: admits calls by requests, tokens and concurrency, in order of arrival.
 
-Usage counters of rate limits, optionally shared by replicas.
-
-All state between a gateway and its provider's limits is behind `UsageCounters`: two calls, each atomic. The
-implementation in memory is in this module, the one for several replicas uses Redis.
-
-Estimate of the usage of a call, before it is sent.
-
-Rate limiter of an account: admits calls in order of arrival.
+A call reserves its estimated usage before it is sent, and settles the actual usage after. All state is
+behind `UsageCounters`: two calls, each atomic. The implementation in memory is in this module; the one for
+several replicas uses Redis (`redis_limits`).
 """
 
 from __future__ import annotations

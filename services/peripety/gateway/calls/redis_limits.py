@@ -1,14 +1,7 @@
-"""Limits and budgets shared by replicas (Lua scripts beside it).
+"""Rate limits and budgets in Redis, shared by all replicas.
 
-Rate limits and budgets shared by several replicas, in one Redis server.
-
-Usage counters of rate limits in Redis, shared by all replicas.
-
-Leases in Redis: reservations of a process that expire unless renewed.
-
-Budget ledger in Redis, shared by all replicas.
-
-Lua scripts that Redis runs atomically. Times are those of the server, in milliseconds since 1970.
+Reservations are leases: those of a process that stops expire unless renewed. Lua scripts make each
+operation atomic; their times are those of the server, in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -252,7 +245,7 @@ _BUDGETS_POLL_SECONDS = 0.25
 
 
 class RedisBudgetLedger:
-    """`Ledger` in Redis.
+    """`BudgetLedger` in Redis.
 
     Budgets that are idle for a week are dropped; their usage is then read from the history again.
 
@@ -264,7 +257,7 @@ class RedisBudgetLedger:
         self._leases = leases
 
     async def open(self, scope: BudgetScope, used: BudgetAmount) -> None:
-        """See `Ledger.open`."""
+        """See `BudgetLedger.open`."""
         await self._leases.run(["budgets", "budgets_open"], _budget_keys([scope]), _amount_arguments(used))
 
     async def reserve(
@@ -272,7 +265,7 @@ class RedisBudgetLedger:
         scopes: Sequence[BudgetScope],
         amount: BudgetAmount,
     ) -> LedgerHold | ReservationRejected:
-        """See `Ledger.reserve`.
+        """See `BudgetLedger.reserve`.
 
         Raises:
             UnavailableError: the server is unavailable; nothing is reserved.
@@ -304,7 +297,7 @@ class RedisBudgetLedger:
         return await self._leases.acquire(take, self._release_hold)
 
     async def settle(self, hold: LedgerHold, used: BudgetAmount) -> None:
-        """See `Ledger.settle`."""
+        """See `BudgetLedger.settle`."""
         settle = self._leases.run(
             ["budgets", "budgets_settle"],
             _budget_keys(hold.scopes),
@@ -313,7 +306,7 @@ class RedisBudgetLedger:
         await self._leases.settle_lease(_budget_lease_keys(hold.scopes), hold.number, settle)
 
     async def wait_for_release(self, seconds: float) -> None:
-        """See `Ledger.settled`. Polls, because other replicas do not send notifications."""
+        """See `BudgetLedger.wait_for_release`. Polls, because other replicas do not send notifications."""
         await asyncio.sleep(min(seconds, _BUDGETS_POLL_SECONDS))
 
     async def _release_hold(self, answer: LedgerHold | ReservationRejected) -> None:

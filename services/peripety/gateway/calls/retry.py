@@ -1,8 +1,6 @@
-"""Retry decision, backoff, retry budget.
+"""Retry decision: classifies a failed call by its cause, and decides on retry, fallback and delay.
 
-Retry policy: classifies a failed call by its cause, and decides on retry and fallback.
-
-Retries: the retry budget and the delay.
+`RetryBudget` limits the retries of a process to a share of its calls.
 """
 
 from __future__ import annotations

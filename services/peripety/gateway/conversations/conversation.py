@@ -1,17 +1,10 @@
-"""Append-only conversation, stored form and codec, history window.
+"""Conversations: an append-only list of turns in memory, their stored form, and the history window.
 
-Conversations: in memory for a caller that holds one, in the database for stored ones.
+A turn is added only if its answer was accepted.
 
-Conversation in memory: an append-only list of turns; a turn is added only if its answer was accepted.
-
-Types of stored conversations.
-
-History window: the part of a history that is sent to a model.
-
-A prompt cache needs a stable prefix. A history that has grown too long is therefore cut rarely and far: to
-half of its limit. A sliding window would rewrite the whole cache at every turn.
-
-JSON codec of the columns of the conversation tables.
+The window is the part of a history that is sent to a model. A prompt cache needs a stable prefix. A history
+that has grown too long is therefore cut rarely and far: to half of its limit. A sliding window would
+rewrite the whole cache at every turn.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from peripety.core.concurrency import closing, shield_until_done
 from peripety.core.validation import Page, PagePosition, decode_page_token, make_page, resolve_page_size
-from peripety.errors import InvalidArgumentError, PeripetyError
+from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.gateway.conversations.conversation import (
     ConversationTurn,
     StoredConversation,
@@ -153,7 +153,7 @@ class ConversationManager:
     async def _replay_answer(self, result: IdempotentResult) -> Completion:
         found = await self.turn(result.conversation_id, result.turn) if result.turn else None
         if found is None:
-            raise InvalidArgumentError(
+            raise FailedPreconditionError(
                 "request_id: belongs to a turn that was rewound; use a new id for each request",
                 code="TURN_REWOUND",
             )

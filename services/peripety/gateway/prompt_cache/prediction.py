@@ -1,10 +1,7 @@
-"""Predicted cache reads and writes, known entries, first difference.
+"""Prediction of a provider's prompt cache: expected reads and writes of a call, by the rules of its kind.
 
-Model of a provider's prompt cache: the entries that are assumed to exist, and their expiry.
-
-Prediction of a provider's prompt cache, by the rules of its kind.
-
-Prefix comparison: finds where a conversation stops extending its cached prefix.
+The model of the cache holds the entries that are assumed to exist, with their expiry. `PrefixTracker` finds
+where a conversation stops extending its cached prefix.
 """
 
 from __future__ import annotations

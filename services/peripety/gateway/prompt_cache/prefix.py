@@ -1,8 +1,6 @@
-"""A prompt as digested prefixes and segments.
+"""Cacheable prefixes of a prompt, each identified by a digest of its content.
 
-Segments of a prompt, in the order of the cached prefix: tools, system text, messages.
-
-A prompt as a series of cacheable prefixes, each identified by a digest of its content.
+Segments follow the order of the cached prefix: tools, system text, messages.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Completion from deltas; typed JSON fields.
-
-Builder of a completion from streamed deltas.
-
-Typed access to JSON fields of providers.
+"""Completion builder: a completion from streamed deltas, with typed access to JSON fields.
 
 A known field of the wrong type is an error; unknown fields are ignored.
 """

@@ -1,8 +1,6 @@
-"""Opaque provider state, earlier turns, tool-call ids.
+"""Conversion of earlier turns for a provider: opaque state, instructions, and ids of tool calls.
 
-Helpers for converting earlier turns, shared by providers.
-
-Opaque provider state: stored with the model that issued it; no other model can read it.
+Opaque provider state is stored with the model that issued it; no other model can read it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,4 @@
-"""Ollama chat body, stream, wire.
-
-Ollama's own API.
-
-Request body of an `/api/chat` call.
-
-Turns of a conversation as Ollama's messages.
-
-Decoder of the lines of an Ollama answer.
-
-Wire protocol of `/api/chat`.
-"""
+"""Ollama's `/api/chat`: request body, stream decoder and wire protocol."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Provider protocol, endpoint.
+"""Provider protocol: adapter from neutral requests to provider calls, and from answers to neutral events.
 
-Providers: adapters from neutral requests to provider calls, and from their answers to neutral events.
-
-Interface of providers.
-
-Endpoint of a provider: server and credentials.
+An endpoint is a server with credentials.
 """
 
 from __future__ import annotations
@@ -103,7 +99,7 @@ class Provider(Protocol):
         """Make a call.
 
         Yields:
-            Deltas as they arrive, then exactly one `Finished`.
+            Deltas as they arrive, then exactly one `AnswerFinished`.
         """
         ...
 

@@ -1,15 +1,12 @@
-"""JSON Schema cut to what a provider supports, answer tool.
-
-References within a JSON Schema: their targets, and the detection of recursion.
-
-Structured output: selects the method by which an answer is made to match its schema.
-
-Schema dialects: conversion of a JSON Schema to the subset that a provider supports.
+"""Schema dialects: conversion of a JSON Schema to the subset that a provider supports.
 
 Providers whose samplers follow a schema support only a part of JSON Schema, and reject the rest. An
 unsupported bound is dropped, which allows the model more than the schema. An unsupported shape, such as an
 object with arbitrary keys, disables the sampler for the whole answer. The answer is validated against the
 original schema in either case.
+
+`adapt_call` selects the method of structured output: the sampler, a tool for the answer, or a hint in the
+prompt.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""SSE and NDJSON decoders.
+"""Stream framing: decoders that split the bytes of an answer into events, independent of network chunks.
 
-Stream framing: interface of the decoders that split the bytes of an answer into events.
-
-NDJSON decoder: bytes in, lines out, independent of network chunking.
-
-SSE decoder (server-sent events): bytes in, events out, independent of network chunking.
+There is one for server-sent events (SSE), and one for NDJSON.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Gateway that returns stored answers; cache key.
+"""Caching gateway: an exact response cache and single-flight in front of another gateway.
 
-Exact response cache: stored answers are reused for exactly the same request.
-
-Caching gateway: response cache and single-flight in front of another gateway.
-
-Cache key of a request: the name under which its answer is stored.
+A stored answer is reused only for exactly the same request, by its cache key.
 """
 
 from __future__ import annotations

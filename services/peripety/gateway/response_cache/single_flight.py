@@ -11,9 +11,8 @@ Invariants:
 - Usage is counted once. The leader, the longest-standing follower at the end, gets usage and cost in its
   completion. The others get zero usage and `from_response_cache`.
 - One error is raised once. The leader gets the error of the call. The others get `FollowerRetryError` and
-retry,
-  and the first of them starts a new call. Raising the error in all followers was rejected: one failed call
-  would then fail every equal request, although each of them may make a call of its own.
+  retry, and the first of them starts a new call. Raising the error in all followers was rejected: one
+  failed call would then fail every equal request, although each of them may make a call of its own.
 - A stream is never contradicted. A caller that has already received text follows a retry only if the new
   answer starts with that text (`Progress`); otherwise it gets the original error. Reasoning and tool-call
   deltas are not compared, so after them a caller cannot continue.
@@ -128,7 +127,7 @@ class SharedCall:
             fresh: whether to decline an answer from the cache.
 
         Raises:
-            HandedOverError: this caller gets no answer from the call.
+            FollowerRetryError: this caller gets no answer from the call.
             BaseException: the error of the call, for its leader.
         """
         caller = object()
@@ -195,7 +194,7 @@ class DeliveredAnswer:
         """Return the new part of an event; None if the caller already has all of it.
 
         Raises:
-            ProgressLostError: the answer differs from the part already released.
+            AnswerDivergedError: the answer differs from the part already released.
         """
         match event:
             case TextDelta(text):

@@ -1,14 +1,7 @@
-"""Memory, database and Redis tiers of stored answers.
+"""Response cache tiers: memory, database and Redis; and the codec and replay of stored answers.
 
-Stored answers: which ones are stored, their codec, and their replay.
-
-Tiers of the response cache, and the lifetime of answers.
-
-Database tier of the response cache: stored answers survive a restart.
-
-Memory tier of the response cache: an LRU cache with a bound in bytes.
-
-Redis tier of the response cache: shared by all replicas, and independent of their lifetime.
+The memory tier is an LRU cache with a bound in bytes. The database tier survives a restart. The Redis tier
+is shared by all replicas.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
-"""JSON found and repaired in model text, cut-off objects completed.
-
-JSON extraction and repair.
-
-Finds JSON in model text, and repairs it where that needs no guess about content.
+"""JSON repair: finds JSON in model text, and repairs it where that needs no guess about content.
 
 There are three stages, each used only if the one before failed, and each ends in the same strict parser.
-First the text unchanged. Then a normalized text, for errors with a single meaning: comments, trailing commas,
-other quotes, bare keys, Python's literals, raw line breaks in strings. Then a repair library, for missing
-commas and unescaped quotes. The library's result is accepted only if no text was lost or changed: it may add
-quotes, commas, colons and escapes, but no bracket. A truncated answer lacks at least a bracket, so none is
-ever completed.
-
-Complete members of a truncated object.
+First the text unchanged. Then a normalized text, for errors with a single meaning: comments, trailing
+commas, other quotes, bare keys, Python's literals, raw line breaks in strings. Then a repair library, for
+missing commas and unescaped quotes. The library's result is accepted only if no text was lost or changed:
+it may add quotes, commas, colons and escapes, but no bracket. A truncated answer lacks at least a bracket,
+so none is ever completed; `complete_members` returns the members of a truncated object that are whole.
 """
 
 from __future__ import annotations

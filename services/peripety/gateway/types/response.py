@@ -1,11 +1,4 @@
-"""Responses of a model: completion, usage, deltas, cache report; the `ModelGateway` protocol.
-
-Responses of a model: events, completion and usage.
-
-Protocol of all model gateways.
-
-Completions collected from event streams and replayed as event streams.
-"""
+"""Response types of the gateway: deltas, completion, usage, cache plan, and the `ModelGateway` protocol."""
 
 from __future__ import annotations
 

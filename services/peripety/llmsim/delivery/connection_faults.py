@@ -1,11 +1,8 @@
-"""Cuts, slow drips, malformed bodies.
+"""Connection faults: each kind is a function that changes the frames of a delivery plan.
 
-Faults in the bytes of an answer: invalid JSON, errors, missing usage, split characters.
-
-Connection faults: each kind is a function that changes a plan of frames.
-
-Faults count chunks with content: frames with text, reasoning or arguments. An answer that is not streamed is
-sent in pieces if it is to break; each piece counts as such a chunk.
+Kinds are cuts, slow pieces, invalid JSON, errors, missing usage and split characters. Faults count chunks
+with content: frames with text, reasoning or arguments. An answer that is not streamed is sent in pieces if
+it is to break; each piece counts as such a chunk.
 """
 
 from __future__ import annotations

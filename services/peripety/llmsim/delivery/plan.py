@@ -1,8 +1,4 @@
-"""Chunks, pace, end; payload edits.
-
-Edits of the JSON inside a frame or a document, for any API.
-
-Delivery plan: the time of each chunk of an answer, and the way the response ends.
+"""Delivery plan: the time of each chunk of an answer, and the way the response ends.
 
 A plan is a list of steps with absolute times, in milliseconds after the request, and an ending. It is pure
 data. Pacing, jitter and every fault are functions from a plan to a plan, so they combine freely and can be
@@ -21,8 +17,8 @@ Invariants:
 - Steps due at the same time leave in one write if the executor can do that.
 - An ending other than a clean one determines the state of the connection after the last step.
 
-A generator that sleeps between chunks would be shorter. But its errors add up, faults such as reordering need
-lookahead, and a test would have to wait in real time.
+A generator that sleeps between chunks would be shorter. But its errors add up, faults such as reordering
+need lookahead, and a test would have to wait in real time.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""When a fault occurs, errors, spoiled answers.
+"""Fault injection: selects the fault of a request, and applies faults that change or replace the answer.
 
-Fault injection: selects the fault of a request.
-
-Sources are injected faults, script-wide faults and the faults of one rule.
-
-Faults that change the content of an answer that is otherwise delivered correctly.
-
-Schedule of a fault: all matches, the first ones, some of the next ones, or each with a probability.
-
-Faults that are provider errors.
+Sources are injected faults, script-wide faults and the faults of one rule. A schedule selects the matches
+at which a fault occurs: all of them, the first ones, some of the next ones, or each with a probability.
 """
 
 from __future__ import annotations
@@ -109,7 +102,7 @@ class FaultSelector:
         conversations: SimConversations,
         injected: list[InjectedFault],
     ) -> None:
-        self._scenario = script
+        self._script = script
         self._conversations = conversations
         self._injected = injected
 
@@ -119,7 +112,7 @@ class FaultSelector:
             ordinal, injected.requests = injected.requests, injected.requests + 1
             if occurs(injected.fault, ordinal, partial(self._draw, injected.name)):
                 return injected.fault
-        for number, failure in enumerate(self._scenario.failures):
+        for number, failure in enumerate(self._script.failures):
             if self.is_due(conversation, f"failures[{number}]", failure):
                 return failure
         return None
@@ -130,7 +123,7 @@ class FaultSelector:
         return occurs(fault, ordinal, partial(self._draw, stream))
 
     def _draw(self, stream: str, index: int) -> int:
-        return engine.draw(self._scenario.seed, stream, 0, index)
+        return engine.draw(self._script.seed, stream, 0, index)
 
 
 class AnswerDraft(NamedTuple):

@@ -1,9 +1,4 @@
-"""Kinds of faults and their settings.
-
-Faults: their kinds, when they occur, and how they change an answer.
-
-Catalog of fault kinds by their names in script files: settings, place of action and description.
-"""
+"""Catalog of fault kinds by their names in script files: settings, place of action and description."""
 
 from __future__ import annotations
 

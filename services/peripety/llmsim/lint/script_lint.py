@@ -1,15 +1,10 @@
-"""Rules that can never answer; rules closest to an unmatched prompt.
+"""Script linter: rules that can never answer, sequences that can stall, and near misses of a prompt.
 
-Static analysis of scripts: flaws of their rules, and near misses of a prompt.
+Every flaw comes with prompts that show it. The linter replays these prompts before it reports the flaw.
+Flaws that cannot be decided within the budget are not reported.
 
-Script linter: rules that can never answer, and sequences that can stall.
-
-Every flaw comes with prompts that show it. The linter replays these prompts before it reports the flaw. What
-cannot be decided within the budget is not reported.
-
-Near misses: the rules closest to a prompt that no rule matches.
-
-Each near miss has the failed predicates and an example that would match.
+Near misses are the rules closest to a prompt that no rule matches, each with the failed predicates and an
+example that would match.
 """
 
 from __future__ import annotations
@@ -95,20 +90,20 @@ class Flaw:
         }
 
 
-def lint_script(scenario: Script) -> list[Flaw]:
+def lint_script(script: Script) -> list[Flaw]:
     """Return the flaws of a script, ordered by place.
 
     Raises:
         PatternError: a pattern is not valid.
     """
-    return list(_Linter(scenario).flaws())
+    return list(_Linter(script).flaws())
 
 
 class _Linter:
-    def __init__(self, scenario: Script) -> None:
-        self._script = ScriptEngine(scenario)
-        self._rules = scenario.responses
-        self._has_default = scenario.default_response is not None
+    def __init__(self, script: Script) -> None:
+        self._script = ScriptEngine(script)
+        self._rules = script.responses
+        self._has_default = script.default_response is not None
         self._limited = {
             index: rule.max_matches for index, rule in enumerate(self._rules) if rule.max_matches
         }

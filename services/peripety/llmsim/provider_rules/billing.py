@@ -1,8 +1,6 @@
-"""Metering and billing of a request.
+"""Metering and billing of requests: admission, cache lookup, usage and cost, per key and model.
 
-Cost of requests in pico-dollars, and accounts per key and model.
-
-Request metering: admission, cache lookup, usage and cost of a request.
+Costs are exact to the pico-dollar.
 """
 
 from __future__ import annotations
@@ -176,27 +174,27 @@ class Meter:
     """Meter that combines context limits, prompt caches, rate limits and bills.
 
     Args:
-        scenario: the rate limits.
+        script: its rate limits apply.
         tables: the state of the simulator; the meter uses `cache`, `cachedContents`, `limits` and `bills`.
 
     Attributes:
         ledger: the accounts of all keys.
     """
 
-    def __init__(self, scenario: Script, tables: _TableLookup) -> None:
-        self._limits = RateLimits(scenario.limits, tables["limits"])
+    def __init__(self, script: Script, tables: _TableLookup) -> None:
+        self._limits = RateLimits(script.limits, tables["limits"])
         self._caches = SimPromptCaches(tables["cache"], tables["cachedContents"])
         self.ledger = UsageLedger(tables["bills"])
 
-    def apply_limits(self, scenario: Script) -> None:
+    def apply_limits(self, script: Script) -> None:
         """Apply the limits of another script; usage is preserved."""
-        self._limits.replace_limits(scenario.limits)
+        self._limits.replace_limits(script.limits)
 
     def admit(self, request: SimRequest, now: float) -> AdmittedRequest:
         """Admit a request.
 
         Args:
-            request: the request; `AdmittedRequest.finished` or `AdmittedRequest.abandoned` must follow.
+            request: the request; `AdmittedRequest.on_finished` or `AdmittedRequest.on_abandoned` must follow.
             now: the time of the request, in seconds since 1970.
 
         Raises:
@@ -267,7 +265,7 @@ class AdmittedRequest:
         """Return the remaining limits; None without limits."""
         return self._admission.remaining_limits(now)
 
-    def on_started(self, now: float) -> None:  # noqa: ARG002 every step is told when it is
+    def on_started(self, now: float) -> None:  # noqa: ARG002 - part of the common signature
         """Handle the first byte of the answer."""
         if not self._started:
             self._started = True

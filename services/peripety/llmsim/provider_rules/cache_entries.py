@@ -1,8 +1,6 @@
-"""Prompt prefixes, cached entries, one visit.
+"""Entries of a simulated prompt cache: hashed prompt prefixes, and the visit of one request.
 
-Prompt prefixes, identified by a hash of their content.
-
-Cache visit of one request: what it reads, and when its own entries become visible.
+A visit determines what the request reads, and when its own entries become visible.
 """
 
 from __future__ import annotations

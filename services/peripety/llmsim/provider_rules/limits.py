@@ -1,8 +1,6 @@
-"""Rate limits per key, key fingerprints.
+"""Rate limits of the scripted LLM per API key: token buckets, as providers apply them.
 
-API key fingerprints, safe to store and log.
-
-Rate limits per key: token buckets, as providers apply them.
+Keys are stored and logged as fingerprints only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Dated model data, token count.
+"""Dated model data from `models.toml`: accepted requests, cache rules and prices; and the token count.
 
-Model data from `models.toml`: accepted requests, cache rules and prices.
-
-Token counting of the simulator: four bytes of UTF-8 per token, for any model.
+The simulator counts one token for four bytes of UTF-8, for any model.
 """
 
 from __future__ import annotations

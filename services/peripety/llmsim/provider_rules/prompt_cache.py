@@ -1,16 +1,10 @@
-"""Cache rules of Anthropic, OpenAI, DeepSeek, Gemini.
+"""Prompt caches of all providers, each with its own rules.
 
-Anthropic's prompt cache: written at breakpoints of the caller, looked up backwards from them.
-
-Gemini's explicit caches: contents stored under a name until they expire.
-
-DeepSeek's disk cache: whole units, stored at request ends, at branch points and at intervals.
-
-OpenAI's prompt cache from GPT-5.6 on: entries at breakpoints of the provider and of the caller.
-
-Prompt caches of all providers, each with its own rules.
-
-Automatic prefix caches with token steps: OpenAI before GPT-5.6, and Gemini's implicit cache.
+- Anthropic: written at breakpoints of the caller, looked up backwards from them.
+- DeepSeek: whole units on disk, stored at request ends, at branch points and at intervals.
+- Gemini: explicit contents, stored under a name until they expire; and an automatic cache with token steps.
+- OpenAI before GPT-5.6: an automatic prefix cache with token steps.
+- OpenAI from GPT-5.6 on: entries at breakpoints of the provider and of the caller.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""A provider's answer while read, faults recognised.
+"""Readers of provider answers, complete or streamed: the inverse of the wire modules.
 
-Readers of provider answers, complete or streamed: the inverse of the wire modules.
-
-Reader of answers of Anthropic's Messages API.
-
-Reader of answers of the Gemini API: documents that each add to the answer.
-
-Reader of answers of Ollama: JSON lines, the last of which has `done`.
-
-Reader of answers of the Chat Completions API, for OpenAI, DeepSeek and compatible servers.
-
-Reader of answers of OpenAI's Responses API.
+There is one reader for each API: Anthropic's Messages, Gemini, Ollama, Chat Completions (OpenAI, DeepSeek
+and compatible servers) and OpenAI's Responses.
 """
 
 from __future__ import annotations

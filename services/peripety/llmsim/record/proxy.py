@@ -1,9 +1,4 @@
-"""Recording proxy.
-
-Observation of one proxied answer, until the recording is known.
-
-Recording proxy: forwards all traffic to a provider unchanged, and records the answers.
-"""
+"""Recording proxy: forwards all traffic to a provider unchanged, and records the answers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""Answers written as a script, credentials redacted.
+"""Script recorder: writes the answers of a provider as a script, with credentials redacted.
 
-Script recorder: writes answers as a script.
-
-The file is rewritten after each answer, so that it is complete at any time.
-
-Redaction of credentials in recordings: observed credentials, and text that looks like one.
-
-Conversion of answers to scripted responses, faults and paces.
+The file is rewritten after each answer, so that it is complete at any time. Redaction covers the observed
+credentials, and text that looks like one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""A provider's answer while read, faults recognised.
+"""Draft of a provider's answer while it is read: parts, stop reason, usage and chunk times.
 
-Fault recognition: the fault whose emulated error is most similar to an error of a provider.
-
-Draft of a provider's answer while it is read: parts, stop reason, usage and chunk times.
-
-Incremental parsers of JSON streams: server-sent events, lines, or the items of an array.
+The parsers are incremental: server-sent events, lines, or the items of a JSON array. An error of the
+provider becomes the fault whose emulated error is most similar.
 """
 
 from __future__ import annotations

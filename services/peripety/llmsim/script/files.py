@@ -1,12 +1,6 @@
-"""Scripts read from files, written as TOML, built in Python.
+"""Script files: loaded from TOML or JSON, written as TOML, or built in Python.
 
-Script builder: scripts in Python, with the field names of script files.
-
-Script loader: TOML or JSON to a `Scenario`, with all problems in one error.
-
-TOML writer for plain values, formatted for reading.
-
-Script writer: scripts to TOML files.
+One error lists all problems of a script. `ScriptBuilder` uses the field names of script files.
 """
 
 from __future__ import annotations
@@ -48,7 +42,7 @@ def load_script(path: str | Path) -> Script:
     """Read a script file, `.toml` or `.json`, and the files it refers to.
 
     Raises:
-        ScenarioError: the file cannot be read or is not valid.
+        ScriptError: the file cannot be read or is not valid.
     """
     path = Path(path)
     if path.suffix not in _FORMATS:
@@ -67,7 +61,7 @@ def parse_script(
     *,
     format: str = "toml",  # noqa: A002 - the word for it
     base: Path | None = None,
-    name: str = "scenario",
+    name: str = "script",
 ) -> Script:
     """Parse a script.
 
@@ -78,7 +72,7 @@ def parse_script(
         name: the name of the text in messages.
 
     Raises:
-        ScenarioError: the text is not valid.
+        ScriptError: the text is not valid.
     """
     try:
         document = parse_toml(source) if format == "toml" else parse_json(source)
@@ -94,11 +88,11 @@ def parse_script(
     return found
 
 
-def script_from_document(document: Mapping[str, Any], *, name: str = "scenario") -> Script:
+def script_from_document(document: Mapping[str, Any], *, name: str = "script") -> Script:
     """Convert the plain values of a script file to a script.
 
     Raises:
-        ScenarioError: a value is not valid.
+        ScriptError: a value is not valid.
     """
     reading = ReadContext(ReferencedFiles(None))
     found = read_script(document, reading)
@@ -122,7 +116,7 @@ class ScriptBuilder:
 
     Values are those of a script file (text, numbers, dicts, lists), with the same meaning:
 
-        ScenarioBuilder()
+        ScriptBuilder()
             .respond_to("login", "Username?", max_matches=1)
             .then("Password?")
             .then(failure={"type": "auth_error"})
@@ -195,7 +189,7 @@ class ScriptBuilder:
         """Build the script.
 
         Raises:
-            ScenarioError: a field is not valid; the message names it as in a file.
+            ScriptError: a field is not valid; the message names it as in a file.
         """
         return script_from_document(self._document)
 

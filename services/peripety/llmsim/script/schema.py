@@ -1,10 +1,7 @@
-"""Scenario file on pydantic models.
+"""Schema of a script file: every table, its fields, and the constraints between them.
 
-Schema of a script file: every table, its fields, and the constraints between them.
-
-Readers of script values: each converts one value and records its problems.
-
-A reader returns None after a problem and the reading continues, so that an author sees all problems at once.
+A reader converts one value and records its problems. After a problem it returns None and the reading
+continues, so that an author sees all problems at once.
 """
 
 from __future__ import annotations
@@ -745,7 +742,7 @@ _LIMIT = TableReader(
     aliases={"model": "models"},
 )
 _FIELDS = TableReader(
-    "a scenario",
+    "a script",
     Script,
     {
         "responses": array_reader(_RULE),

@@ -1,16 +1,10 @@
-"""TOML and JSON with positions, referenced files, errors with file, line and field.
+"""Sources of a script: parsed TOML or JSON, referenced files, and errors with file, line and field.
 
-TOML and JSON parsing, with the position and the reason of an error.
+`{"$file": "relative/path"}` is replaced by the content of the file.
 
-Referenced files of a script: `{"$file": "relative/path"}` is replaced by the content of the file.
-
-Source positions: line and column of each field of a TOML or JSON text.
-
-Parsers do not report positions, so the text is scanned again when there is a problem to report. The scanners
-know only enough of the grammars to separate keys from values. They rely on a text that the real parser has
-accepted.
-
-Script errors: all problems of a script, each with position, field and remedy.
+Parsers do not report positions, so the text is scanned again when there is a problem to report. The
+scanners know only enough of the grammars to separate keys from values. They rely on a text that the real
+parser has accepted.
 """
 
 from __future__ import annotations
@@ -318,7 +312,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML text to a table.
 
     Raises:
-        DocumentError: the text is not valid.
+        ScriptSyntaxError: the text is not valid.
     """
     try:
         return tomllib.loads(text)
@@ -336,7 +330,7 @@ def parse_json(text: str) -> Any:
     """Parse JSON text. Duplicate keys are errors.
 
     Raises:
-        DocumentError: the text is not valid.
+        ScriptSyntaxError: the text is not valid.
     """
     repeats = False
 
@@ -390,7 +384,7 @@ class ReferencedFiles:
         """Return the content of a file: the parsed value of a `.json`, else the text.
 
         Raises:
-            FileError: the file cannot be used.
+            ScriptFileError: the file cannot be used.
         """
         text = self.read_text(name)
         if not name.endswith(".json"):
@@ -405,7 +399,7 @@ class ReferencedFiles:
         """Return the text of a file.
 
         Raises:
-            FileError: the file cannot be used.
+            ScriptFileError: the file cannot be used.
         """
         if name not in self._texts:
             self._texts[name] = self._read(name)

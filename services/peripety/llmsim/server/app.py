@@ -1,8 +1,6 @@
-"""HTTP request to answer, control endpoints.
+"""Request handler of the scripted LLM: from an HTTP request to an answer in the format of its provider.
 
-Request handler: from an HTTP request to an answer in the format of its provider.
-
-Control endpoints: inspection and control of the simulator by a test in another process.
+Control endpoints let a test in another process inspect and control the simulator.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Bytes at exact times, aiohttp protocol.
+"""Connection writer: exact bytes at exact times, and every way to end a connection.
 
-Connection writer: exact bytes at exact times, and every way to end a connection.
-
-aiohttp protocol: large request bodies, and logs without request content.
+The aiohttp protocol accepts large request bodies, and logs without request content.
 """
 
 from __future__ import annotations

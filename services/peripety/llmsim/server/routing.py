@@ -1,13 +1,4 @@
-"""All wires; API and operation of a path; deliveries.
-
-Deliveries for exchanges, errors and documents.
-
-Routing of requests to APIs and operations: one base URL serves every provider.
-
-Wire formats of the providers, one module per API.
-
-Registry of all served APIs.
-"""
+"""Routing of requests to APIs and operations: one base URL serves every provider."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Start, stop, hot reload.
+"""Server lifecycle of the scripted LLM, in the current event loop or in a thread of its own.
 
-HTTP server of the scripted LLM: one base URL for the paths of every provider.
-
-Server lifecycle, in the current event loop or in a thread of its own.
-
-Hot reload of a script file. An invalid file leaves the current script in use.
+One base URL serves the paths of every provider. A script file is reloaded when it changes; an invalid file
+leaves the current script in use.
 """
 
 from __future__ import annotations
@@ -168,7 +165,7 @@ class ScriptWatcher:
         """Load the current content of the file.
 
         Raises:
-            ScenarioError: the file is not valid; the old script stays in use.
+            ScriptError: the file is not valid; the old script stays in use.
         """
         self._simulator.reload(load_script(self._path))
         _log.info("script reloaded", extra={"file": str(self._path)})

@@ -1,12 +1,6 @@
-"""Wire protocol, strict JSON, SSE, retry headers.
+"""Wire interface: requests, answers, streams and errors of one API. Pure functions without I/O.
 
-Wire interface: requests, answers, streams and errors of one API. Pure functions without I/O.
-
-JSON text: strict parser and compact writer.
-
-Retry headers.
-
-Server-sent events in the format of the providers.
+It includes the common parts of all wires: strict JSON, server-sent events and retry headers.
 """
 
 from __future__ import annotations

@@ -1,15 +1,4 @@
-"""DeepSeek chat completions.
-
-DeepSeek's API: Chat Completions with visible reasoning.
-
-DeepSeek request parser: the body of a chat completion.
-
-Wire of DeepSeek's API.
-
-Error messages of DeepSeek.
-
-DeepSeek chat completions with visible reasoning.
-"""
+"""Wire of DeepSeek's API: Chat Completions with visible reasoning, and its own error messages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Member-by-member parser, message list builder.
+"""Request body parser: reads member by member; errors name the place in the provider's own words.
 
-Message list builder, for APIs with one message per part of a conversation.
-
-Request body parser: reads member by member; errors name the place in the provider's own words.
+`MessageBuilder` is for APIs with one message per part of a conversation.
 """
 
 from __future__ import annotations

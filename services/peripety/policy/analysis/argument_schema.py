@@ -1,9 +1,4 @@
-"""Argument paths, and the values that a tool's schema allows.
-
-Argument paths: the segments that lead to a value.
-
-The constraints of a tool's argument schema on one argument.
-"""
+"""Argument schema: the constraints of a tool's schema on one argument, and paths to arguments."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-"""Numbers at which comparisons change.
+"""Breakpoints of arithmetic comparisons: the numbers at which a comparison over one argument changes.
 
-Breakpoints of arithmetic comparisons: the numbers at which a comparison over one argument changes.
-
-Sums, differences, products and quotients with literals are monotonic in the argument, and rounding preserves
-that. A comparison of such an expression with a literal therefore changes its result at few numbers. They are
-found by bisection over all floating-point numbers, with the engine as the oracle.
-
-Numbers between two others, within the bounds and steps of a schema.
+Sums, differences, products and quotients with literals are monotonic in the argument, and rounding
+preserves that. A comparison of such an expression with a literal therefore changes its result at few
+numbers. They are found by bisection over all floating-point numbers, with the engine as the oracle.
 """
 
 from __future__ import annotations

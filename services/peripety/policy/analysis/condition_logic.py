@@ -1,13 +1,8 @@
-"""Conditions decomposed by argument, for one tool.
+"""Condition logic: JSONLogic conditions decomposed, for one tool, into parts that each read one argument.
 
-Decomposition of JSONLogic conditions into parts that each read one argument.
-
-The truth of an expression is a formula over *leaves*. A leaf compares one argument with literals; the engine
-evaluates it for each value. Every other expression is *opaque*: for any combination of argument regions it
-may be
-true, false or without a value.
-
-Conditions resolved for one tool: the parts that are settled, and the arguments that the rest reads.
+The truth of an expression is a formula over *leaves*. A leaf compares one argument with literals; the
+engine evaluates it for each value. Every other expression is *opaque*: for any combination of argument
+regions it may be true, false or without a value.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ class _ToolPair:
 
 
 class _PairNumbers:
-    """Numbers for pairs of rules with different decisions, for use with `Diagrams.combine`.
+    """Numbers for pairs of rules with different decisions, for use with `Diagrams.apply`.
 
     Args:
         deciders: the decision and rule id for each number, offset by `_FIRST_RULE_NUMBER`.

@@ -1,8 +1,6 @@
-"""Candidate requests replayed on the engine.
+"""Engine replay: candidate requests are decided by the engine, which confirms every result of the analysis.
 
-Replay of requests on the engine, which confirms every result of the analysis.
-
-Candidate requests: from given regions, with variations of what opaque conditions read.
+Candidates come from given regions, with variations of what opaque conditions read.
 """
 
 from __future__ import annotations

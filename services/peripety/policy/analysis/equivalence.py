@@ -1,9 +1,4 @@
-"""Variants proved equivalent, or distinguished by a request.
-
-Equivalence check of rule variants: a proof of equal decisions, or a request that differs.
-
-Queries and results of the analysis, besides lint issues and policy differences.
-"""
+"""Equivalence check of rule variants: a proof of equal decisions, or a request that differs."""
 
 from __future__ import annotations
 
@@ -137,7 +132,7 @@ def compare_variants(
 
     Args:
         policy: the original.
-        variants: for each variant all rules in order, invariants first, and as in a `Window`.
+        variants: for each variant all rules in order, invariants first, and as in a `RuleWindow`.
 
     Yields:
         The same as `compare_rule_windows`.

@@ -1,8 +1,6 @@
-"""Dead and shadowed rules; the request that reaches a rule, or proof of none.
+"""Policy lint: dead, overridden, shadowed and redundant rules.
 
-Lint of rules without effect: dead, overridden, shadowed and redundant rules.
-
-Reachability of rules: a request that reaches a rule under conditions, or a proof of none.
+A rule that can be reached has a request as example; for another, the analysis has a proof.
 """
 
 from __future__ import annotations

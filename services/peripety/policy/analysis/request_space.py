@@ -1,8 +1,6 @@
-"""All requests to a tool as classes, equal tools.
+"""Request space: all requests to one tool, divided into regions by the conditions on it.
 
-Classes of tools that no condition distinguishes, so that each class is analyzed once.
-
-The space of all requests to one tool, divided into regions by the conditions on it.
+Tools that no condition distinguishes are one class, so that each class is analysed once.
 """
 
 from __future__ import annotations

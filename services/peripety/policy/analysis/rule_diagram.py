@@ -23,7 +23,7 @@ DECISION_RESULTS = {"deny": 0, "allow": 1, "escalate": 2}
 
 
 def results_differ(one: int, other: int) -> int:
-    """Return `YES` if two results differ, for `Diagrams.combine`."""
+    """Return `YES` if two results differ, for `Diagrams.apply`."""
     return YES if one != other else NO
 
 

@@ -381,7 +381,7 @@ class _BatchWork:
         """Return the results in the order of the batches.
 
         Raises:
-            GivenUpError: some batches failed; the findings name them.
+            RunFailedError: some batches failed; the findings name them.
             PeripetyError: all batches failed for a reason other than the response, or the budget is
                 exhausted.
         """

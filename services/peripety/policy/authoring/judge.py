@@ -1,16 +1,15 @@
-"""Judge model per batch, probes, fault attribution, failure report.
-
-Fault attribution: whether a rule or a test scenario is wrong when the two disagree.
+"""Fault attribution: a judge decides if a rule or a test scenario is wrong when the two disagree.
 
 Why there is a judge at all. A run has two sources of truth, written by models from the same text: the rules
 and the test scenarios. A failing scenario shows a contradiction, not its cause. Repairing the rules until
-every scenario passes would let one wrong scenario corrupt the policy; dropping scenarios that fail would hide
-wrong rules. So a third model call, the judge, attributes each failure to the rule, the scenario or both.
+every scenario passes would let one wrong scenario corrupt the policy; dropping scenarios that fail would
+hide wrong rules. So a third model call, the judge, attributes each failure to the rule, the scenario or
+both.
 
 Why its answer is not simply applied. The judge is a model as well, and a policy is a security boundary. A
-wrong or manipulated attribution must not be able to widen the policy. `ruling` therefore applies an
-attribution only in the safe direction. It is a pure function without a model call, so its decisions can be
-audited and repeated.
+wrong or manipulated attribution must not be able to widen the policy. `resolve_attributions` therefore
+applies an attribution only in the safe direction. It is a pure function without a model call, so its
+decisions can be audited and repeated.
 
 Invariants.
 
@@ -18,21 +17,17 @@ Invariants.
   Any other correction of a scenario that a model wrote is applied.
 - A handwritten scenario is never changed. Blame on it is rejected and reported as a warning, because its
   author may have to look at it.
-- Each failure that remains after the corrections is a problem of the rules, whether it was attributed or not.
-  A silent judge therefore cannot make a failure disappear.
-- Attributions of passing scenarios are ignored. The first attribution per scenario wins, so that later probe
-  rounds cannot overrule earlier ones.
-- All attributions of failures are recorded in the audit log, rejected ones too. If the run fails in the end,
-  the rejected ones are part of the findings, so that a person can decide.
+- Each failure that remains after the corrections is a problem of the rules, whether it was attributed or
+  not. A silent judge therefore cannot make a failure disappear.
+- Attributions of passing scenarios are ignored. The first attribution per scenario wins, so that later
+  probe rounds cannot overrule earlier ones.
+- All attributions of failures are recorded in the audit log, rejected ones too. If the run fails in the
+  end, the rejected ones are part of the findings, so that a person can decide.
+
+There is one judge per batch of tools (`JudgePool`). Judges also write probes: further test requests.
 
 Alternatives. Letting the repair of the rules decide would make it a judge in its own case. Several judges
 with a majority vote multiply the cost, and models from the same family share their errors.
-
-Judge of failed scenarios: a model call that attributes fault in structured fields.
-
-Pool of judges, one per batch: their attributions in a round, and their probes.
-
-Failure report of a run: the scenarios that the rules do not meet, for a human decision.
 """
 
 from __future__ import annotations

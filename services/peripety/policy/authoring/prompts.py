@@ -1,11 +1,4 @@
-"""System texts, answer schemas, parsers of answers.
-
-Response schemas of the authoring prompts, and parsers of the responses.
-
-System texts of the authoring prompts: instructions, followed by the material as JSON.
-
-System prompts of the policy authors and judges.
-"""
+"""Authoring prompts: system texts with the material as JSON, answer schemas, and parsers of answers."""
 
 from __future__ import annotations
 
@@ -18,7 +11,7 @@ from peripety.core.text_files import read_prompt, read_prompts
 from peripety.engine.policies.types import ToolRequest
 from peripety.engine.schemas import POLICY_SPEC, schema_document
 from peripety.gateway.conversations.conversation import Conversation
-from peripety.gateway.types.request import CacheConfig, GenerationOptions
+from peripety.gateway.types.request import CacheConfig, GenerationOptions, ReasoningEffort
 from peripety.policy.types import Expectation, ScenarioOrigin, TestScenario
 
 if TYPE_CHECKING:
@@ -183,7 +176,12 @@ def start_conversation(gateway: ModelGateway, system: str, model: str | None) ->
     return Conversation(
         gateway,
         system,
-        options=GenerationOptions(model=model, max_output_tokens=MAX_OUTPUT_TOKENS, cache=cache),
+        options=GenerationOptions(
+            model=model,
+            answer_tokens=MAX_OUTPUT_TOKENS,
+            cache=cache,
+            reasoning_effort=ReasoningEffort.MEDIUM,
+        ),
     )
 
 

@@ -1,8 +1,6 @@
-"""Rules of a batch, the rule document.
+"""Rule author: a model call that writes the rules for the tools of a batch, and the document in progress.
 
-The policy document in progress: fixed parts, and the ordered rules of each batch.
-
-Rule author: a model call that writes the rules for the tools of a batch.
+The document has fixed parts, and the ordered rules of each batch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Repair loop of rules, patches.
+"""Rule repair: a model patches rules so that they meet failed scenarios.
 
-Rule repair: a model call that patches rules so that they meet failed scenarios.
-
-Rule patches, applied in order and atomically.
-
-Repair loop of rules: patches that are applied only if no passing scenario breaks.
+Patches are applied in order and atomically, and only if no passing scenario breaks.
 """
 
 from __future__ import annotations

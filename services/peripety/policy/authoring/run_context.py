@@ -1,12 +1,8 @@
-"""Shared context of a run: order, budgeted gateway, artifacts by fingerprint, batches of tools in parallel.
+"""Context of an authoring run: order, budgeted gateway, audit log, warnings, progress, and cached artifacts.
 
-Cache of model output by the fingerprint of its inputs, prompts, schema and model.
-
-Batches of tools by server, and parallel work on batches.
-
-Shared state of an authoring run: order, gateway, audit log, warnings and progress.
-
-Budgeted gateway: concurrency and budget of all model calls of one order.
+Tools are divided into batches by server, and batches run in parallel. The budgeted gateway limits the
+concurrency and the budget of all model calls. The output of a model is cached by the fingerprint of its
+inputs, prompts, schema and model.
 """
 
 from __future__ import annotations

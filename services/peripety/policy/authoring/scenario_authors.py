@@ -1,10 +1,6 @@
-"""Multi-turn session that writes scenarios, feedback message, one author per batch of tools.
+"""Scenario authors of a run: one conversation per batch, for first scenarios and for replacements.
 
-Scenario authors of a run: one conversation per batch, for first scenarios and for replacements.
-
-Multi-turn conversation that writes scenarios, first from scratch and then as replacements.
-
-Feedback message to the author of scenarios after verification.
+After verification, an author receives feedback about its scenarios.
 """
 
 from __future__ import annotations

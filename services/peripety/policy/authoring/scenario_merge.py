@@ -1,8 +1,6 @@
-"""Replacements merged, duplicates and impossible scenarios removed.
+"""Scenario merge: replacements, corrections, deduplication and unique descriptions.
 
-Filter of scenarios that cannot be run: impossible expectations and invalid requests.
-
-Merge of scenarios: replacements, corrections, deduplication and unique descriptions.
+Scenarios that cannot be run are removed: impossible expectations and invalid requests.
 """
 
 from __future__ import annotations

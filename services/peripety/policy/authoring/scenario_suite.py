@@ -1,10 +1,7 @@
-"""The suite, final minimisation, uncovered sentences.
+"""Scenario suite of a run: current and replaced scenarios, their results, and the final suite.
 
-Finalization of a run: complete the suite, minimize it and measure it.
-
-The scenario suite of a run: current and replaced scenarios, and their results.
-
-Traceability of rules to sentences of the written policy, without a model call.
+The final suite is completed, minimised and measured. Sentences of the written policy that no rule
+implements are found without a model call.
 """
 
 from __future__ import annotations

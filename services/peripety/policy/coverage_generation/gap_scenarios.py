@@ -1,14 +1,7 @@
-"""Scenarios for what is not covered, with descriptions; completes a suite.
+"""Gap scenarios: generated scenarios that reach coverage targets or kill mutants which a suite misses.
 
-Candidate scenarios that kill mutants or reach coverage targets, and crossovers of them.
-
-Complete and minimal suites, from given and generated scenarios.
-
-Generation of scenarios for coverage gaps and surviving mutants.
-
-Crossover of requests: combined arguments, so that one scenario can replace several.
-
-Descriptions of generated scenarios, in one sentence each.
+Candidates are crossed over, so that one scenario can replace several, and get a description in one
+sentence. The result is a complete and minimal suite of given and generated scenarios.
 """
 
 from __future__ import annotations
@@ -287,10 +280,10 @@ def generate_for_gaps(
 
 
 def generate_scenarios_from_scratch(context: MutationContext) -> Iterator[TestScenario]:
-    """Generate scenarios from scratch that reach everything reachable; as in `cover`.
+    """Generate scenarios from scratch that reach every target that can be reached.
 
     Raises:
-        OutOfTimeError: the time limit is reached.
+        TimeLimitReachedError: the time limit is reached.
     """
     yield from _generate_additions(context, _find_gaps(context, EvaluatedSuite(context.policy, ())), set())
 
@@ -364,7 +357,7 @@ def complete_in_context(
 
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
-        OutOfTimeError: the time limit is reached.
+        TimeLimitReachedError: the time limit is reached.
     """
     names = {scenario.description for scenario in scenarios}
     made = generate_scenarios_from_scratch(context)

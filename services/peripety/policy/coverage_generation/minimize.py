@@ -39,7 +39,7 @@ def minimize_suite(context: MutationContext, scenarios: Sequence[TestScenario]) 
 
     Raises:
         InvalidArgumentError: `REQUEST_INVALID`; a request is invalid.
-        OutOfTimeError: the time limit is reached.
+        TimeLimitReachedError: the time limit is reached.
     """
     context.check_time()
     suite = EvaluatedSuite(context.policy, _sort_by_source(scenarios))

@@ -1,18 +1,9 @@
-"""Mutation operators.
+"""Mutation operators: mutants of a policy as changes of its rules, and their registry.
 
-Mutants of a policy as changes of its rules.
-
-Registry of the mutation operators.
-
-Mutation operators of conditions: drop or negate members.
-
-Mutation operator of named lists: drop a value wherever the list is used.
-
-Mutation operators of the logic of rules.
-
-Mutation operators of matchers: widen, narrow, or change the kind or quantifier.
-
-Mutation operators of whole rules: drop, swap, or change the decision.
+- Rules: drop, swap, or change the decision.
+- Conditions: drop or negate members; change operators of the logic.
+- Matchers: widen, narrow, or change the kind or quantifier.
+- Named lists: drop a value wherever the list is used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Mutants of a policy run against scenarios.
+"""Mutation test runner: mutants of a policy, their outcomes, and the mutation score.
 
-Mutation test runner: mutants of a policy, their outcomes, and the mutation score.
-
-Context of a measured policy: facts that are computed once for any number of suites.
+`MutationContext` has the facts that are computed once for any number of suites.
 """
 
 from __future__ import annotations
@@ -73,7 +71,7 @@ class MutationContext:
         """Return if there is time left.
 
         Raises:
-            OutOfTimeError: the time limit is reached.
+            TimeLimitReachedError: the time limit is reached.
         """
         if self._is_late():
             raise TimeLimitReachedError
@@ -82,7 +80,7 @@ class MutationContext:
         """Return the comparison of each mutant with the policy.
 
         Raises:
-            OutOfTimeError: the time limit is reached.
+            TimeLimitReachedError: the time limit is reached.
         """
         # A verdict that was undecided among many may be decided among few.
         new = iter(
@@ -102,7 +100,7 @@ class MutationContext:
         """Return the result of the search for each coverage target.
 
         Raises:
-            OutOfTimeError: the time limit is reached.
+            TimeLimitReachedError: the time limit is reached.
         """
         new = [aim for aim in targets if isinstance(self._reach_cache.get(aim.path), Undecided | None)]
         if new:
@@ -180,7 +178,7 @@ def iter_mutant_runs(
     """Run scenarios on mutants, and compare surviving mutants with the policy.
 
     Raises:
-        OutOfTimeError: the time limit is reached.
+        TimeLimitReachedError: the time limit is reached.
     """
     remaining = iter(mutations)
     while block := [*islice(remaining, _MUTANTS_PER_BLOCK)]:

@@ -1,8 +1,6 @@
-"""Clauses and boundary values of conditions.
+"""Condition clauses for condition/decision coverage, and boundary values of conditions.
 
-Boundary values of conditions: around matcher entries, and around numbers in comparisons.
-
-Clauses of a condition, for condition/decision coverage.
+Boundary values lie around matcher values, and around numbers in comparisons.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""A suite run at once, coverage targets, decisions as bit sets.
+"""Coverage of a suite: rules, both values of clauses, and both sides of boundaries.
 
-Coverage of a suite: reached targets by kind.
-
-Search for requests that reach coverage targets.
-
-Decisions of rules for many requests at once as bit masks, including those of changed rules.
-
-A suite of scenarios that is run in one batch: passing scenarios, and those that a change would fail.
-
-Coverage targets: rules, both values of clauses, and both sides of boundaries.
+A suite runs in one batch. Decisions of rules are bit masks over its requests, including those of changed
+rules, so that the scenarios which a change would fail are found without running them again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Next version of a stored scenario from a text.
+"""Amender: from a text to the next version of a stored scenario.
 
-Amendment service: from a text to the next version of a stored scenario.
-
-The new version must pass the same checks as the present one.
-
-Proposed change of a scenario, by a model or by rules, evaluated like a new specification.
+A model or rules propose the change, and it is evaluated like a new specification. The new version must pass
+the same checks as the present one.
 """
 
 from __future__ import annotations
@@ -63,7 +60,7 @@ _IDENTITY = ("id", "seed", "spec_version")
 _NO_CHANGE = Finding("AMENDMENT_CHANGES_NOTHING", "", "the proposal does not change the scenario")
 
 ChangeEvent: TypeAlias = Progress | ChangeProposed | ValidationFailed | NumbersAdjusted | AmendmentFailed
-"""Events of a change. After a rejected change, `NotAmended` is the last one."""
+"""Events of a change. After a rejected change, `AmendmentFailed` is the last one."""
 
 
 class ProposedChange:

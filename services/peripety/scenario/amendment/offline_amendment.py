@@ -1,14 +1,7 @@
-"""Instructions parsed and applied by rules, no model.
+"""Rule-based amendment: parses an instruction by a few words of each language, and applies its edits.
 
-Rule-based amendment: applies edit requests to a specification.
-
-Rules can change durations, chances, amounts and decay, and can remove actions and events.
-
-Instruction parser: edit requests from a text, by a few words of each language.
-
-A request has a kind, a factor and a target.
-
-Name matching: the named things that a text mentions.
+Rules can change durations, chances, amounts and decay, and can remove actions and events. An edit request
+has a kind, a factor and a target, which the text names.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Fewest moves of numbers into a band.
+"""Balancing: the fewest and smallest moves of numbers that bring a fail rate into a requested band.
 
-Balancing: the fewest and smallest moves of numbers that bring a fail rate into a requested band.
-
-The caller requests it explicitly, so it may move more numbers than a repair, and more than once. All tunable
-numbers are candidates, and no number moves by more than half. A result is confirmed on fresh runs. If that
-fails, the search continues with the difference as a correction.
-
-Balancing orders and their results.
+The caller requests it explicitly, so it may move more numbers than a repair, and more than once. All
+tunable numbers are candidates, and no number moves by more than half. A result is confirmed on fresh runs.
+If that fails, the search continues with the difference as a correction.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""Candidates on equal seeds, thresholds, single repair.
-
-Repair of a budget miss: the smallest common factor that brings the fail rate into its budget.
-
-Candidates are compared on common random numbers, so that they differ only by their numbers. The gate then
-confirms the result on fresh runs.
-
-Candidates of repair and balancing, simulated on common random numbers, with a bisection over them.
+"""Candidate runs of repair and balancing: common random numbers, and a bisection for thresholds.
 
 Candidates share their runs, so that they differ only by their numbers. A result must be confirmed on fresh
-runs.
+runs. `repair` finds the smallest common factor that brings the fail rate into its budget.
 """
 
 from __future__ import annotations

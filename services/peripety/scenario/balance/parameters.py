@@ -1,17 +1,10 @@
-"""Tunable numbers, which may move, their description.
+"""Tunable numbers of a specification, their selection, and descriptions of moves.
 
-Selection of tunable numbers.
+No number moves by more than half, weights stay within their bounds, and a moved number has few digits.
 
 A repair moves the weights and effects of random events, and decay, unless they help the player. Balancing
 also moves helpful events, the effects of actions, and initial values. The harmful direction of a quantity
 follows from the comparisons in loss and win conditions.
-
-Tunable numbers of a specification.
-
-No number moves by more than half, weights stay within their bounds, and a moved number has few digits. The
-selection of numbers depends on the purpose.
-
-Description of a moved number: its rule, and the change.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""Partitions of tables, input splits, output folder.
+"""Partitions of a distributed job: input splits, validation of one partition, and the output folder.
 
-Output folder of a job: one file per part, complete or absent.
+The interface for data engines is Arrow in, Arrow out, on one thread. The result of a row depends only on
+the row and the options, so an engine may split tables in any way and repeat a partition.
 
-A worker may die during a part, and another worker may repeat it, even while the first one is alive. Each
-writes to its own temporary file and renames it when it is complete. The content does not depend on the
-worker. So a job neither loses nor duplicates results, and an interrupted job can be resumed.
-
-Validation of one partition of a table, for distributed data engines.
-
-The interface is Arrow in, Arrow out, on one thread. The result of a row depends only on the row and the
-options, so an engine may split tables in any way and repeat a partition.
-
-Input splits: files of specifications in JSON Lines or Parquet, split into independent parts.
+The output folder has one file per part, complete or absent. A worker may die during a part, and another
+worker may repeat it, even while the first one is alive. Each writes to its own temporary file and renames
+it when it is complete. The content does not depend on the worker. So a job neither loses nor duplicates
+results, and an interrupted job can be resumed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Bounded pipeline, in a thread or beside an event loop.
+"""Batch pipeline with back-pressure: documents in, verdicts out, blocking or asynchronous.
 
-Blocking batch pipeline: documents in, verdicts out, with back-pressure.
-
-Asynchronous batch pipeline: documents in, verdicts out, with back-pressure.
-
-Back-pressure of a batch: limits on pending documents, and the size of chunks.
+It limits the number of pending documents and the size of chunks.
 """
 
 from __future__ import annotations

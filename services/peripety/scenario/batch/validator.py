@@ -1,16 +1,11 @@
-"""Documents to verdicts on threads, each once.
+"""Batch validator: documents to verdicts on several threads, with each distinct document evaluated once.
 
-Batch validator: documents to verdicts on several threads, with each distinct document evaluated once.
+A valid document is evaluated in this order: proofs, the difficulty gate, a certificate. The fair thread
+pool divides long work into time slices.
 
-Evaluation of a valid document: proofs first, then the difficulty gate, then a certificate.
-
-Fair thread pool: long work is divided into time slices.
-
-Stepwise execution of coroutines without an event loop, in the calling thread.
-
-The gate and certificates are coroutines that await pieces of work. This executor runs each piece inline and
-pauses before every piece but the first. So the caller can switch to other work between pieces, and their time
-is measured.
+The gate and certificates are coroutines that await pieces of work. `InlineExecutor` runs each piece inline,
+without an event loop, and pauses before every piece but the first. So the caller can switch to other work
+between pieces, and their time is measured.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Options, verdict of a document, verdict cache and its codec.
+"""Verdicts of a batch: options, their hash, the verdict of a document, its codec and its caches.
 
-Verdict caches: the most recent verdicts in memory, or all of them in a file.
-
-Batch options and the verdict of a document.
-
-Serialization of verdicts, and the hash of their options.
+A cache holds the most recent verdicts in memory, or all of them in a file.
 """
 
 from __future__ import annotations

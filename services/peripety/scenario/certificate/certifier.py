@@ -1,28 +1,19 @@
-"""Build, store and recompute a certificate.
-
-Certification service: from a document or a stored scenario to a certificate.
-
-Certificate of a scenario: proofs, the difficulty gate, and runs of every persona.
+"""Certifier: computes, stores and verifies the certificate of a document or of a stored scenario.
 
 A certificate states how fair a scenario is. It is a pure function of the specification, the options and two
-version
-numbers (engine semantics and random numbers). It contains no time, machine or backend, and its name is the
-hash of
-its canonical document. So it needs no signature: anyone who doubts it can compute it again and compare bytes,
-and a
-verdict cache needs no other key. This purity is the main invariant of the package, and explains most of its
-rules.
+version numbers (engine semantics and random numbers). It contains no time, machine or backend, and its name
+is the hash of its canonical document. So it needs no signature: anyone who doubts it can compute it again
+and compare bytes, and a verdict cache needs no other key. This purity is the main invariant of the package,
+and explains most of its rules.
 
 Order of the work:
 
 1. Proofs. Abstract interpretation of the rules, without any run.
 2. The difficulty gate. It decides the band, on its own blocks of the same run numbers.
-3. Runs of each persona, until the interval of its fail rate is narrow. All personas use the
-same run
+3. Runs of each persona, until the interval of its fail rate is narrow. All personas use the same run
    numbers, and therefore the same random numbers.
-4. The planner gap: the fail rates of random and planner on exactly the same runs. With common random numbers
-most of
-   the noise cancels out, and a scenario in which no action matters has a gap of exactly 0.
+4. The planner gap: the fail rates of random and planner on exactly the same runs. With common random
+   numbers most of the noise cancels out, and a scenario in which no action matters has a gap of exactly 0.
 
 Design decisions:
 
@@ -32,22 +23,18 @@ Design decisions:
 - From version 1.1 on, curious plays too, and par where there are solutions. Certificates of version 1.0 are
   the same as before.
 - If the gate finds a rule that raises errors, only the gate's persona plays. Other figures would describe a
-  scenario
-  that does not work.
+  scenario that does not work.
 - Runs are examined at fixed counts (256, doubled up to 9,604). Stopping after arbitrary pieces would save
-  runs, but
-  the result would depend on the machine. An exact sequential interval was rejected: it is wider, and hard to
-  explain.
+  runs, but the result would depend on the machine. An exact sequential interval was rejected: it is wider,
+  and hard to explain.
 - Only proofs and tests with known error rates are errors. Absence in a sample is a warning.
 - Figures have six decimals. C libraries disagree in the last digits of `pow` and `log`; rounding hides that
-  without
-  an exact decimal arithmetic.
+  without an exact decimal arithmetic.
 
-The texts of the findings are part of the document. A changed text changes the hash, so `--check` would report
-stored
-certificates as different.
+The texts of the findings are part of the document. A changed text changes the hash, so `--check` would
+report stored certificates as different.
 
-Verification of a certificate: recompute it and compare the documents.
+Verification recomputes a certificate and compares the documents.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""SVG plots.
+"""SVG plots of a certificate: shares of outcomes, with axes and legends.
 
-Axes, legends and styles of plots; units are pixels of a drawing 720 wide.
-
-SVG plots of a certificate.
+Units are pixels of a drawing 720 wide.
 """
 
 from __future__ import annotations

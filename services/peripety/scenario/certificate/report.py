@@ -1,10 +1,6 @@
-"""HTML report with tables.
+"""HTML report of a certificate: verdict, plots with their figures, tables, and the command to verify it.
 
-HTML report of a certificate: one page with plots, without scripts and network access.
-
-Tables of a certificate; a table with the data of a plot has the name of the plot.
-
-HTML page of a certificate: its verdict, its plots with their figures, and the command to verify it.
+The page has no scripts and needs no network. A table with the data of a plot has the name of the plot.
 """
 
 from __future__ import annotations

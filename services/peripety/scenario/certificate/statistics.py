@@ -1,17 +1,11 @@
-"""Statistics of a certificate: sampled runs per persona, figures, findings.
-
-Figures of a certificate, computed from counts.
-
-Findings of a certificate, derived from its figures.
-
-Errors are certain, or decided by a test with known error rates: the band, the drift, rules that raise errors,
-and proofs. An absence in a sample is a warning, because more runs could contradict it.
-
-Sampling of a persona: runs until the interval of its fail rate is narrow enough.
+"""Statistics of a certificate: sampled runs of a persona, figures from counts, and findings.
 
 The runs are examined only at fixed counts, so the stopping point depends on the runs alone, not on pieces,
 threads or processes. An interval at an early stop is slightly too narrow. The number of looks is small, and
 the last one has enough runs for any rate.
+
+Errors are certain, or decided by a test with known error rates: the band, the drift, rules that raise
+errors, and proofs. An absence in a sample is a warning, because more runs could contradict it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Certificate and its canonical document.
+"""Certificate types and their document: canonical JSON, named by its hash.
 
-Document of a certificate: canonical JSON, named by its hash.
-
-It contains only the result, not the machine or the time. Equal inputs result in equal bytes.
-
-Certificate types. The document has these fields under these names.
+The document has these fields under these names. It contains only the result, not the machine or the time.
+Equal inputs result in equal bytes.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
-"""Drift of quantities, values that endings compare.
+"""Drift: the mean change of quantities away from a loss per turn, relative to their initial distance from it.
 
-Drift: the mean change of quantities away from a loss per turn, relative to their initial distance from it.
+A scenario whose quantities only improve is not a challenge, whatever its present fail rate. So every
+quantity that a loss condition or decay reads is followed from the first state of a run to the last. The
+direction away from a loss follows from the comparisons in loss conditions. Decay is harmful to quantities
+that they do not read.
 
-A scenario whose quantities only improve is not a challenge, whatever its present fail rate. So every quantity
-that a loss condition or decay reads is followed from the first state of a run to the last. The direction away
-from a loss follows from the comparisons in loss conditions. Decay is harmful to quantities that they do not
-read.
-
-A quantity has no drift in these cases: both ends of its range may lose, it occurs only in equalities, or its
-comparison holds at the start. In the last case the quantity is a task, such as a goal with a deadline, and
-has no distance from a loss. From version 1.1 on, neither has a quantity that a win condition needs to move
-away from a loss: it is meant to.
-
-Analysis of endings: the quantities that they compare, and the harmful direction of each.
+A quantity has no drift in these cases: both ends of its range may lose, it occurs only in equalities, or
+its comparison holds at the start. In the last case the quantity is a task, such as a goal with a deadline,
+and has no distance from a loss. From version 1.1 on, neither has a quantity that a win condition needs to
+move away from a loss: it is meant to.
 """
 
 from __future__ import annotations

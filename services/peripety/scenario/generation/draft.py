@@ -1,15 +1,13 @@
-"""Document under construction, history of findings, adjusted numbers.
+"""Document under construction: applies answers, evaluates the result, and rolls back regressions.
 
-History of findings during a generation, for the detection of regressions.
-
-Document under construction: applies answers, evaluates the result, and rolls back regressions.
-
-Adjusted numbers of a document that later answers have not changed.
+The history of findings detects a regression: a finding that an earlier answer had fixed.
+`filter_present_moves` returns the adjusted numbers that later answers have not changed.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from peripety.core.concurrency import closing
@@ -117,6 +115,7 @@ class SpecDraft:
         evaluator: the evaluator.
         document: the initial document; empty for a new one.
         fixed: top-level members that an answer cannot change.
+        defaults: top-level members of a document whose answers have none.
 
     Attributes:
         document: the present document.
@@ -130,9 +129,11 @@ class SpecDraft:
         evaluator: SpecEvaluator,
         document: Mapping[str, Any],
         fixed: Mapping[str, Any],
+        defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._evaluator = evaluator
         self._fixed = fixed
+        self._defaults = defaults
         self._history = FindingHistory()
         self._scope = EVERYTHING
         self._evaluations: list[SpecEvaluation] = []
@@ -166,7 +167,8 @@ class SpecDraft:
         """
         was, before = self.document, self.evaluation
         merged = merge(was, self._with_fixed_members(answer.value), self._scope)
-        judgement, undone = await self._evaluate_without_regressions({**merged.document, **self._fixed})
+        document = {**self._defaults, **merged.document, **self._fixed}
+        judgement, undone = await self._evaluate_without_regressions(document)
         yield _to_proposal_event(answer, was, judgement.document)
         for message in _describe_rollbacks(merged.left_out, undone):
             yield Progress(ProgressStage.REPAIRING, message, 0.0)

@@ -1,8 +1,4 @@
-"""Cached result of the same order; prompts.
-
-System prompts of scenario generation.
-
-Cache of generated specifications, by a digest of the order.
+"""Cache of generated specifications, by a digest of the order.
 
 A row contains a specification and the record of its generation. Of the order it contains only a digest, and
 of the description only the excerpt that a warning quotes.

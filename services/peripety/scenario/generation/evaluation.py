@@ -1,8 +1,6 @@
-"""Evaluation of a draft, and the notice of retained risk.
+"""Evaluation of a draft: validate, prove, simulate and certify it, up to a level.
 
-Evaluation of a document: validate, prove, simulate and certify it, up to a level.
-
-Notice of retained risk, for a description that requests a scenario without risk.
+`find_retained_risk` warns about a description that requests a scenario without risk.
 """
 
 from __future__ import annotations

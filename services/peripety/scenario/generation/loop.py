@@ -1,34 +1,30 @@
-"""Generation loop: request, merge, evaluate, repair; whole documents or by outline.
+"""Generation loop: a model proposes parts of a document, and findings are its next request.
 
-Scenario generator: from a description to a specification.
+A model first writes a whole specification, and then repairs it after findings. If its answers contain no
+part of a document, or the request is too large, it is prompted part by part, by an outline, and rules
+derive the numbers.
 
-A model first writes a whole specification, and then repairs it after findings. If its answers contain no part
-of a document, or the request is too large, it is prompted part by part, by an outline, and rules derive the
-numbers.
-
-Generation loop: a model proposes parts of a document, and findings are its next request.
-
-The loop is counterexample-guided repair. The model is never trusted: whatever it writes, only a document that
-passes the requested level (schema, rules, proofs, difficulty gate, certificate) leaves the loop. Amendment
-uses the same loop with the present version as the initial document. Design and invariants:
+The loop is counterexample-guided repair. The model is never trusted: whatever it writes, only a document
+that passes the requested level (schema, rules, proofs, difficulty gate, certificate) leaves the loop.
+Amendment uses the same loop with the present version as the initial document. Design and invariants:
 
 - Constant prefix. Every request of the conversation has the same system prompt and the same schema, so the
   provider's prompt cache matches from the second request on. The schema of an answer is that of a
   specification without required parts. So one schema serves the first draft and every repair.
 - Partial answers. An answer replaces only the parts that it contains. Parts are matched by name, not by
   position as in a JSON patch, so an answer stays valid if entries have moved.
-- Scope. Before a document can be simulated, an answer may change only parts with findings, and add new ones.
-  Findings of a simulation open the whole document, because there any part can affect any other.
-- No regressions. A finding that was fixed stays fixed. If an answer brings it back, its part is restored; if
-  that is not enough, the whole document is. Without this rule, repair can oscillate between two errors.
-- Numbers belong to the engine. If only the budget is missed, the engine moves numbers itself and reports the
-  moves. A request for each step of such a search would use up the order.
+- Scope. Before a document can be simulated, an answer may change only parts with findings, and add new
+  ones. Findings of a simulation open the whole document, because there any part can affect any other.
+- No regressions. A finding that was fixed stays fixed. If an answer brings it back, its part is restored;
+  if that is not enough, the whole document is. Without this rule, repair can oscillate between two errors.
+- Numbers belong to the engine. If only the budget is missed, the engine moves numbers itself and reports
+  the moves. A request for each step of such a search would use up the order.
 - Failure is cheap. Truncated answers are salvaged: complete members are used. The last document that passed
   is never lost: if a later answer fails or the provider raises an error, the loop rolls back to it.
 
-The loop ends when the document passes and the last answer has no slips. It also ends at a limit of the order,
-and after two answers in a row without any part of a document. After the last case the caller prompts part by
-part, by an outline.
+The loop ends when the document passes and the last answer has no slips. It also ends at a limit of the
+order, and after two answers in a row without any part of a document. After the last case the caller prompts
+part by part, by an outline.
 
 The schema is advisory. An invalid answer is therefore returned with its findings, which the next request
 contains, instead of an error of the gateway.
@@ -38,6 +34,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.core.concurrency import closing
@@ -195,6 +192,9 @@ def _salvage(answer: ModelAnswer) -> ModelAnswer:
     return replace(answer, value=value, is_truncated=True)
 
 
+WRITTEN_DEFAULTS: Mapping[str, Any] = MappingProxyType({"narrator_scope": []})
+"""Members of a new document that its author leaves out. The narrator changes only what it was granted."""
+
 _SEED_BYTES = 6
 
 
@@ -251,7 +251,7 @@ class _Generation:
     async def generate_whole(self) -> AsyncIterator[GenerationEvent]:
         """Request a whole specification; fall back to part by part."""
         yield self._client.progress(ProgressStage.AUTHORING, "requesting a whole specification")
-        manuscript = SpecDraft(self._evaluator, {}, {"seed": self._seed})
+        manuscript = SpecDraft(self._evaluator, {}, {"seed": self._seed}, WRITTEN_DEFAULTS)
         conversation = start_document_conversation(self._gateway, self._order.model, self._order.limits)
         writer = RepairLoop(self._client, conversation, manuscript)
         question = {"description": self._order.description, "seed": self._seed}
@@ -286,7 +286,8 @@ class _Generation:
         """Complete with the first candidate that passes."""
         before: SpecEvaluation | None = None
         for candidate in candidates:
-            document = {**await self._workers.run(candidate.build_spec), "seed": self._seed}
+            written = await self._workers.run(candidate.build_spec)
+            document = {**WRITTEN_DEFAULTS, **written, "seed": self._seed}
             judgement = await self._evaluator.evaluate_statically(document)
             yield self._to_proposal(document, before)
             if not judgement.errors:

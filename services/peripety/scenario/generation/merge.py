@@ -1,12 +1,10 @@
-"""Partial documents merged, scope of an edit.
-
-Merging of partial documents: an answer is applied to the present specification.
+"""Merge of partial documents: an answer is applied to the present specification.
 
 A part in the answer replaces the present one, an omitted part stays, and a part listed as `removed` is
 deleted. So one schema serves the first draft, which starts from nothing, and every later change. An answer
 with all required members of a specification is a complete one: parts that it omits are deleted, too.
 
-Edit scope: the parts of a document that an answer may change.
+`EditScope` limits the parts of a document that an answer may change.
 """
 
 from __future__ import annotations

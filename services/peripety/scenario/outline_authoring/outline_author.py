@@ -1,15 +1,8 @@
-"""Scenario from a small model: outline parsed, names cleaned, gaps filled, section by section.
+"""Outline author: a scenario from a weak model, by an outline and then section after section.
 
-Rule-based defaults for missing effects of actions and events.
-
-Cleaning of names from a model: short, valid and unique.
-
-Outline: the first answer of a weak model, with the names of quantities, actions and events.
-
-Outline author: a scenario from a weak model, by an outline and then section after section.
-
-Each answer has a small schema with the names of earlier answers. The result is a blueprint. Numbers, paths
-and conditions are derived by rules, and so are omitted parts.
+The outline has the names of quantities, actions and events. Each later answer has a small schema with the
+names of earlier answers. Names are cleaned: short, valid and unique. The result is a blueprint. Numbers,
+paths and conditions are derived by rules, and so are omitted parts.
 """
 
 from __future__ import annotations
@@ -392,7 +385,7 @@ class OutlineAuthor:
             self._conversation,
             question,
             ResponseSchema("scenario_part", schema, advisory=True),
-            max_output_tokens=_MAX_TOKENS,
+            answer_tokens=_MAX_TOKENS,
         )
         async with closing(asked) as steps:
             async for step in steps:

@@ -1,14 +1,10 @@
-"""Activity of the nodes of a rule graph; inspections.
-
-Activity of rule graph nodes in simulated runs.
+"""Activity of a rule graph: how often each node takes part in simulated runs.
 
 Actions count when chosen, events when drawn (at their onset), endings when they end a run, decay in every
 turn. Scheduled effects count when they are scheduled, because a run may end before they are due. A quantity
 counts as often as all rules that write it.
 
-Inspection of a compiled scenario: its rule graph, with the activity in simulated runs.
-
-Inspection service for documents and stored scenarios.
+`Inspector` builds the graph and measures the activity, for documents and stored scenarios.
 """
 
 from __future__ import annotations

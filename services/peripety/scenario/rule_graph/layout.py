@@ -1,11 +1,8 @@
-"""Graph layout: order within columns, positions.
+"""Graph layout: the order of blocks within three columns, and positions of boxes and ports.
 
-Crossing reduction: the order of blocks within columns.
-
-Barycenter heuristic: each block moves to the mean position of its neighbours, column by column, and the best
-of several sweeps is used. Then adjacent blocks are exchanged while that reduces crossings.
-
-Graph layout: positions of boxes in three columns, and of ports along their sides.
+Crossing reduction is a barycenter heuristic: each block moves to the mean position of its neighbours,
+column by column, and the best of several sweeps is used. Then adjacent blocks are exchanged while that
+reduces crossings.
 
 The highest column determines the height. In the others each block moves as close to the centre of its
 neighbours as order and height allow, so that edges are short and level.

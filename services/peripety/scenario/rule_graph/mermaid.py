@@ -1,11 +1,7 @@
-"""The graph as Mermaid and as text.
-
-Rule graph as a Mermaid flowchart, for pages that render it.
+"""Rule graph as a Mermaid flowchart, for pages that render it, and as text.
 
 Edges start at actions and events; edges to endings start at quantities, even for reads. The layout of a
 flowchart follows the direction of its edges.
-
-Rule graph as text.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
-"""Columns, boxes, labels, edge bundles.
+"""Shapes of a graph drawing: boxes with ports, columns, wrapped labels and edge bundles.
 
-Boxes of a graph drawing: nodes, and the ports at their sides.
+The columns are actions, quantities, and events with endings. Rules are on both sides of the quantities, so
+that no edge passes behind another node, and fewer edges cross than with all rules on one side. A scheduled
+effect is below its rule. An edge bundle draws all edges between a rule and a quantity as one line.
 
-Three columns of a graph drawing: actions, quantities, and events with endings.
-
-Rules are on both sides of the quantities, so that no edge passes behind another node, and fewer edges cross
-than with all rules on one side. A scheduled effect is below its rule.
-
-Line wrapping of labels without font metrics: most characters have one cell, wide ones two.
-
-Edge bundles: all edges between a rule and a quantity as one line.
+Labels are wrapped without font metrics: most characters have one cell, wide ones two.
 """
 
 from __future__ import annotations

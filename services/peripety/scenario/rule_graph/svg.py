@@ -1,11 +1,4 @@
-"""The graph as SVG: edges, legend.
-
-Legend of a rule graph: the meaning of edges and colours.
-
-Edges of a graph drawing, with markers at their ends.
-
-Rule graph as an SVG file, without scripts and network access.
-"""
+"""Rule graph as an SVG file, without scripts and network access: edges, markers and a legend."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Actions and random events.
-
-Actions of a random specification.
-
-Random events of a random specification.
-"""
+"""Actions and random events of a random specification."""
 
 from __future__ import annotations
 

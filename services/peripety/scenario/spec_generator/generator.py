@@ -1,25 +1,20 @@
-"""Random valid specifications from a seed, calibrated.
-
-Generator of random specifications: valid, playable, of usual difficulty, and winnable if they have a goal.
+"""Generator of random specifications: valid, playable, of usual difficulty, and winnable if they have a goal.
 
 They serve as test data for anything that needs many specifications. Generation needs neither a model nor
-simulation: The analytic calibration explains why they can be lost and won. The specification of a seed and an
-index is the same on every machine and backend.
+simulation. The specification of a seed and an index is the same on every machine and backend.
 
-Assembly of a random specification.
-
-Analytic calibration of a random specification: start values and limits for the wanted difficulty.
+Start values and limits come from an analytic calibration for the wanted difficulty:
 
 **Difficulty.** Under random play a gauge is a random walk: rules move it as often as they are chosen or
 drawn. Mean and variance of the walk are known without simulation. The distance of a gauge from its limit is
 the expected movement in a run, plus some standard deviations.
 
 **Why it can be won.** The weights of all events add up to less than 1, so with some luck no event is drawn.
-Let the player take the action for the goal in every turn. It has no conditions and adds at least a step, so a
-target of n steps is reached in turn n. In each of these turns a gauge loses at most its drain and the price
-of this action. The target is set such that every gauge still has the reserved share of its distance then, and
-that n is before the deadline and the horizon. No event has set a flag. So no loss condition has held, and the
-win condition requires no more than that.
+Let the player take the action for the goal in every turn. It has no conditions and adds at least a step, so
+a target of n steps is reached in turn n. In each of these turns a gauge loses at most its drain and the
+price of this action. The target is set such that every gauge still has the reserved share of its distance
+then, and that n is before the deadline and the horizon. No event has set a flag. So no loss condition has
+held, and the win condition requires no more than that.
 
 **Why it can be lost.** Each gauge has an event that harms it and that nothing prevents, from some turn on.
 Its distance is at most the harm of such turns if that event is drawn in most of them.

@@ -1,10 +1,6 @@
-"""Amounts, moves, endings.
+"""Rules of a random specification under construction: amounts, effects, conditions and endings.
 
-Amounts of changes in a random specification: fixed, or dependent on the state or a parameter.
-
-Loss and win conditions of a random specification.
-
-Rules under construction: effects, conditions, and moves of gauges.
+Amounts are fixed, or depend on the state or a parameter.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Size and surroundings, state variables and conditions, keyed draws.
+"""State variables of a random specification, conditions on them, and the skeleton around them.
 
-Skeleton of a random specification: its size and length, and everything besides state and rules.
-
-Random draws of a specification: a stream over the engine's keyed random numbers.
-
-State variables of a random specification, and conditions on them.
+The skeleton has the size and length, and everything besides state and rules. Draws come from a stream over
+the engine's keyed random numbers.
 """
 
 from __future__ import annotations

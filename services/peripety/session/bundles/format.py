@@ -1,17 +1,11 @@
-"""Bundle lines, issues, writer, strict streaming reader.
+"""Bundle format: lines of canonical JSON, with a streaming reader and writer.
 
-Session bundles: files that contain a whole session and can be verified independently.
+docs/reference/bundle-format.md defines the format. A bundle contains, in this order, a header, the
+specification, its certificate if it has one, a line per turn, and a seal: the hash of all previous bytes.
+It can be verified independently.
 
-Defects of a bundle and their line numbers.
-
-Bundle format: lines of canonical JSON (docs/reference/bundle-format.md).
-
-A bundle contains, in this order, a header, the specification, its certificate if it has one, a line per turn,
-and a seal: the hash of all previous bytes.
-
-Strict streaming reader of untrusted bundles: each line is read once and validated against the schema.
-
-Streaming writer of bundles: one line at a time, so that no bundle is held in memory.
+Bundles are untrusted: the reader reads each line once, validates it against the schema, and reports defects
+with line numbers. The writer writes one line at a time, so that no bundle is held in memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Replay a bundle without a store.
+"""Verification of a bundle without a store: reads it to its end, and replays every turn.
 
-Replay of recorded turns, compared with their records.
-
-Verification of a bundle without a store: read it to its end and replay every turn.
+Replayed turns are compared with their records.
 """
 
 from __future__ import annotations

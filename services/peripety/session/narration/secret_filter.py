@@ -1,8 +1,4 @@
-"""Secret filter: collects secrets, stops leaks in prose.
-
-Secrets of a turn: texts that its audience may not know, in a normalized form for matching.
-
-Leak filter: an output guardrail that stops restricted information in prose before it is released.
+"""Secret filter: an output guardrail that stops restricted information in prose before it is released.
 
 Threat model. The prompt contains only what the audience may know. A model can therefore reveal a secret of
 another entity only by a guess, or because of a defect in a prompt. This filter is the last line of defence
@@ -12,18 +8,19 @@ Design:
 
 * The secrets of a turn are the texts and long numbers that are in the state but not in the audience's view,
   in the public rules, or in its own input and earlier narrations.
-* Secrets and prose are compared in a normalized form: letters and digits in one case and width. Case, spacing
-  and decoration do not matter. The patterns of a secret also include its reversal and the usual encodings:
-  rot13, hex, binary, code points, base32 and base64 at each of the three alignments.
+* Secrets and prose are compared in a normalized form: letters and digits in one case and width. Case,
+  spacing and decoration do not matter. The patterns of a secret also include its reversal and the usual
+  encodings: rot13, hex, binary, code points, base32 and base64 at each of the three alignments.
 * Prose is streamed, so the filter works character by character. It holds back the longest suffix that is a
-  prefix of any pattern and releases everything before it. The delay is bounded by the length of one pattern.
-* The suffix is followed by binary search in the sorted patterns. Multi-pattern libraries (Aho-Corasick) were
-  rejected: they report where a match ends, but not how much of a match has begun, which is what must be held
-  back.
-* After a match nothing more is released. The answer is rejected and repaired once, or the fallback narration
-  is used. The secret is not replaced by a mask, as the rest of the sentence could still imply it.
-* Short words and numbers count only at the start of a longer word or number, and texts below a minimum length
-  never: ordinary prose contains them by chance, and a false alarm costs the reader the narration.
+  prefix of any pattern and releases everything before it. The delay is bounded by the length of one
+  pattern.
+* The suffix is followed by binary search in the sorted patterns. Multi-pattern libraries (Aho-Corasick)
+  were rejected: they report where a match ends, but not how much of a match has begun, which is what must
+  be held back.
+* After a match nothing more is released. The answer is rejected and repaired once, or the fallback
+  narration is used. The secret is not replaced by a mask, as the rest of the sentence could still imply it.
+* Short words and numbers count only at the start of a longer word or number, and texts below a minimum
+  length never: ordinary prose contains them by chance, and a false alarm costs the reader the narration.
 
 Invariants:
 
@@ -49,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.engine import ABSENT
 from peripety.scenario.action_tools import PublicScenario
-from peripety.session.events import Accepted, Committed
+from peripety.session.events import Accepted, ActionResolved, Committed, WorldResolved
 from peripety.session.memory import memories_for
 from peripety.session.narration.scenario_prompt import public_texts
 from peripety.session.visibility import Projector
@@ -155,7 +152,11 @@ def _known_texts(scene: NarrationContext) -> Iterator[str]:
         yield from iter_texts(act.params)
     for change in view.project_changes(played.changes):
         yield from iter_texts([change.before, change.after])
+    yield from (line.message for line in played.log)
     for turn in scene.recent_turns:
+        for happened in turn.events:
+            if isinstance(happened, ActionResolved | WorldResolved):
+                yield from (line.message for line in happened.log)
         if view.can_read_narration(turn.pov):
             said = (event for event in turn.events if isinstance(event, Accepted | Committed))
             yield from (event.input if isinstance(event, Accepted) else event.narrative for event in said)

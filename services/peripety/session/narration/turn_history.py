@@ -50,6 +50,19 @@ if TYPE_CHECKING:
     from peripety.session.visibility import ViewerProjection
 
 
+@dataclass(frozen=True, slots=True)
+class PromptHistory:
+    """History of a session as a prompt contains it.
+
+    Attributes:
+        messages: the summary, then the newest turns whole.
+        memories: the newest memories, other than facts, of turns that the messages do not contain.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    memories: list[dict[str, Any]]
+
+
 _STEP = 32
 _STEPS_BACK = 2
 _SAID_CHARACTERS = 400
@@ -159,11 +172,20 @@ def _memories_of(turn: CommittedTurn, viewer: str | None) -> list[dict[str, Any]
     ]
 
 
-def history_messages(scene: NarrationContext) -> tuple[ChatMessage, ...]:
-    """Return the messages of the turns before a turn: the summary, then the newest turns whole."""
+def render_history(scene: NarrationContext, memory_bytes: int) -> PromptHistory:
+    """Return the history before a turn: the summary and the newest turns whole, and older memories.
+
+    Args:
+        scene: the turn.
+        memory_bytes: size limit of the memories.
+    """
     folded, whole, long_from = _fold(scene.history, scene.room)
-    facts = [memory for memory in _earlier_memories(scene, folded, whole) if memory.is_fact]
-    head = last_fitting([_describe_memory(memory) for memory in facts], scene.room.summary)
+    first = next((text.turn for text in (*folded, *whole)), scene.turn)
+    earlier = [
+        memory for memory in memories_for(scene.session.memories, scene.view.viewer) if memory.turn < first
+    ]
+    facts = [_describe_memory(memory) for memory in earlier if memory.is_fact]
+    head = last_fitting(facts, scene.room.summary)
     lines = [to_json_text({"facts": head})] if head else []
     lines += [text.line if place >= long_from else text.short_line for place, text in enumerate(folded)]
     messages = [ChatMessage.user("\n".join([_SUMMARY_HEADING, *lines]))] if lines else []
@@ -171,24 +193,8 @@ def history_messages(scene: NarrationContext) -> tuple[ChatMessage, ...]:
         messages.append(ChatMessage.user(text.facts))
         if text.answer:
             messages.append(ChatMessage.assistant(text.answer))
-    return tuple(messages)
-
-
-def older_memories(scene: NarrationContext, max_bytes: int) -> list[dict[str, Any]]:
-    """Return the newest memories, other than facts, of turns that the history does not contain."""
-    folded, whole, _ = _fold(scene.history, scene.room)
-    notes = [memory for memory in _earlier_memories(scene, folded, whole) if not memory.is_fact]
-    return last_fitting([_describe_memory(memory) for memory in notes], max_bytes)
-
-
-def _earlier_memories(
-    scene: NarrationContext,
-    folded: Iterable[TurnText],
-    whole: Iterable[TurnText],
-) -> list[NarratorMemory]:
-    first = next((text.turn for text in (*folded, *whole)), scene.turn)
-    known = memories_for(scene.session.memories, scene.view.viewer)
-    return [memory for memory in known if memory.turn < first]
+    notes = [_describe_memory(memory) for memory in earlier if not memory.is_fact]
+    return PromptHistory(tuple(messages), last_fitting(notes, memory_bytes))
 
 
 def _describe_memory(memory: NarratorMemory) -> dict[str, Any]:

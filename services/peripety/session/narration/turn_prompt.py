@@ -23,7 +23,7 @@ from peripety.session.narration.turn_context import (
     truncate_json,
     truncate_text,
 )
-from peripety.session.narration.turn_history import history_messages, older_memories
+from peripety.session.narration.turn_history import render_history
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,14 +56,15 @@ def build_messages(scene: NarrationContext, played: TurnResult | None) -> tuple[
         played: the result of the turn if the narrator may know it; None while it may still act.
     """
     tree = scene.speculation.transaction.state.tree() if played is None else played.tree
+    history = render_history(scene, scene.room.facts // 3)
     told = {
-        "memories": older_memories(scene, scene.room.facts // 3) or None,
+        "memories": history.memories or None,
         "facts": collect_facts(scene, played, scene.room.facts),
         "legal_actions": _describe_legal_actions(scene, played),
         "view": truncate_json(_state_patch(scene, tree), scene.room.view),
     }
     turn = to_json_text({name: value for name, value in told.items() if value is not None})
-    return (*history_messages(scene), ChatMessage.user(turn))
+    return (*history.messages, ChatMessage.user(turn))
 
 
 def collect_facts(

@@ -14,7 +14,7 @@ from peripety.engine import ABSENT
 from peripety.gateway.pb.requests import budget_to_proto
 from peripety.gateway.pb.responses import spent_to_proto
 from peripety.rpc.messages import copy_fields
-from peripety.session import events as happened
+from peripety.session import events
 from peripety.session.bundles.exporter import ReplayCompleted
 from peripety.session.pb.requests import (
     change_to_proto,
@@ -100,6 +100,7 @@ def _narrator_to_proto(options: NarratorOptions) -> pb.NarratorOptions | None:
     return pb.NarratorOptions(
         model=options.model or "",
         language=options.language or "",
+        actors=options.actors,
         **{name: budget_to_proto(budget) for name, budget in budgets.items() if budget is not None},
     )
 
@@ -154,21 +155,21 @@ def turn_to_proto(seen: TurnView) -> pb.Turn:
     )
     for seen_event in seen.events:
         match seen_event.event:
-            case happened.Accepted() as event:
+            case events.Accepted() as event:
                 turn.actions.extend(copy_fields(engine.ActionCall, call) for call in event.actions)
                 turn.input = event.input
-            case happened.ActionResolved() as event:
+            case events.ActionResolved() as event:
                 turn.log.extend(copy_fields(engine.LogLine, line) for line in event.log)
-            case happened.Rolled() as event:
+            case events.Rolled() as event:
                 turn.rolls.append(roll_to_proto(event.roll))
-            case happened.WorldResolved() as event:
+            case events.WorldResolved() as event:
                 turn.event_id = event.event_id or ""
                 turn.log.extend(copy_fields(engine.LogLine, line) for line in event.log)
-            case happened.NarrativeRetracted():
+            case events.NarrativeRetracted():
                 del turn.dialogue[:]
-            case happened.DialogueSpoken() as event:
+            case events.DialogueSpoken() as event:
                 turn.dialogue.add(entity_id=event.entity_id, utterance=event.utterance)
-            case happened.Committed():
+            case events.Committed():
                 committed = turn_event_to_proto(seen_event).committed
                 for name in ("legal_actions", "next_seat_id"):
                     committed.ClearField(name)
@@ -199,18 +200,18 @@ def turn_event_to_proto(seen: TurnEventView) -> pb.TurnEvent:
     match seen.event:
         case None:
             return message
-        case happened.ActionResolved() | happened.WorldResolved() as event:
+        case events.ActionResolved() | events.WorldResolved() as event:
             given = {"changes": map(change_to_proto, event.changes)}
-        case happened.Rolled() as event:
+        case events.Rolled() as event:
             given = {"roll": roll_to_proto(event.roll)}
-        case happened.Committed() as event:
+        case events.Committed() as event:
             given = {
                 "changes": map(change_to_proto, event.changes),
                 "legal_actions": legal_actions_to_proto(seen.spec, event.legal_actions),
                 "narrator_stats": event.conduct,
                 "usage": spent_to_proto(event.usage),
             }
-    kind = happened.event_kind(seen.event)
+    kind = events.event_kind(seen.event)
     getattr(message, kind).CopyFrom(copy_fields(_TURN_EVENTS[kind], seen.event, **given))
     return message
 

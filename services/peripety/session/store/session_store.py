@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, insert, select, tuple_
 
 from peripety.errors import InternalError
+from peripety.gateway.types.response import UsageTotal
 from peripety.session.store import history_segments, tables, turn_commit
-from peripety.session.store import turn_commit as say
 from peripety.session.store.seats import SeatStore
 from peripety.session.store.tables import (
     SUMMARY_COLUMNS,
@@ -98,7 +98,7 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
-            return await say.find_session_by_request(connection, request)
+            return await turn_commit.find_session_by_request(connection, request)
 
     async def find_fork_or_parent(self, request: SessionRequestKey, session_id: str) -> tuple[Session, bool]:
         """Return the session that a request has forked already, or else the parent session.
@@ -111,7 +111,7 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
-            made, other = await say.find_session_by_request_or_id(connection, request, session_id)
+            made, other = await turn_commit.find_session_by_request_or_id(connection, request, session_id)
         found = made or other
         if found is None:
             raise session_not_found(session_id)
@@ -138,12 +138,12 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.write() as connection:
-            made = await say.find_session_by_request(connection, request)
+            made = await turn_commit.find_session_by_request(connection, request)
             if made is not None:
                 return made
-            await say.add_specification(connection, session.spec_hash, document)
+            await turn_commit.add_specification(connection, session.spec_hash, document)
             await history_segments.add_line(connection, session.line_id, None, 0)
-            await say.add_session(connection, session, request)
+            await turn_commit.add_session(connection, session, request)
             await turn_commit.add_turns(connection, session.line_id, iter(turns))
             await turn_commit.add_snapshots(connection, iter(snapshots))
         return session
@@ -165,9 +165,9 @@ class SessionStore:
             ConflictError: `STALE_TURN`: the turn was rewound meanwhile.
         """
         async with self._database.write() as connection:
-            stands = await say.find_cursor(connection, session_id, fork.turn, request)
+            stands = await turn_commit.find_cursor(connection, session_id, fork.turn, request)
             if stands is None:
-                made = await say.find_session_by_request(connection, request)
+                made = await turn_commit.find_session_by_request(connection, request)
                 if made is None:
                     raise session_not_found(session_id)
                 return made
@@ -176,7 +176,7 @@ class SessionStore:
                 raise stale_turn(session_id, f"turn {fork.turn} of the session was rewound meanwhile")
             fork = replace(fork, last_sequence=stands.sequence)
             await history_segments.add_line(connection, fork.line_id, stands.segment, fork.turn)
-            await say.add_session(connection, fork, request)
+            await turn_commit.add_session(connection, fork, request)
         return fork
 
     async def rewind(self, before: Session, then: Session, request: SessionRequestKey) -> Session:
@@ -200,8 +200,8 @@ class SessionStore:
         """
         session_id, line = before.session_id, before.line_id
         async with self._database.write() as connection:
-            if await say.is_rewound_by_request(connection, session_id, request):
-                return await say.load_session(connection, session_id)
+            if await turn_commit.is_rewound_by_request(connection, session_id, request):
+                return await turn_commit.load_session(connection, session_id)
             segments = await history_segments.load_ancestry(connection, session_id)
             if not segments:
                 raise session_not_found(session_id)
@@ -209,11 +209,11 @@ class SessionStore:
             if segments[0].after <= then.turn and (needed is None or needed <= then.turn):
                 then = replace(then, line_id=line)
             seen = {"turn": before.turn, "last_sequence": before.last_sequence}
-            if not await say.update_session(connection, then, **seen):
+            if not await turn_commit.update_session(connection, then, **seen):
                 raise stale_turn(session_id, "session was changed meanwhile")
             gone = history_segments.slice_segments(segments, then.turn, before.turn)
-            await say.mark_rewound(connection, session_id, gone)
-            await say.add_rewind(connection, then, request)
+            await turn_commit.mark_rewound(connection, session_id, gone)
+            await turn_commit.add_rewind(connection, then, request)
             if then.line_id == line:
                 await history_segments.truncate(connection, line, then.turn)
             else:
@@ -229,7 +229,7 @@ class SessionStore:
             AlreadyExistsError: the request id was used for a different request.
         """
         async with self._database.read() as connection:
-            return await say.is_rewound_by_request(connection, session_id, request)
+            return await turn_commit.is_rewound_by_request(connection, session_id, request)
 
     async def get_session(self, session_id: str) -> Session:
         """Return a session.
@@ -238,7 +238,7 @@ class SessionStore:
             NotFoundError: the session does not exist.
         """
         async with self._database.read() as connection:
-            return await say.load_session(connection, session_id)
+            return await turn_commit.load_session(connection, session_id)
 
     async def last_sequences(self, session_ids: Collection[str]) -> dict[str, int]:
         """Return the last sequences of the sessions that exist."""
@@ -309,14 +309,27 @@ class SessionStore:
         """
         began = {"turn": turn.turn - 1, "last_sequence": turn.first_sequence - 1}
         async with self._database.write(f"session {session.session_id}") as connection:
-            if not await say.update_session(connection, session, **began):
+            if not await turn_commit.update_session(connection, session, **began):
                 raise stale_turn(
                     session.session_id,
                     f"turn {turn.turn} of the session was played by another request",
                 )
-            await say.add_turn(connection, session.line_id, turn)
+            await turn_commit.add_turn(connection, session.line_id, turn)
             if turn.turn % SNAPSHOT_TURNS == 0:
-                await say.add_snapshot(connection, session)
+                await turn_commit.add_snapshot(connection, session)
+
+    async def add_usage(self, session: Session, usage: UsageTotal) -> None:
+        """Add the usage of a turn that was not played, unless the session has changed since."""
+        if usage == UsageTotal():
+            return
+        after = replace(session, usage=session.usage + usage)
+        async with self._database.write(f"session {session.session_id}") as connection:
+            await turn_commit.update_session(
+                connection,
+                after,
+                turn=session.turn,
+                last_sequence=session.last_sequence,
+            )
 
     async def find_turn(self, session_id: str, which: int | str) -> CommittedTurn | None:
         """Return a committed turn by its number or by the id of the request that played it.
@@ -326,8 +339,8 @@ class SessionStore:
         """
         async with self._database.read() as connection:
             if isinstance(which, str):
-                return await say.find_turn_by_request(connection, session_id, which)
-            return await say.find_turn(
+                return await turn_commit.find_turn_by_request(connection, session_id, which)
+            return await turn_commit.find_turn(
                 connection,
                 await history_segments.load_ancestry(connection, session_id),
                 which,
@@ -337,7 +350,7 @@ class SessionStore:
         """Return committed turns after a number, oldest first."""
         async with self._database.read() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
-            return await say.load_turns(connection, segments, after, limit)
+            return await turn_commit.load_turns(connection, segments, after, limit)
 
     async def list_history(
         self,
@@ -359,10 +372,10 @@ class SessionStore:
         """
         async with self._database.read() as connection:
             segments = await history_segments.load_ancestry(connection, session_id)
-            known = await say.find_known_turn(connection, segments, after)
+            known = await turn_commit.find_known_turn(connection, segments, after)
             found: list[CommittedTurn | RecordedRewind] = [
-                *await say.load_turns(connection, segments, known, limit),
-                *await say.load_rewinds(connection, session_id, after, limit),
+                *await turn_commit.load_turns(connection, segments, known, limit),
+                *await turn_commit.load_rewinds(connection, session_id, after, limit),
             ]
         found.sort(key=lambda one: one.sequence if isinstance(one, RecordedRewind) else one.first_sequence)
         return found[:limit]
@@ -374,20 +387,20 @@ class SessionStore:
             NotFoundError: the session does not exist.
         """
         async with self._database.read() as connection:
-            session = await say.load_session(connection, session_id)
+            session = await turn_commit.load_session(connection, session_id)
             if turn > session.turn:
                 return None
             segments = await history_segments.load_ancestry(connection, session_id)
-            kept = await say.find_snapshot(connection, segments, turn)
+            kept = await turn_commit.find_snapshot(connection, segments, turn)
             start = 0 if kept is None else kept.turn
-            rows = await say.load_records(
+            rows = await turn_commit.load_records(
                 connection,
                 history_segments.slice_segments(segments, start, turn + 1),
             )
             return ReplayStart(
                 session=session,
                 turn=turn,
-                end=await say.load_turn_end(connection, segments, turn),
+                end=await turn_commit.load_turn_end(connection, segments, turn),
                 start=start,
                 snapshot=None if kept is None else kept.snapshot,
                 memories=() if kept is None else decode_memories(kept.memories),
@@ -412,7 +425,9 @@ class SessionStore:
             step = 1
             while first < last:
                 turn = min(first + step, last)
-                ends = [await say.load_turn_end(connection, segments, turn) for segments in (one, other)]
+                ends = [
+                    await turn_commit.load_turn_end(connection, segments, turn) for segments in (one, other)
+                ]
                 if len({end.committed.chain_hash for end in ends if end is not None}) == 1:
                     first, step = turn, step * 2
                 else:

@@ -1,9 +1,4 @@
-"""Tables and row mapping.
-
-Mapping between table rows and domain objects.
-
-Tables of sessions and of the lines of their turns.
-"""
+"""Tables of sessions and of the lines of their turns, and the mapping between rows and domain objects."""
 
 from __future__ import annotations
 

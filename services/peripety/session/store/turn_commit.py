@@ -1,4 +1,4 @@
-"""SQL statements of the session store, executed inside the caller's transaction.
+"""Turn commit: the SQL statements of the session store, executed inside the caller's transaction.
 
 A turn is committed as one transaction: the turn is added, and the session moves to it. Either both are
 stored, or neither.

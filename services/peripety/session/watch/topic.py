@@ -1,15 +1,7 @@
-"""Recent events of one session, the turn in progress, views per viewer, watch requests.
+"""Topic of a watched session: recent events, the turn in progress, and projections, shared by all watchers.
 
-Topic of a watched session: its state in this process, shared by all watchers.
-
-Live turn: the events of a turn that this process is playing, for watchers.
-
-Watch requests, and watch events other than those of turns.
-
-Cached projections of turn events: computed once per view, for all its watchers.
-
-A hundred watchers of one view cost one projection and one encoding; each further watcher only costs sending
-the bytes.
+Projections of turn events are computed once per view. A hundred watchers of one view cost one projection
+and one encoding; each further watcher only costs sending the bytes.
 """
 
 from __future__ import annotations

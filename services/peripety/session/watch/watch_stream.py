@@ -1,9 +1,4 @@
-"""Watch a session without gap.
-
-Watch streams: recorded events, then live ones, projected once for all watchers of a view.
-
-Watch stream of a session: recorded events first, then live ones, without gap or repetition.
-"""
+"""Watch stream of a session: recorded events first, then live ones, without gap or repetition."""
 
 from __future__ import annotations
 

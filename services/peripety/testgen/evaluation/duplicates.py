@@ -1,11 +1,4 @@
-"""Duplicates, contradictions, input similarity.
-
-Contradictions between tests with the same input.
-
-Detection of duplicate tests without running them.
-
-Equality and similarity of test inputs.
-"""
+"""Duplicate tests, found without running them, and contradictions between tests with the same input."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""One test run repeatedly, suite against mutants.
+"""Measured suite: the value that each test adds, and the gaps of all tests together.
 
-Execution of a single test, independent of other tests.
-
-Measured suite: the value that each test adds, and the gaps of all tests together.
+`evaluate_test` runs a single test, independent of other tests.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Pytest module.
+"""Export as a self-contained pytest module.
 
-Self-contained pytest module of a run.
-
-Tests of scenarios and policies run on the installed engine; tests of a command run that command. A test that
-is not executable, or that detects nothing, is skipped with a reason, so that it never passes.
-
-Safe embedding of untrusted text in Python source.
+Tests of scenarios and policies run on the installed engine; tests of a command run that command. A test
+that is not executable, or that detects nothing, is skipped with a reason, so that it never passes.
+Untrusted text is embedded safely in the source.
 """
 
 from __future__ import annotations

@@ -1,20 +1,12 @@
-"""A run as exportable suite; JSON document, JUnit report.
+"""Export of a run as a JSON document or a JUnit report, without secrets, and the parser of the document.
 
-Conversion of a stored run to an exportable suite, without secrets.
+The keys of the JSON document are the attributes of `ExportedSuite` and its parts; enums are their values.
+`before` and `after` of a mutant are JSON texts. The version in `schema` increases with each incompatible
+change.
 
-Export of a run: a pytest module, a JSON document or a JUnit report.
-
-JSON document of a run, and its parser.
-
-The keys are the attributes of `Suite` and its parts; enums are their values. `before` and `after` of a mutant
-are JSON texts. The version in `schema` increases with each incompatible change.
-
-JUnit report of a run, with one suite per category.
-
-Failed and unstable tests are failures; tests that are not executable are errors; tests without results are
-skipped. Durations are not included, because they are not measured.
-
-Exportable form of a run, without secrets.
+In the JUnit report, each category is a suite. Failed and unstable tests are failures; tests that are not
+executable are errors; tests without results are skipped. Durations are not included, because they are not
+measured.
 """
 
 from __future__ import annotations

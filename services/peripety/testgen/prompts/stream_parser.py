@@ -1,14 +1,8 @@
-"""Parser of tests in a response stream, as tool calls or as a list.
+"""Parser of tests from a response stream; each test is available as soon as it is complete.
 
-Parser of tests from a response stream; each test is available as soon as it is complete.
-
-A model with tool support calls a tool for each test; any other model writes a list. Both are parsed alike: an
-object ends with its last bracket, regardless of the text after it, and an invalid object does not affect
-others.
-
-Tolerant parser of tests in model responses; it never guesses the meaning.
-
-Form of a test in a response: a tool call, or an element of a list.
+A model with tool support calls a tool for each test; any other model writes a list. Both are parsed alike:
+an object ends with its last bracket, regardless of the text after it, and an invalid object does not affect
+others. The parser is tolerant, but never guesses the meaning.
 """
 
 from __future__ import annotations

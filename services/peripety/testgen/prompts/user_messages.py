@@ -1,13 +1,7 @@
-"""System text and messages of rounds, reflection, assessment.
-
-System text of a run: instructions, followed by the task as JSON.
-
-User messages of a run: one JSON object each, derived from the state of the run alone.
+"""User messages and system text of a run: JSON objects derived from the state of the run alone.
 
 All lists are bounded, so that messages do not grow with the run. Longer lists are shown in parts, another
 part in each round.
-
-The system prompt of the test author and reviewer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Reflection, assessment, evaluation of the run.
+"""Reflection: a model call about the gaps of a category, or an assessment of the whole run.
 
-Evaluation of the tests of a run on its subject.
-
-Reflection: a model call about the gaps of a category, or an assessment of the whole run.
+`RunEvaluation` runs the tests on their subject.
 """
 
 from __future__ import annotations
@@ -157,7 +155,7 @@ class ReflectionStep:
         return cls(category, replace(request, schema=schema))
 
     def reserve(self, caller: ModelCaller) -> BudgetReservation:
-        """Reserve budget for the call; raises the errors of `Caller.reserve`."""
+        """Reserve budget for the call; raises the errors of `ModelCaller.reserve`."""
         return caller.reserve(self.request, _REFLECTION_OUTPUT_TOKENS, _MAX_RESPONSES)
 
     async def run(

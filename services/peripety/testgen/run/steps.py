@@ -1,26 +1,4 @@
-"""Next step of a run, expected gain, statistics.
-
-Expected gain of another round, estimated from the gains of earlier rounds.
-
-The estimators are those for unseen species: killed mutants and covered targets are species, tests are
-samples. The number of species that a few more samples would show for the first time follows from the number
-of species that were seen once and twice:
-
-- I. J. Good, "The population frequencies of species and the estimation of population parameters", Biometrika
-  40 (1953);
-- A. Chao, "Estimating the population size for capture-recapture data with unequal catchability", Biometrics
-  43 (1987); `_unseen` is its bias-corrected form;
-- R. K. Colwell et al., "Models and estimators linking individual-based and sample-based rarefaction,
-  extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18:
-  `_estimate_new`;
-- M. Böhme, "STADS: Software Testing as Species Discovery", ACM TOSEM 27 (2018), where tests are the samples.
-
-Rounds are not random samples, because their prompts list the gaps. So the estimate never ends a run by
-itself: that takes a round without any gain, and each further one makes the estimate smaller.
-
-Statistics of a run, and doubts about its tests.
-
-Decision about the next step of a test generation run, as a pure function of its state.
+"""Next step of a test generation run, as a pure function of its state; expected gain and statistics.
 
 Why a pure function. A run takes minutes, costs money, and must survive a restart of the process. Its only
 state is the event log: `RunState` is the fold of the events, and `next_step` maps this state to the next
@@ -30,13 +8,15 @@ database.
 
 Order of decisions. The first one that applies is the next step:
 
-1. Baseline tests, which need no model, if there is a subject and they are enabled. 2. Rounds in progress.
-They were interrupted, so they run again before anything else. The prompt of a round
+1. Baseline tests, which need no model, if there is a subject and they are enabled.
+2. Rounds in progress. They were interrupted, so they run again before anything else. The prompt of a round
    depends only on the events before it, and tests that were already recorded are recognized.
-3. Run and measure tests without results, because later decisions depend on the results. 4. The end, if the
-total target is met. 5. Categories: a reflection on each new round, then the next round. 6. The refinement
-over all categories: an assessment, then a round. 7. A round of the category with the fewest tests, up to the
-minimum in total. 8. The end, with its reason.
+3. Run and measure tests without results, because later decisions depend on the results.
+4. The end, if the total target is met.
+5. Categories: a reflection on each new round, then the next round.
+6. The refinement over all categories: an assessment, then a round.
+7. A round of the category with the fewest tests, up to the minimum in total.
+8. The end, with its reason.
 
 Invariants.
 
@@ -44,11 +24,28 @@ Invariants.
 - While categories are worked on one after the other, an earlier one is never revisited. Only the filling up
   to the minimum (7) may choose it again. With parallel categories, all open ones continue in one step.
 - Each round is reflected on at most once; a failed reflection is not repeated.
-- If quality is measured, the expected gain decides about the refinement, and it can end a category. A model's
-  assessment decides about the refinement only without measurements. A reflection without gaps ends a category
-  in both cases, but never below its minimum of tests.
-- The total number of rounds never exceeds its limit. Limits of tokens, cost and time are not decided in this
-  module; the runner ends the run if a reservation fails.
+- If quality is measured, the expected gain decides about the refinement, and it can end a category. A
+  model's assessment decides about the refinement only without measurements. A reflection without gaps ends
+  a category in both cases, but never below its minimum of tests.
+- The total number of rounds never exceeds its limit. Limits of tokens, cost and time are not decided in
+  this module; the runner ends the run if a reservation fails.
+
+Expected gain. The estimators are those for unseen species: killed mutants and covered targets are species,
+tests are samples. The number of species that a few more samples would show for the first time follows from
+the number of species that were seen once and twice:
+
+- I. J. Good, "The population frequencies of species and the estimation of population parameters",
+  Biometrika 40 (1953);
+- A. Chao, "Estimating the population size for capture-recapture data with unequal catchability", Biometrics
+  43 (1987); `_estimate_unseen` is its bias-corrected form;
+- R. K. Colwell et al., "Models and estimators linking individual-based and sample-based rarefaction,
+  extrapolation and comparison of assemblages", Journal of Plant Ecology 5 (2012), equation 18:
+  `_estimate_new`;
+- M. Böhme, "STADS: Software Testing as Species Discovery", ACM TOSEM 27 (2018), where tests are the
+  samples.
+
+Rounds are not random samples, because their prompts list the gaps. So the estimate never ends a run by
+itself: that takes a round without any gain, and each further one makes the estimate smaller.
 
 Alternatives. A plan that is computed at the start would not react to measurements. A state machine with
 explicit stored states would duplicate the event log, and both could disagree.

@@ -1,10 +1,7 @@
-"""The port of subjects, body schema, pairwise values.
+"""Port to the subjects of tests, the schema of test bodies, and pairwise values.
 
-Pairwise combinations of values: a covering array of strength two.
-
-Validation of the form of test bodies, which models may get wrong.
-
-Port to the subjects of tests.
+Models may get the form of a body wrong, so it is validated. Pairwise combination gives a covering array of
+strength two.
 """
 
 from __future__ import annotations

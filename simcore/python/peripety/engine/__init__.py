@@ -1,30 +1,30 @@
 """Public API of the scenario engine.
 
 The engine defines the meaning of scenarios; docs/reference/semantics.md specifies it. A document passes one
-strict JSON
-parser, then the JSON Schema and the static checks (`validate`), and is compiled (`compile`). `check_all` does
-so for many documents at once. A `Program` plays turns and dry-runs, and proves claims about all runs.
+strict JSON parser, then the JSON Schema and the static checks (`validate`), and is compiled (`compile`).
+`validate_many` validates many documents at once. A `Program` plays turns and dry-runs, and proves claims
+about all runs.
 
 Two backends implement the engine: one in Rust (`peripety_simcore`) and the reference in plain Python. Both
-give the same results to the byte: canonical JSON of states, changes and reports, and the same error codes and
-messages. `BACKEND` is the name of the active one. The reference exists for machines without the extension,
-and as an independent implementation: the conformance suite runs both on the same golden vectors, and a
-divergence is a bug of one of them.
+give the same results to the byte: canonical JSON of states, changes and reports, and the same error codes
+and messages. `BACKEND` is the name of the active one. The reference exists for machines without the
+extension, and as an independent implementation: the conformance suite runs both on the same golden vectors,
+and a divergence is a bug of one of them.
 
 Invariants:
 
-- Documents, states and results cross the border between this package and a backend as bytes (canonical JSON).
-  A hash of these bytes identifies them on every machine.
-- A run depends on the document, the seed and the calls only. Nothing reads a clock, a global random
-  state, or a set in hash order.
+- Documents, states and results cross the border between this package and a backend as bytes (canonical
+  JSON). A hash of these bytes identifies them on every machine.
+- A run depends on the document, the seed and the calls only. Nothing reads a clock, a global random state,
+  or a set in hash order.
 - Randomness is counter-based and keyed (`draw`): a value depends on the seed, the name of the stream, the
   turn and the index. New randomness in one rule does not move the numbers of another.
 - All work is bounded: sizes of documents and states, fuel of an expression, effects of a turn, turns of a
   run.
 
-Rejected: `google.protobuf.Struct` or messages for documents (numbers would lose digits, duplicate keys would
-vanish, and there would be a second parser with other limits), and the random generators of libraries (they
-change with their versions). docs/explanation/decisions 2, 6 and 7 have the details.
+Rejected: `google.protobuf.Struct` or messages for documents (numbers would lose digits, duplicate keys
+would vanish, and there would be a second parser with other limits), and the random generators of libraries
+(they change with their versions). docs/explanation/decisions 2, 6 and 7 have the details.
 """
 
 from __future__ import annotations

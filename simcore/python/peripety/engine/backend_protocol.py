@@ -1,8 +1,8 @@
 """Protocol of an engine backend: bytes in, bytes out.
 
-A backend is one implementation of the engine, in Rust (`_native`) or in plain Python (`_pure`). Everything
-above this protocol (validation, result types, abstract interpretation, visibility) exists once, in Python,
-and works with either.
+A backend is one implementation of the engine, in Rust (`_native`) or in plain Python (`_reference`).
+Everything above this protocol (validation, result types, abstract interpretation, visibility) exists once,
+in Python, and works with either.
 
 Design:
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 ErrorFactory = Callable[[str, str, str], Exception]
-"""Builds an exception from the code, message and path of an error, as `CoreError` does."""
+"""Builds an exception from the code, message and path of an error, as `EngineError` does."""
 
 
 class EngineError(Exception):

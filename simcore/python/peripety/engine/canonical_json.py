@@ -1,8 +1,4 @@
-"""Canonical JSON (RFC 8785) and Python values as the engine holds them.
-
-Canonical JSON (RFC 8785): one notation for each value, in every language.
-
-Conversion between Python values and the engine's values.
+"""Canonical JSON (RFC 8785): one notation for each value, in every language; and Python values as input.
 
 The engine's values are JSON whose numbers are floats. Objects of a caller must satisfy the limits of
 documents.
@@ -31,7 +27,7 @@ def canonicalize(value: Any) -> bytes:
         value: None, bool, int, float, str, or lists and string-keyed dicts of them.
 
     Raises:
-        CoreError: `NOT_JSON`, `NUMBER_RANGE` or `TOO_DEEP`.
+        EngineError: `NOT_JSON`, `NUMBER_RANGE` or `TOO_DEEP`.
     """
     return _format_value(value, 0).encode("utf-8")
 
@@ -115,7 +111,7 @@ def from_python(plain: Any) -> Any:
     """Convert a Python object, or parse the JSON in a `bytes`; the result shares nothing with it.
 
     Raises:
-        CoreError: as the strict parser, and `NOT_JSON` for values without a JSON form.
+        EngineError: as the strict parser, and `NOT_JSON` for values without a JSON form.
     """
     return strict_json.parse(plain) if isinstance(plain, bytes) else _PythonReader().value(plain, 0)
 

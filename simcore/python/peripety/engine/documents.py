@@ -1,11 +1,7 @@
-"""Parse, validate, compile one document, and bulk validation of many.
+"""Parsing, validation and compilation of scenario documents, one or many.
 
-Parsing, validation and compilation of one scenario document.
-
-Bulk validation of scenario documents.
-
-A backend accepts the documents without findings, in parallel. The reference validates the others, so findings
-have one source: a backend reports only that a document has none.
+In bulk, a backend accepts the documents without findings, in parallel. The reference validates the others,
+so findings have one source: a backend reports only that a document has none.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Canonical JSON to Python values, JSON diff, hash chain of a transcript.
+"""JSON values: canonical JSON to Python values, a structural diff, and the hash chain of a transcript.
 
-Canonical JSON to Python values, for callers of the engine.
-
-Structural diff of two JSON values.
-
-Hash chain of a transcript, verifiable with the seed, the scenario and the turn records.
+The hash chain is verifiable with the seed, the scenario and the turn records.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def parse_path(text: str) -> Path:
     """Parse the path of an effect into its segments, including the root.
 
     Raises:
-        CoreError: `BAD_PATH` if the text is not a path.
+        EngineError: `BAD_PATH` if the text is not a path.
     """
     root = _ROOT.match(text)
     if root is None:
@@ -46,8 +46,8 @@ def parse_state_path(text: str) -> Path:
     """Parse a path into the state; each segment must be a key or index that a document may have.
 
     Raises:
-        CoreError: `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG` (a
-            snapshot with such a key could not be read).
+        EngineError: `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG`
+            (a snapshot with such a key could not be read).
     """
     if len(text) > MAX_PATH_CHARACTERS:
         raise EngineError("BAD_PATH", f"'{text[:80]}…' has more than {MAX_PATH_CHARACTERS} characters")

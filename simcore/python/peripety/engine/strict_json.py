@@ -43,7 +43,7 @@ def parse(document: bytes) -> Any:
         The value; every number is a float.
 
     Raises:
-        CoreError: with line and column (both from 1, columns in code points).
+        EngineError: with line and column (both from 1, columns in code points).
     """
     return _Parser(_decode(document, MAX_BYTES)).document()
 

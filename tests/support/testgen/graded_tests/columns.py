@@ -125,17 +125,17 @@ async def original_loop(task: Task, grade: Grade, order: TestGenOrder) -> Made:
     return replace(asking.made(tests), score=score)
 
 
-async def ours(task: Task, grade: Grade, order: TestGenOrder, *, told: bool = True) -> Made:
+async def ours(task: Task, grade: Grade, order: TestGenOrder, *, has_feedback: bool = True) -> Made:
     """Run the current implementation.
 
     Args:
         task: the task under test.
         grade: the model.
         order: the order of the run.
-        told: True if prompts contain measurements and earlier reflections.
+        has_feedback: True if prompts contain measurements and earlier reflections.
     """
     model = GradedModel(task, grade)
-    author = model.author if told else _Untold(model.author.answer)
+    author = model.author if has_feedback else _Untold(model.author.answer)
     book = await ran(author, order, task.subject)
     verdicts = book.state.verdicts
     counting = [test for test in book.suite if test.test_id in verdicts and verdicts[test.test_id].counts]
@@ -162,13 +162,13 @@ def floor_alone(task: Task) -> Made:
 class _Untold(Author):
     """Model whose prompts omit measurements and earlier reflections."""
 
-    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
+    async def respond(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
         first, *others = request.messages
         said = json.loads(first.text)
         for name in (*_FEEDBACK, "reflection", "measured"):
             said.pop(name, None)
         messages = (ChatMessage.user(to_compact_json(said)), *others)
-        async for event in super().stream(replace(request, messages=messages)):
+        async for event in super().respond(replace(request, messages=messages)):
             yield event
 
 

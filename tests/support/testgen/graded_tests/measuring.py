@@ -23,7 +23,7 @@ class Figures:
         tests: number of tests.
         calls: number of prompts.
         tokens: tokens used.
-        said: the model's own assessment, from 0 to 1; None if it was not requested.
+        own_score: the model's own assessment, from 0 to 1; None if it was not requested.
     """
 
     score: float
@@ -32,7 +32,7 @@ class Figures:
     tests: int
     calls: int
     tokens: int
-    said: float | None
+    own_score: float | None
 
 
 def measured(task: Task, made: Made) -> Figures:
@@ -46,7 +46,7 @@ def measured(task: Task, made: Made) -> Figures:
         tests=len(made.tests),
         calls=made.calls,
         tokens=made.tokens,
-        said=None if made.score is None else made.score / 10,
+        own_score=None if made.score is None else made.score / 10,
     )
 
 

@@ -23,7 +23,7 @@ from peripety.gateway.budgets.types import BudgetAmount, BudgetScope
 from peripety.gateway.calls.executor import CallExecutor
 from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import collect_completion
-from support.gateway.fake_gateway import ANSWER, WORDS, ScriptedPart, ScriptedProvider, used
+from support.gateway.fake_gateway import ANSWER, WORDS, FakeProvider, ScriptedPart, used
 from support.gateway.requests import asking, call_of
 from support.servers.virtual_time import in_virtual_time
 
@@ -47,7 +47,7 @@ class Setting:
 
     def __init__(self, clock: Clock, *scripts: tuple[ScriptedPart, ...], **config: Any) -> None:
         self.clock = clock
-        self.provider = ScriptedProvider(*(scripts or (ANSWER,)))
+        self.provider = FakeProvider(*(scripts or (ANSWER,)))
         self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     async def ask(

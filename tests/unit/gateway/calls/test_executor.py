@@ -36,7 +36,7 @@ from peripety.gateway.types.response import (
     Usage,
     collect_completion,
 )
-from support.gateway.fake_gateway import ANSWER, SAID, WORDS, ScriptedPart, ScriptedProvider
+from support.gateway.fake_gateway import ANSWER, SAID, WORDS, FakeProvider, ScriptedPart
 from support.gateway.requests import asking, call_of
 from support.servers.virtual_time import in_virtual_time
 
@@ -61,7 +61,7 @@ class ExecutorSetting:
 
     def __init__(self, clock: Clock, *scripts: tuple[ScriptedPart, ...], **config: Any) -> None:
         self.clock = clock
-        self.provider = ScriptedProvider(*scripts)
+        self.provider = FakeProvider(*scripts)
         self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     async def ask(self, request: GenerateRequest = QUESTION) -> Completion:
@@ -378,7 +378,7 @@ class FallbackSetting:
     """Providers a, b, ... of which each plays a script; one that is not there is not set up."""
 
     def __init__(self, clock: Clock, scripts: dict[str, tuple[ScriptedPart, ...]], **config: Any) -> None:
-        self.providers = {name: ScriptedProvider(script, name=name) for name, script in scripts.items()}
+        self.providers = {name: FakeProvider(script, name=name) for name, script in scripts.items()}
         self.caller = CallExecutor(Config(**config), clock, Random(7))
 
     def select(self, request: GenerateRequest, model: str | None) -> tuple[Provider, ProviderCall]:

@@ -63,7 +63,7 @@ async def test_a_failed_turn_leaves_the_conversation_as_it_was() -> None:
     gateway = FakeGateway(echoing)
     conversation = Conversation(gateway, "s")
     await conversation.send("a")
-    gateway.scripts = [[TextDelta("half"), UnavailableError("gone")], echoing]
+    gateway.answers[1:] = [[TextDelta("half"), UnavailableError("gone")], echoing]
     with pytest.raises(UnavailableError):
         await conversation.send("b")
     assert len(conversation.turns) == 1

@@ -38,6 +38,7 @@ from peripety.gateway.types.response import (
     Usage,
     collect_completion,
 )
+from support.gateway.fake_gateway import FakeGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -50,28 +51,6 @@ DAY = 24 * 3600 * 1_000_000
 TOOL = Tool("t", "d", {"type": "object"})
 
 
-class Gateway:
-    """Answers `re: <last message>`, or what the test has put in its place; remembers the requests."""
-
-    def __init__(self) -> None:
-        self.requests: list[GenerateRequest] = []
-        self.next: Completion | PeripetyError | None = None
-        self.asked, self.opened = asyncio.Event(), asyncio.Event()
-        self.opened.set()
-
-    async def stream(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        self.requests.append(request)
-        self.asked.set()
-        yield TextDelta("re")
-        await self.opened.wait()
-        if isinstance(self.next, PeripetyError):
-            raise self.next
-        yield Completed(self.next or answer(f"re: {request.messages[-1].text}"))
-
-    async def generate(self, request: GenerateRequest) -> Completion:
-        return await collect_completion(self.stream(request))
-
-
 def answer(text: str, *parts: Any) -> Completion:
     message = ChatMessage(ChatRole.ASSISTANT, (Text(text), *parts))
     return Completion(message, None, Usage(10, 2, 4, 1), StopReason.END, "m", "p", cost=5, cache_savings=3)
@@ -81,10 +60,22 @@ class Setting:
     """Conversations over one gateway, and a clock that the test sets."""
 
     def __init__(self, database: Database) -> None:
-        self.gateway = Gateway()
+        self.gateway = FakeGateway(self._respond)
+        self.next: Completion | PeripetyError | None = None
+        self.asked, self.opened = asyncio.Event(), asyncio.Event()
+        self.opened.set()
         self.time = 1_000_000
         store = ConversationStore(database, self.now)
         self.conversations = ConversationManager(self.gateway, store, lambda _request: 0, self.now)
+
+    async def _respond(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
+        """Answer `re: <last message>`, or with `next`, when the test has opened it."""
+        self.asked.set()
+        yield TextDelta("re")
+        await self.opened.wait()
+        if isinstance(self.next, PeripetyError):
+            raise self.next
+        yield Completed(self.next or answer(f"re: {request.messages[-1].text}"))
 
     def now(self) -> int:
         self.time += 1
@@ -145,10 +136,10 @@ async def test_an_answer_that_fails_leaves_no_turn_but_what_it_used(setting: Set
     one = await setting.create()
     used = {"calls": "2", "input_tokens": "7", "output_tokens": "1"}
     details = {name: used.get(name, "0") for name in ("calls", *Usage.__dataclass_fields__)}
-    setting.gateway.next = FailedPreconditionError("x", code="ANSWER_INVALID", details=details)
+    setting.next = FailedPreconditionError("x", code="ANSWER_INVALID", details=details)
     with pytest.raises(FailedPreconditionError):
         await setting.say(one)
-    setting.gateway.next = UnavailableError("x")
+    setting.next = UnavailableError("x")
     with pytest.raises(UnavailableError):
         await setting.say(one)
     conversation = await setting.conversations.get(one)
@@ -158,12 +149,12 @@ async def test_an_answer_that_fails_leaves_no_turn_but_what_it_used(setting: Set
 
 async def test_one_turn_at_a_time(setting: Setting) -> None:
     one = await setting.create()
-    setting.gateway.opened.clear()
+    setting.opened.clear()
     first = asyncio.create_task(setting.say(one, "a"))
-    await setting.gateway.asked.wait()
+    await setting.asked.wait()
     with pytest.raises(ConflictError, match="conversation busy"):
         await setting.say(one, "b")
-    setting.gateway.opened.set()
+    setting.opened.set()
     await first
     await setting.say(one, "b")
     assert await setting.texts(one) == ["a", "b"]
@@ -172,11 +163,11 @@ async def test_one_turn_at_a_time(setting: Setting) -> None:
 async def test_of_two_processes_one_takes_a_turn(database: Database) -> None:
     here, there = Setting(database), Setting(database)
     one = await here.create()
-    here.gateway.opened.clear()
+    here.opened.clear()
     first = asyncio.create_task(here.say(one, "a"))
-    await here.gateway.asked.wait()
+    await here.asked.wait()
     await there.say(one, "b")
-    here.gateway.opened.set()
+    here.opened.set()
     with pytest.raises(ConflictError) as caught:
         await first
     assert caught.value.code == "STALE_TURN"
@@ -232,11 +223,11 @@ async def test_an_answer_that_is_being_kept_when_its_caller_leaves_is_told_to_th
 async def test_of_the_same_request_in_two_processes_one_becomes_a_turn(database: Database) -> None:
     here, there = Setting(database), Setting(database)
     one, name = await here.create(), named()
-    here.gateway.opened.clear()
+    here.opened.clear()
     first = asyncio.create_task(here.say(one, "a", named=name))
-    await here.gateway.asked.wait()
+    await here.asked.wait()
     told = await there.say(one, "a", named=name)
-    here.gateway.opened.set()
+    here.opened.set()
     with pytest.raises(ConflictError):
         await first
     assert await here.say(one, "a", named=name) == told
@@ -248,13 +239,13 @@ async def test_a_turn_is_not_kept_behind_others_than_it_was_asked_behind(databas
     there.time += 1_000
     one = await here.create()
     await here.say(one, "a")
-    here.gateway.asked.clear()
-    here.gateway.opened.clear()
+    here.asked.clear()
+    here.opened.clear()
     second = asyncio.create_task(here.say(one, "b"))
-    await here.gateway.asked.wait()
+    await here.asked.wait()
     await there.conversations.rewind(one, 0, None, named())
     await there.say(one, "c")
-    here.gateway.opened.set()
+    here.opened.set()
     with pytest.raises(ConflictError) as caught:
         await second
     assert caught.value.code == "STALE_TURN"
@@ -264,9 +255,9 @@ async def test_a_turn_is_not_kept_behind_others_than_it_was_asked_behind(databas
 async def test_a_conversation_goes_on_behind_an_answer_that_says_nothing(setting: Setting) -> None:
     one = await setting.create()
     silent = replace(answer(""), message=ChatMessage(ChatRole.ASSISTANT, ()), stop_reason=StopReason.LENGTH)
-    setting.gateway.next = silent
+    setting.next = silent
     await setting.say(one, "a")
-    setting.gateway.next = None
+    setting.next = None
     await setting.say(one, "b")
     assert setting.sent == ["a", "(no answer)", "b"]
     normalize_messages(setting.gateway.requests[-1].messages)
@@ -309,11 +300,11 @@ async def test_a_turn_that_was_taken_back_is_not_told_again(setting: Setting) ->
     one, name = await setting.create(), named()
     await setting.say(one, "a", named=name)
     await setting.conversations.rewind(one, 0, None, named())
-    with pytest.raises(InvalidArgumentError, match="rewound"):
-        await setting.say(one, "a", named=name)
-    await setting.say(one, "b")
-    with pytest.raises(InvalidArgumentError, match="rewound"):
-        await setting.say(one, "a", named=name)
+    for _ in range(2):
+        with pytest.raises(FailedPreconditionError, match="rewound") as caught:
+            await setting.say(one, "a", named=name)
+        assert caught.value.code == "TURN_REWOUND"
+        await setting.say(one, "b")
 
 
 @pytest.mark.parametrize("count", [-1, 2])
@@ -380,9 +371,9 @@ async def test_a_long_history_is_cut_before_it_is_sent_and_stays_stored(setting:
 
 async def test_tools_are_called_and_answered_over_two_turns(setting: Setting) -> None:
     one = await setting.create(tools=(TOOL,))
-    setting.gateway.next = replace(answer("", ToolCall("c", "t", "{}")), stop_reason=StopReason.TOOL_USE)
+    setting.next = replace(answer("", ToolCall("c", "t", "{}")), stop_reason=StopReason.TOOL_USE)
     await setting.say(one, "a")
-    setting.gateway.next = None
+    setting.next = None
     result = ChatMessage(ChatRole.USER, (ToolResult("c", "r"),))
     await setting.say(one, request=GenerateRequest(None, (result,)))
     assert [message.role for message in setting.gateway.requests[-1].messages] == [

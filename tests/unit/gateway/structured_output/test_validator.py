@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,10 +50,7 @@ from peripety.gateway.types.response import (
     Usage,
     UsageTotal,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
+from support.gateway.fake_gateway import FakeGateway
 
 FITTED_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -367,30 +365,20 @@ def test_an_answer_of_nearly_a_megabyte_is_read() -> None:
         assert parse_json_with_schema(text, {}) == value
 
 
-class Model:
-    """Answers with the given texts, one after the other, and remembers the questions."""
-
-    def __init__(
-        self,
-        *texts: str,
-        stop: StopReason = StopReason.END,
-        costs: tuple[int | None, ...] = (),
-    ) -> None:
-        self._texts = list(texts)
-        self._costs = list(costs)
-        self._stop = stop
-        self.questions: list[GenerateRequest] = []
-
-    async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-        self.questions.append(request)
-        text = self._texts.pop(0)
-        cost = self._costs.pop(0) if self._costs else None
-        yield TextDelta(text)
-        completion = Completion(ChatMessage.assistant(text), None, Usage(10, 2, 4, 1), self._stop, "m", "p")
-        yield Completed(replace(completion, cost=cost, cache_savings=cost))
+def text_events(text: str, cost: int | None = None, stop: StopReason = StopReason.END) -> list[GatewayEvent]:
+    """Return the events of an answer."""
+    completion = Completion(ChatMessage.assistant(text), None, Usage(10, 2, 4, 1), stop, "m", "p")
+    return [TextDelta(text), Completed(replace(completion, cost=cost, cache_savings=cost))]
 
 
-async def ask(model: Model, schema: ResponseSchema = ANSWER) -> list[GatewayEvent]:
+def model_of(
+    *texts: str, stop: StopReason = StopReason.END, costs: tuple[int | None, ...] = ()
+) -> FakeGateway:
+    """Return a model that answers with texts, each with its cost."""
+    return FakeGateway(*(text_events(text, cost, stop) for text, cost in zip_longest(texts, costs)))
+
+
+async def ask(model: FakeGateway, schema: ResponseSchema = ANSWER) -> list[GatewayEvent]:
     return [event async for event in generate_valid(model.ask, QUESTION, schema)]
 
 
@@ -401,7 +389,7 @@ def completion(events: list[GatewayEvent]) -> Completion:
 
 
 async def test_a_valid_answer_is_passed_on_with_its_value() -> None:
-    events = await ask(Model('{"a": 1}'))
+    events = await ask(model_of('{"a": 1}'))
     assert events[0] == TextDelta('{"a": 1}')
     assert completion(events) == Completion(
         ChatMessage.assistant('{"a": 1}'),
@@ -414,7 +402,7 @@ async def test_a_valid_answer_is_passed_on_with_its_value() -> None:
 
 
 async def test_an_invalid_answer_is_asked_for_once_more_with_its_findings() -> None:
-    model = Model('{"a": "x"}', '{"a": 2}')
+    model = model_of('{"a": "x"}', '{"a": 2}')
     events = await ask(model)
     kinds = [type(event) for event in events]
     assert kinds == [TextDelta, Repairing, TextDelta, Completed]
@@ -431,15 +419,15 @@ async def test_a_repair_costs_what_both_calls_cost_if_that_is_known(
     costs: tuple[int | None, int | None],
     expected: int | None,
 ) -> None:
-    model = Model('{"a": "x"}', '{"a": 2}', costs=costs)
+    model = model_of('{"a": "x"}', '{"a": 2}', costs=costs)
     last = completion(await ask(model))
     assert (last.cost, last.cache_savings) == (expected, expected)
 
 
 async def test_the_repair_extends_the_question_and_changes_nothing_of_it() -> None:
-    model = Model('{"a": "x"}', '{"a": 2}')
+    model = model_of('{"a": "x"}', '{"a": 2}')
     await ask(model)
-    first, second = model.questions
+    first, second = model.requests
     assert second.system == first.system
     assert second.messages[:1] == first.messages
     refused, complaint = second.messages[1:]
@@ -451,12 +439,12 @@ async def test_the_repair_extends_the_question_and_changes_nothing_of_it() -> No
 
 
 async def test_a_second_invalid_answer_is_an_error_with_the_findings() -> None:
-    model = Model("no", "still no")
+    model = model_of("no", "still no")
     with pytest.raises(FailedPreconditionError) as caught:
         await ask(model)
     assert caught.value.code == "ANSWER_INVALID"
     assert len(caught.value.violations) == 1
-    assert len(model.questions) == 2
+    assert len(model.requests) == 2
 
 
 async def test_the_callers_own_check_takes_part_in_the_repair() -> None:
@@ -464,7 +452,7 @@ async def test_the_callers_own_check_takes_part_in_the_repair() -> None:
         warning = Finding("ODD", "/a", "a looks odd", Severity.WARNING)
         return [warning] if value["a"] > 1 else [Finding("TOO_SMALL", "/a", "a must be more than 1")]
 
-    events = await ask(Model('{"a": 1}', '{"a": 2}'), ResponseSchema("answer", SCHEMA, accept))
+    events = await ask(model_of('{"a": 1}', '{"a": 2}'), ResponseSchema("answer", SCHEMA, accept))
     last = completion(events)
     assert last.value == {"a": 2}
     assert [finding.code for finding in last.findings] == ["TOO_SMALL"]
@@ -477,13 +465,13 @@ async def test_the_callers_check_never_sees_what_breaks_the_schema() -> None:
         seen.append(value)
         return []
 
-    await ask(Model("[]", '{"a": 2}'), ResponseSchema("answer", SCHEMA, accept))
+    await ask(model_of("[]", '{"a": 2}'), ResponseSchema("answer", SCHEMA, accept))
     assert seen == [{"a": 2}]
 
 
 async def test_an_answer_cut_by_the_length_limit_is_told_to_be_shorter() -> None:
     with pytest.raises(FailedPreconditionError) as caught:
-        await ask(Model('{"a": 1', '{"a": ', stop=StopReason.LENGTH))
+        await ask(model_of('{"a": 1', '{"a": ', stop=StopReason.LENGTH))
     assert "TRUNCATED" in caught.value.violations[0].reason
 
 
@@ -491,44 +479,79 @@ async def test_an_answer_cut_by_the_length_limit_is_told_to_be_shorter() -> None
 async def test_an_answer_cut_by_the_length_limit_is_never_completed(text: str) -> None:
     schema = ResponseSchema("answer", {})
     with pytest.raises(FailedPreconditionError) as caught:
-        await ask(Model(text, text, stop=StopReason.LENGTH), schema)
+        await ask(model_of(text, text, stop=StopReason.LENGTH), schema)
     assert "TRUNCATED" in caught.value.violations[0].reason
 
 
 async def test_an_answer_that_was_whole_when_the_limit_came_is_an_answer() -> None:
-    events = await ask(Model('{"a": 1} And this is', stop=StopReason.LENGTH))
+    events = await ask(model_of('{"a": 1} And this is', stop=StopReason.LENGTH))
     assert completion(events).value == {"a": 1}
 
 
+async def test_an_empty_answer_that_thoughts_used_up_gets_twice_the_room_and_no_complaint() -> None:
+    model = model_of("", '{"a": 1}', stop=StopReason.LENGTH)
+    asked = replace(QUESTION, answer_tokens=100)
+    events = [event async for event in generate_valid(model.ask, asked, ANSWER)]
+    assert (completion(events).value, completion(events).repaired) == ({"a": 1}, True)
+    assert model.requests[1] == replace(asked, answer_tokens=200)
+    assert [event.findings[0].code for event in events if isinstance(event, Repairing)] == ["TRUNCATED"]
+
+
+async def test_the_room_for_thoughts_and_answer_is_doubled_as_a_whole() -> None:
+    model = model_of("", '{"a": 1}', stop=StopReason.LENGTH)
+    asked = replace(QUESTION, max_output_tokens=500, answer_tokens=100)
+    _ = [event async for event in generate_valid(model.ask, asked, ANSWER)]
+    assert (model.requests[1].max_output_tokens, model.questions[1].answer_tokens) == (None, 1_000)
+
+
+async def test_an_empty_answer_is_asked_again_once() -> None:
+    with pytest.raises(FailedPreconditionError):
+        await ask(model := model_of("", "", stop=StopReason.LENGTH))
+    assert len(model.requests) == 2
+
+
+async def test_without_a_schema_only_an_empty_answer_is_asked_again() -> None:
+    asked = replace(QUESTION, schema=None, answer_tokens=100)
+    empty = model_of("", "Told.", stop=StopReason.LENGTH)
+    events = [event async for event in generate_valid(empty.ask, asked, None)]
+    assert (completion(events).text, completion(events).repaired) == ("Told.", True)
+    cut = model_of("Told and", stop=StopReason.LENGTH)
+    events = [event async for event in generate_valid(cut.ask, asked, None)]
+    assert (completion(events).text, len(cut.requests)) == ("Told and", 1)
+    twice = model_of("", "", stop=StopReason.LENGTH)
+    events = [event async for event in generate_valid(twice.ask, asked, None)]
+    assert (completion(events).text, len(twice.requests)) == ("", 2)
+
+
+async def test_under_an_advisory_schema_an_empty_answer_is_returned() -> None:
+    model = model_of("", stop=StopReason.LENGTH)
+    events = await ask(model, replace(ANSWER, advisory=True))
+    assert [finding.code for finding in completion(events).findings] == ["TRUNCATED"]
+
+
 async def test_a_refusal_is_not_argued_with() -> None:
-    model = Model("I cannot do that.", stop=StopReason.REFUSAL)
+    model = model_of("I cannot do that.", stop=StopReason.REFUSAL)
     with pytest.raises(FailedPreconditionError) as caught:
         await ask(model)
     assert caught.value.code == "ANSWER_REFUSED"
-    assert len(model.questions) == 1
+    assert len(model.requests) == 1
 
 
 async def test_what_both_calls_used_is_in_the_details_of_the_error() -> None:
-    model = Model("no", "still no", costs=(5, 7))
+    model = model_of("no", "still no", costs=(5, 7))
     with pytest.raises(FailedPreconditionError) as caught:
         await ask(model)
     assert usage_until(caught.value) == UsageTotal(2, Usage(20, 4, 8, 2), 12, 12)
-    model = Model("no", "still no", costs=(5, None))
+    model = model_of("no", "still no", costs=(5, None))
     with pytest.raises(FailedPreconditionError) as caught:
         await ask(model)
     assert usage_until(caught.value) == UsageTotal(2, Usage(20, 4, 8, 2), None, None)
 
 
 async def test_a_repair_that_fails_otherwise_tells_what_the_first_call_used() -> None:
-    class Failing(Model):
-        async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-            if self.questions:
-                raise UnavailableError("it hung up", code="PROVIDER_UNREACHABLE")
-            async for event in super().ask(request):
-                yield event
-
+    hung_up = UnavailableError("it hung up", code="PROVIDER_UNREACHABLE")
     with pytest.raises(UnavailableError) as caught:
-        await ask(Failing("no", costs=(-5,)))
+        await ask(FakeGateway(text_events("no", -5), hung_up))
     assert usage_until(caught.value) == UsageTotal(1, Usage(10, 2, 4, 1), -5, -5)
 
 
@@ -555,28 +578,19 @@ async def test_a_refused_answer_goes_back_as_it_was_without_calls_that_get_no_re
     parts: tuple[Part, ...],
     said: tuple[Part, ...],
 ) -> None:
-    class Thoughtful(Model):
-        async def ask(self, request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
-            first = not self.questions
-            async for event in super().ask(request):
-                if isinstance(event, Completed) and first:
-                    message = ChatMessage(ChatRole.ASSISTANT, parts)
-                    yield Completed(replace(event.completion, message=message))
-                else:
-                    yield event
-
-    model = Thoughtful("", '{"a": 1}')
+    first = Completion(ChatMessage(ChatRole.ASSISTANT, parts), None, Usage(), StopReason.END, "m", "p")
+    model = FakeGateway([Completed(first)], text_events('{"a": 1}'))
     assert completion(await ask(model)).value == {"a": 1}
-    assert model.questions[1].messages[1] == ChatMessage(ChatRole.ASSISTANT, said)
+    assert model.requests[1].messages[1] == ChatMessage(ChatRole.ASSISTANT, said)
 
 
 @pytest.mark.parametrize("offered", [True, False])
 async def test_calls_come_before_the_answer_only_where_tools_are_offered(offered: bool) -> None:
-    model = Model("", '{"a": 1}', stop=StopReason.TOOL_USE)
+    model = model_of("", '{"a": 1}', stop=StopReason.TOOL_USE)
     tools = (Tool("t", "", {"type": "object"}),) if offered else ()
     events = [e async for e in generate_valid(model.ask, replace(QUESTION, tools=tools), ANSWER)]
     assert completion(events).value == (None if offered else {"a": 1})
-    assert len(model.questions) == (1 if offered else 2)
+    assert len(model.requests) == (1 if offered else 2)
 
 
 @pytest.mark.parametrize(
@@ -593,7 +607,7 @@ async def test_an_answer_to_an_advisory_schema_is_handed_over_with_its_findings(
     value: Any,
     codes: list[str],
 ) -> None:
-    model = Model(text)
+    model = model_of(text)
     answer = completion(await ask(model, replace(ANSWER, advisory=True)))
     assert (answer.value, answer.text, answer.repaired, answer.calls) == (value, text, False, 1)
     assert [finding.code for finding in answer.findings] == codes
@@ -603,7 +617,9 @@ async def test_what_the_check_of_the_caller_finds_is_advice_too() -> None:
     async def accept(_value: Any) -> list[Finding]:
         return [Finding("ODD", "/a", "a is odd")]
 
-    answer = completion(await ask(Model('{"a": 1}'), ResponseSchema("answer", SCHEMA, accept, advisory=True)))
+    answer = completion(
+        await ask(model_of('{"a": 1}'), ResponseSchema("answer", SCHEMA, accept, advisory=True))
+    )
     assert (answer.value, [finding.code for finding in answer.findings]) == ({"a": 1}, ["ODD"])
 
 
@@ -616,6 +632,6 @@ def test_nulls_in_place_of_optional_keys_are_no_findings_beside_others() -> None
 
 async def test_a_long_list_of_findings_is_told_in_part() -> None:
     schema = {"type": "array", "items": {"type": "integer"}}
-    model = Model(json.dumps(["x"] * 200), "[1]")
+    model = model_of(json.dumps(["x"] * 200), "[1]")
     await ask(model, ResponseSchema("answer", schema))
-    assert len(json.loads(model.questions[1].messages[-1].text)["findings"]) == 20
+    assert len(json.loads(model.requests[1].messages[-1].text)["findings"]) == 20

@@ -62,7 +62,7 @@ def test_the_guide_has_scenarios() -> None:
 @pytest.mark.parametrize(
     ("heading", "fields"),
     [
-        ("Scenario", names(Script)),
+        ("Script", names(Script)),
         ("Rule", names(ScriptRule)),
         ("Turn", names(ScriptTurn)),
         ("Turn Sequences", names(ScriptTurn)),

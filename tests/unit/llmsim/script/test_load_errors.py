@@ -44,9 +44,9 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
     ("text", "format_", "place", "field", "sentence"),
     [
         # fields that there are not
-        toml_case("sede = 1", "1:1", "sede", "a scenario has no field `sede`; did you mean `seed`?"),
+        toml_case("sede = 1", "1:1", "sede", "a script has no field `sede`; did you mean `seed`?"),
         toml_case("\n\nrules = []", "3:1", "rules", "did you mean `responses`?"),
-        toml_case("x = 1", "1:1", "x", "a scenario has no field `x`; use `responses`, `default_response`"),
+        toml_case("x = 1", "1:1", "x", "a script has no field `x`; use `responses`, `default_response`"),
         toml_case(
             f"{ANSWERED}patern = 1",
             "4:1",
@@ -200,7 +200,7 @@ def json_case(text: str, place: str, field: str, sentence: str) -> object:
         ),
         toml_case("start = 2026-01-01T00:00:00", "1:1", "start", "has no time zone; write one"),
         toml_case('start = "yesterday"', "1:1", "start", "expected a date and a time, such as"),
-        json_case("[]", "1:1", "", "a scenario must be a table, not an array"),
+        json_case("[]", "1:1", "", "a script must be a table, not an array"),
         json_case('{"responses": [\n  null\n]}', "2:3", "responses[0]", "a rule must be a table, not null"),
         # values out of range
         toml_case("seed = -1", "1:1", "seed", "-1 is out of range; expected from 0 to 9007199254740991"),
@@ -439,7 +439,7 @@ def test_the_error_reads_like_a_compilers(tmp_path: Path) -> None:
         load_script(path)
     assert str(caught.value).splitlines() == [
         f"{path} is not a valid script: 2 problems",
-        f"  {path}:1:1: sede: a scenario has no field `sede`; did you mean `seed`?",
+        f"  {path}:1:1: sede: a script has no field `sede`; did you mean `seed`?",
         f'  {path}:2:1: clock: "reel" is not a valid choice; did you mean "real"?',
     ]
 
@@ -451,7 +451,7 @@ def test_the_error_is_one_of_the_tree() -> None:
     assert error.kind is ErrorKind.INVALID_ARGUMENT
     assert error.code == "SCENARIO_INVALID"
     assert error.violations == (
-        FieldViolation("sede", "a scenario has no field `sede`; did you mean `seed`? (a.toml:1:1)"),
+        FieldViolation("sede", "a script has no field `sede`; did you mean `seed`? (a.toml:1:1)"),
     )
 
 

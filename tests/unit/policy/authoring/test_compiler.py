@@ -33,13 +33,12 @@ from peripety.policy.types import (
     ScenarioCorrection,
     ScenarioOrigin,
 )
+from support.gateway.fake_gateway import SILENCE, FakeGateway, cut_off
 from support.policy.models import (
     FINE,
     ORDER,
     RIGHT,
     SATISFIED,
-    Cut,
-    FakeModel,
     Script,
     about,
     below,
@@ -288,7 +287,7 @@ async def test_a_judge_is_heard_only_about_what_it_was_shown() -> None:
                 return {"reasoning": "", "operations": []}
         return blames("elsewhere", "scenario", "deny") if is_alpha else SATISFIED
 
-    done = await ran(FakeModel(answer), tools=(tool("a"), tool("a", "beta")))
+    done = await ran(FakeGateway(answer), tools=(tool("a"), tool("a", "beta")))
     assert not done.decided(ScenarioCorrection)
     assert done.codes[0] == "SCENARIO_NOT_MET"
 
@@ -436,7 +435,7 @@ async def test_a_run_in_which_nothing_changes_any_more_ends() -> None:
 
 
 @pytest.mark.parametrize("name", [RULES_SCHEMA_NAME, SCENARIOS_SCHEMA_NAME, JUDGEMENT_SCHEMA_NAME])
-@pytest.mark.parametrize("bad", [Cut(), "no JSON", {"other": 1}])
+@pytest.mark.parametrize("bad", [cut_off(), "no JSON", {"other": 1}])
 async def test_a_truncated_or_invalid_answer_costs_one_repair_and_never_the_run(name: str, bad: Any) -> None:
     script = Script()
     seen: list[GenerateRequest] = []
@@ -447,7 +446,7 @@ async def test_a_truncated_or_invalid_answer_costs_one_repair_and_never_the_run(
             return bad
         return script(request)
 
-    done = await ran(FakeModel(answer))
+    done = await ran(FakeGateway(answer))
     assert done.compiled.spent.calls == 4
 
 
@@ -476,7 +475,7 @@ class Many:
         if self.failing == tools[0]["server_name"]:
             return "never JSON"
         if len(tools) > self.most:
-            return Cut()
+            return cut_off()
         match request.schema.name:
             case "policy_rules":
                 return {"rules": [rule("one", "allow", read_only=False)]}
@@ -499,7 +498,7 @@ def with_tools(**changed: Any) -> dict[str, Any]:
 
 
 async def test_tools_are_asked_about_by_server_so_many_at_a_time_and_merged_in_their_order() -> None:
-    done = await ran(FakeModel(Many()), **with_tools(limits=CompileLimits(tools_per_batch=3)))
+    done = await ran(FakeGateway(Many()), **with_tools(limits=CompileLimits(tools_per_batch=3)))
     asked = [
         [one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES_SCHEMA_NAME)
     ]
@@ -514,7 +513,7 @@ async def test_tools_are_asked_about_by_server_so_many_at_a_time_and_merged_in_t
 
 
 async def test_an_answer_may_name_no_tool_of_another_batch() -> None:
-    done = await ran(FakeModel(Many()), **with_tools())
+    done = await ran(FakeGateway(Many()), **with_tools())
     for request in done.model.of(SCENARIOS_SCHEMA_NAME):
         assert request.schema is not None
         items = request.schema.document["properties"]["scenarios"]["items"]
@@ -523,7 +522,7 @@ async def test_an_answer_may_name_no_tool_of_another_batch() -> None:
 
 
 async def test_a_batch_whose_answer_is_cut_off_is_halved() -> None:
-    done = await ran(FakeModel(Many(most=2)), **with_tools())
+    done = await ran(FakeGateway(Many(most=2)), **with_tools())
     asked = [
         [one["tool_name"] for one in about(request)["tools"]] for request in done.model.of(RULES_SCHEMA_NAME)
     ]
@@ -534,10 +533,10 @@ async def test_a_batch_whose_answer_is_cut_off_is_halved() -> None:
 
 async def test_a_batch_that_fails_stops_no_other_and_what_those_wrote_is_kept() -> None:
     artifacts = InMemoryArtifactCache()
-    done = await ran(FakeModel(Many(failing="beta")), artifacts=artifacts, **with_tools())
+    done = await ran(FakeGateway(Many(failing="beta")), artifacts=artifacts, **with_tools())
     (finding,) = done.failed.findings
     assert (finding.code, finding.message[:4]) == ("BATCH_FAILED", "beta")
-    again = await ran(FakeModel(Many()), artifacts=artifacts, **with_tools())
+    again = await ran(FakeGateway(Many()), artifacts=artifacts, **with_tools())
     assert [about(request)["tools"][0]["server_name"] for request in again.model.of(RULES_SCHEMA_NAME)] == [
         "beta",
     ]
@@ -546,13 +545,13 @@ async def test_a_batch_that_fails_stops_no_other_and_what_those_wrote_is_kept() 
 
 async def test_who_cannot_be_asked_at_all_is_an_error() -> None:
     with pytest.raises(FailedPreconditionError, match="no key"):
-        await ran(FakeModel(lambda _: FailedPreconditionError("no key", code="CREDENTIALS")))
+        await ran(FakeGateway(lambda _: FailedPreconditionError("no key", code="CREDENTIALS")))
     with pytest.raises(UnavailableError):
         await ran(Script(judgements=(UnavailableError("gone"),)))
 
 
 async def test_the_same_answers_give_the_same_result() -> None:
-    one, other = [await ran(FakeModel(Many(most=2)), **with_tools()) for _ in range(2)]
+    one, other = [await ran(FakeGateway(Many(most=2)), **with_tools()) for _ in range(2)]
     assert one.compiled.document == other.compiled.document
     assert one.compiled.scenarios == other.compiled.scenarios
 
@@ -605,7 +604,7 @@ async def test_without_a_conversation_nothing_is_asked_for_again() -> None:
 
 
 def test_the_fingerprint_knows_everything_but_the_budget() -> None:
-    compiler = PolicyCompiler(FakeModel(Script()), InMemoryArtifactCache())
+    compiler = PolicyCompiler(FakeGateway(Script()), InMemoryArtifactCache())
     own = generated_scenario("x", source=ScenarioOrigin.HANDWRITTEN)
     limits = ORDER.limits
     orders = [
@@ -650,7 +649,7 @@ async def test_time_that_ends_after_the_last_question_leaves_measuring_undone(
 
 async def test_under_a_cap_one_question_follows_the_other() -> None:
     limits = CompileLimits(tools_per_batch=1, budget=Budget(max_calls=100))
-    done = await ran(FakeModel(Many()), **with_tools(limits=limits))
+    done = await ran(FakeGateway(Many()), **with_tools(limits=limits))
     assert done.model.most_running == 1
 
 
@@ -667,11 +666,9 @@ async def test_no_more_turns_of_a_conversation_than_allowed() -> None:
 )
 async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None:
     script = Script(rules=(WIDE,), judgements=(blames("outside", "rule"),), patches=(UPDATE,))
-    model = FakeModel(
-        lambda request: None if request.schema and request.schema.name == name else script(request),
-        silent=asyncio.Event(),
+    model = FakeGateway(
+        lambda request: [SILENCE] if request.schema and request.schema.name == name else script(request),
     )
-    assert model.silent is not None
     compiler = PolicyCompiler(model, InMemoryArtifactCache())
 
     async def follow() -> None:
@@ -689,7 +686,7 @@ async def test_a_run_that_is_cancelled_leaves_nothing_running(name: str) -> None
 
 
 async def test_who_leaves_early_leaves_nothing_running() -> None:
-    model = FakeModel(Many())
+    model = FakeGateway(Many())
     events: list[CompileEvent] = []
     async with closing(
         PolicyCompiler(model, InMemoryArtifactCache()).compile(replace(ORDER, tools=TOOLS)),

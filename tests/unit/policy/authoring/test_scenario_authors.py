@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,11 +25,8 @@ from peripety.policy.types import (
     ScenarioOrigin,
     TestScenario,
 )
-from support.policy.models import USAGE, Cut, generated_scenario, in_turn, told, tool
-
-if TYPE_CHECKING:
-    from support.policy.models import FakeModel
-
+from support.gateway.fake_gateway import TOKENS, FakeGateway, cut_off
+from support.policy.models import generated_scenario, told, tool
 
 TOOLS = (tool("a"), tool("b"))
 HANDWRITTEN = generated_scenario("by hand", "allow", source=ScenarioOrigin.HANDWRITTEN, at="/a")
@@ -37,7 +34,7 @@ CORRECTION = ScenarioCorrection("one", Expectation.ALLOW, Expectation.DENY, "nob
 FEEDBACK = ScenarioFeedback((CORRECTION,))
 
 
-def session(gateway: FakeModel, **options: Any) -> ScenarioGeneratorSession:
+def session(gateway: FakeGateway, **options: Any) -> ScenarioGeneratorSession:
     return ScenarioGeneratorSession(gateway, "the system text", TOOLS, **options)
 
 
@@ -46,7 +43,7 @@ def answer(*scenarios: TestScenario) -> dict[str, Any]:
 
 
 async def test_the_first_turn_asks_with_the_schema_and_later_ones_with_the_feedback_alone() -> None:
-    model = in_turn(answer(generated_scenario("one")), answer(generated_scenario("two", at="/b")))
+    model = FakeGateway(answer(generated_scenario("one")), answer(generated_scenario("two", at="/b")))
     writes = session(model)
     await writes.generate()
     await writes.regenerate(FEEDBACK)
@@ -60,7 +57,7 @@ async def test_the_first_turn_asks_with_the_schema_and_later_ones_with_the_feedb
 
 
 async def test_system_text_and_schema_are_the_same_in_every_turn_and_messages_only_grow() -> None:
-    model = in_turn(*(answer(generated_scenario(f"{n}", at=f"/{n}")) for n in range(3)))
+    model = FakeGateway(*(answer(generated_scenario(f"{n}", at=f"/{n}")) for n in range(3)))
     writes = session(model)
     await writes.generate()
     await writes.regenerate(FEEDBACK)
@@ -77,10 +74,10 @@ async def test_system_text_and_schema_are_the_same_in_every_turn_and_messages_on
 
 
 async def test_answers_have_room_and_the_prompt_cache_is_asked_for() -> None:
-    model = in_turn(answer())
+    model = FakeGateway(answer())
     await session(model, model="x/y").generate()
     (request,) = model.requests
-    assert (request.max_output_tokens, request.model) == (8_192, "x/y")
+    assert (request.answer_tokens, request.model) == (8_192, "x/y")
     assert request.cache.enabled
     assert request.cache.expected_reuse > 0
 
@@ -90,7 +87,7 @@ async def test_an_answer_may_only_be_about_the_tools_of_the_conversation() -> No
         **told(generated_scenario("one")),
         "request": {"server_name": "x", "tool_name": "a", "arguments": {}},
     }
-    model = in_turn({"scenarios": [other]}, answer(generated_scenario("two")))
+    model = FakeGateway({"scenarios": [other]}, answer(generated_scenario("two")))
     (written,) = await session(model).generate()
     assert written.description == "two"
     assert "x" in model.requests[1].messages[-1].text
@@ -98,7 +95,9 @@ async def test_an_answer_may_only_be_about_the_tools_of_the_conversation() -> No
 
 async def test_handwritten_scenarios_come_first_unchanged_and_are_not_written_again() -> None:
     same = generated_scenario("another name", "deny", at="/a")
-    model = in_turn(answer(same, generated_scenario("one", at="/b"), generated_scenario("by hand", at="/c")))
+    model = FakeGateway(
+        answer(same, generated_scenario("one", at="/b"), generated_scenario("by hand", at="/c"))
+    )
     writes = session(model, handwritten=(HANDWRITTEN,))
     first, *written = await writes.generate()
     assert first is HANDWRITTEN
@@ -108,7 +107,7 @@ async def test_handwritten_scenarios_come_first_unchanged_and_are_not_written_ag
 
 
 async def test_another_turn_returns_the_new_scenarios_only() -> None:
-    model = in_turn(answer(generated_scenario("one")), answer(generated_scenario("two", at="/b")))
+    model = FakeGateway(answer(generated_scenario("one")), answer(generated_scenario("two", at="/b")))
     writes = session(model, handwritten=(HANDWRITTEN,))
     await writes.generate()
     (written,) = await writes.regenerate(FEEDBACK)
@@ -117,29 +116,29 @@ async def test_another_turn_returns_the_new_scenarios_only() -> None:
 
 async def test_progress_names_the_turn() -> None:
     heard: list[str] = []
-    model = in_turn(answer(generated_scenario("one")))
+    model = FakeGateway(answer(generated_scenario("one")))
     writes = session(model)
     await writes.generate(heard.append)
     await writes.regenerate(FEEDBACK, heard.append)
     assert [line[-6:] for line in heard] == ["turn 1", "turn 2"]
 
 
-@pytest.mark.parametrize("bad", ["no JSON at all", Cut(), {"scenarios": [{"description": "half"}]}])
+@pytest.mark.parametrize("bad", ["no JSON at all", cut_off(), {"scenarios": [{"description": "half"}]}])
 async def test_a_bad_answer_costs_one_repair_and_leaves_no_trace_in_the_history(bad: Any) -> None:
-    model = in_turn(bad, answer(generated_scenario("one")))
+    model = FakeGateway(bad, answer(generated_scenario("one")))
     writes = session(model)
     await writes.generate()
     assert len(model.requests) == 2
     (turn,) = writes.turns
     assert (turn.turn, turn.scenarios, turn.repaired) == (1, 1, True)
-    assert turn.spent.usage == USAGE + USAGE
+    assert turn.spent.usage == TOKENS + TOKENS
     assert len(writes.get_history()) == 2
 
 
 @pytest.mark.parametrize("failure", ["never JSON", UnavailableError("gone")])
 async def test_a_turn_that_fails_leaves_the_conversation_as_it_was(failure: Any) -> None:
     bad = (failure,) if isinstance(failure, Exception) else (failure, failure)
-    model = in_turn(answer(generated_scenario("one")), *bad, answer(generated_scenario("two", at="/b")))
+    model = FakeGateway(answer(generated_scenario("one")), *bad, answer(generated_scenario("two", at="/b")))
     writes = session(model)
     await writes.generate()
     before = writes.get_history()
@@ -151,16 +150,16 @@ async def test_a_turn_that_fails_leaves_the_conversation_as_it_was(failure: Any)
 
 
 async def test_cache_reads_and_writes_of_every_turn_are_told() -> None:
-    model = in_turn(answer(generated_scenario("one")))
+    model = FakeGateway(answer(generated_scenario("one")))
     writes = session(model)
     await writes.generate()
     await writes.regenerate(FEEDBACK)
-    assert [turn.spent.usage.cache_read_tokens for turn in writes.turns] == [60, 60]
-    assert [turn.spent.usage.cache_write_tokens for turn in writes.turns] == [20, 20]
+    assert [turn.spent.usage.cache_read_tokens for turn in writes.turns] == [TOKENS.cache_read_tokens] * 2
+    assert [turn.spent.usage.cache_write_tokens for turn in writes.turns] == [TOKENS.cache_write_tokens] * 2
 
 
 async def test_no_more_turns_than_allowed() -> None:
-    model = in_turn(answer(generated_scenario("one")))
+    model = FakeGateway(answer(generated_scenario("one")))
     writes = session(model, max_turns=1)
     await writes.generate()
     with pytest.raises(FailedPreconditionError) as refused:
@@ -169,7 +168,7 @@ async def test_no_more_turns_than_allowed() -> None:
 
 
 async def test_generating_comes_first_and_once() -> None:
-    writes = session(in_turn(answer(generated_scenario("one"))))
+    writes = session(FakeGateway(answer(generated_scenario("one"))))
     with pytest.raises(FailedPreconditionError):
         await writes.regenerate(FEEDBACK)
     await writes.generate()
@@ -179,7 +178,7 @@ async def test_generating_comes_first_and_once() -> None:
 
 async def test_corrected_scenarios_are_asked_for_again_only_when_wanted() -> None:
     for wanted in (False, True):
-        model = in_turn(answer(generated_scenario("one")))
+        model = FakeGateway(answer(generated_scenario("one")))
         writes = session(model, replace_corrected=wanted)
         await writes.generate()
         discarded = DiscardedScenario(generated_scenario("x"), "structural-a", Decision.DENY)
@@ -188,15 +187,15 @@ async def test_corrected_scenarios_are_asked_for_again_only_when_wanted() -> Non
 
 
 async def test_a_single_shot_means_the_same_as_a_first_turn() -> None:
-    one = in_turn(answer(generated_scenario("one"), generated_scenario("again")))
-    other = in_turn(answer(generated_scenario("one"), generated_scenario("again")))
+    one = FakeGateway(answer(generated_scenario("one"), generated_scenario("again")))
+    other = FakeGateway(answer(generated_scenario("one"), generated_scenario("again")))
     shot = await generate_scenarios(one, "the system text", TOOLS, handwritten=(HANDWRITTEN,))
     assert shot == await session(other, handwritten=(HANDWRITTEN,)).generate()
     assert one.requests == other.requests
 
 
 async def test_without_tools_nothing_is_asked() -> None:
-    model = in_turn("never")
+    model = FakeGateway("never")
     assert await generate_scenarios(model, "s", (), handwritten=(HANDWRITTEN,)) == (HANDWRITTEN,)
     assert not model.requests
 

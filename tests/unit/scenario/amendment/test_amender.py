@@ -29,8 +29,8 @@ from peripety.scenario.types import (
     ValidationLevel,
 )
 from support.engine.specs import chance, program, siege
+from support.gateway.fake_gateway import SPENT, FakeGateway
 from support.scenario.batches import FEWEST, WORKERS, certified, contest, opened_registry
-from support.session.sessions import SPENT, ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,9 +61,9 @@ async def amended(
     provider: ProviderName | None = None,
     meanwhile: dict[str, Any] | None = None,
     **order: Any,
-) -> tuple[list[AmendEvent], ScriptedGateway]:
+) -> tuple[list[AmendEvent], FakeGateway]:
     """Everything that happens when a scenario is changed, by a model where there are answers."""
-    gateway = ScriptedGateway(list(answers))
+    gateway = FakeGateway(*answers)
     provider = provider or (ProviderName.OPENAI if answers else ProviderName.OFFLINE)
     amender = Amender(gateway, provider, registry, ProgramCache(), WORKERS)
     events: list[AmendEvent] = []

@@ -24,8 +24,8 @@ from peripety.scenario.types import (
     ValidationLevel,
 )
 from support.engine.specs import chance
+from support.gateway.fake_gateway import SPENT
 from support.scenario.batches import FEWEST, certified
-from support.session.sessions import SPENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

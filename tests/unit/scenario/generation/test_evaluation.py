@@ -39,9 +39,9 @@ from peripety.scenario.types import (
     ValidationLevel,
 )
 from support.engine.specs import as_bytes, chance, program, siege, spec
+from support.gateway.fake_gateway import FakeGateway
 from support.scenario.batches import WORKERS
 from support.scenario.generation import ANSWERS
-from support.session.sessions import ScriptedGateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -251,7 +251,7 @@ async def test_whoever_writes_the_risk_stays_and_is_told(
     level: ValidationLevel,
 ) -> None:
     def gateway() -> ModelGateway:
-        return offline() if answers is None else ScriptedGateway(list(answers))
+        return offline() if answers is None else FakeGateway(*answers)
 
     harmless = await written(gateway(), provider, RISKLESS, level)
     ordinary = await written(gateway(), provider, "A day on which much may go wrong.", level)
@@ -264,7 +264,7 @@ async def test_whoever_writes_the_risk_stays_and_is_told(
 async def test_a_model_that_obeys_such_a_description_is_sent_back_to_raise_the_risk() -> None:
     obeyed = chance(0.5, min_fail_rate=0.01)
     raised = {"negativity_budget": {"min_fail_rate": 0.25}}
-    gateway = ScriptedGateway([json.dumps(obeyed), json.dumps(raised)])
+    gateway = FakeGateway(json.dumps(obeyed), json.dumps(raised))
     done = await written(gateway, ProviderName.OPENAI, RISKLESS, ValidationLevel.DRY_RUN)
     said = json.loads(gateway.requests[1].messages[-1].text)
     assert [finding["code"] for finding in said["findings"]] == ["RISK_TOO_SMALL"]

@@ -21,9 +21,8 @@ from peripety.gateway.calls.executor import CallExecutor
 from peripety.gateway.conversations.conversation import Conversation
 from peripety.gateway.local_gateway import LocalModelGateway
 from peripety.gateway.providers.registry import ProviderRegistry
-from peripety.gateway.types.message import ChatMessage
 from peripety.gateway.types.request import Budget
-from peripety.gateway.types.response import Completed, Completion, StopReason, TextDelta
+from peripety.gateway.types.response import TextDelta
 from peripety.scenario.generation.draft import SpecDraft
 from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.generation.evaluation import SpecEvaluator
@@ -44,12 +43,12 @@ from peripety.scenario.types import (
     ValidationLevel,
 )
 from support.engine.specs import action, chance, siege, spec
+from support.gateway.fake_gateway import SILENCE, SPENT, TOKENS, FakeGateway, cut_off
 from support.scenario.batches import WORKERS
 from support.scenario.generation import ANSWERS
-from support.session.sessions import SILENCE, SPENT, TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncIterator
 
     from peripety.author.blueprint import Blueprint
     from peripety.gateway.types.request import GenerateRequest
@@ -72,9 +71,9 @@ async def generated(
     *answers: str | list[str] | Exception,
     provider: ProviderName = ProviderName.OPENAI,
     **order: Any,
-) -> tuple[list[GenerationEvent], ScriptedGateway]:
+) -> tuple[list[GenerationEvent], FakeGateway]:
     """Return the events for these answers of a model, and the gateway with its requests."""
-    gateway = ScriptedGateway(list(answers))
+    gateway = FakeGateway(*answers)
     events = ScenarioGenerator(gateway, provider, WORKERS).generate(
         GenerationOrder(**{"description": "a gauge falls", "level": ValidationLevel.STATIC, **order}),
     )
@@ -388,30 +387,25 @@ async def test_the_offline_author_passes_and_says_what_it_is(level: ValidationLe
     assert last.spent.usage.output_tokens == 0
 
 
-class Endless(ScriptedGateway):
-    """A model that does not stop by itself."""
+@pytest.mark.parametrize("provider", [ProviderName.OPENAI, ProviderName.GENERIC])
+async def test_who_leaves_early_closes_the_call_to_the_model_at_once(provider: ProviderName) -> None:
+    closed: list[GenerateRequest] = []
 
-    closed = False
-
-    async def stream(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        self.requests.append(request)
+    async def write_on(request: GenerateRequest) -> AsyncIterator[GatewayEvent]:
         try:
             while True:
                 yield TextDelta("x" * 500)
         finally:
-            self.closed = True
+            closed.append(request)
 
-
-@pytest.mark.parametrize("provider", [ProviderName.OPENAI, ProviderName.GENERIC])
-async def test_who_leaves_early_closes_the_call_to_the_model_at_once(provider: ProviderName) -> None:
-    gateway = Endless()
+    gateway = FakeGateway(write_on)
     async with closing(
         ScenarioGenerator(gateway, provider, WORKERS).generate(GenerationOrder("a")),
     ) as events:
         async for event in events:
             if isinstance(event, Progress) and "characters" in event.message:
                 break
-    assert gateway.closed
+    assert closed == gateway.requests
 
 
 SEED = 5
@@ -425,7 +419,7 @@ class Wrote:
     events: list[Any]
     writer: RepairLoop
     manuscript: SpecDraft
-    gateway: ScriptedGateway
+    gateway: FakeGateway
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -449,14 +443,10 @@ async def wrote(
     *answers: Any,
     level: ValidationLevel = ValidationLevel.STATIC,
     document: dict[str, Any] | None = None,
-    gateway: ScriptedGateway | None = None,
     limit: int = 4,
 ) -> Wrote:
     """Run the repair loop with a model's answers."""
-    asked = gateway or ScriptedGateway()
-    asked.answers = [
-        answer if isinstance(answer, str | Exception) else json.dumps(answer) for answer in answers
-    ]
+    asked = FakeGateway(*answers)
     manuscript = SpecDraft(SpecEvaluator(level, WORKERS), document or {}, FIXED)
     writer = RepairLoop(ModelClient(GenerationLimits(limit), SEED), Conversation(asked, "system"), manuscript)
     async with closing(writer.run({"description": "a"})) as events:
@@ -649,22 +639,11 @@ async def test_what_is_undone_down_to_a_document_that_passed_is_not_played_again
     assert sum("simulating runs" in remark for remark in done.remarks()) == 1
 
 
-class Cut(ScriptedGateway):
-    """A model whose first answer reaches its length limit."""
-
-    async def _ask(self, request: GenerateRequest) -> AsyncGenerator[GatewayEvent, None]:
-        answer = str(self.answers[min(len(self.requests), len(self.answers) - 1)])
-        stop = StopReason.END if self.requests else StopReason.LENGTH
-        self.requests.append(request)
-        message = ChatMessage.assistant(answer)
-        yield Completed(Completion(message, None, TOKENS, stop, "scripted", "fake", cost=1, cache_savings=0))
-
-
 async def test_of_an_answer_that_was_cut_off_whole_parts_are_kept() -> None:
     whole = spec(actions=[action("one"), action("two")])
     text = json.dumps({key: whole[key] for key in sorted(whole, key=lambda key: key == "actions")})
     begun = text[: text.index('"two"')]
-    done = await wrote(begun, {"actions": [action("two")]}, gateway=Cut())
+    done = await wrote(cut_off(begun), {"actions": [action("two")]})
     assert done.codes() == [{"TRUNCATED"}]
     assert done.writer.is_done
     assert done.ids() == ["one", "two"]
@@ -694,7 +673,7 @@ async def test_after_an_answer_without_json_the_draft_before_it_is_still_wrong()
 
 
 async def test_two_vain_answers_in_a_row_are_enough() -> None:
-    done = await wrote("a", [], "c")
+    done = await wrote("a", "[]", "c")
     assert len(done.gateway.requests) == 2
     assert not done.writer.is_done
     assert done.manuscript.evaluation is None

@@ -34,9 +34,9 @@ from peripety.scenario.outline_authoring.outline_author import (
     parse_outline,
 )
 from peripety.scenario.types import GenerationLimits, GenerationOrder, Progress
+from support.gateway.fake_gateway import TOKENS, FakeGateway
 from support.scenario import generation
 from support.scenario.generation import ANSWERS, DESCRIPTION
-from support.session.sessions import TOKENS, ScriptedGateway
 
 if TYPE_CHECKING:
     from peripety.errors import Finding
@@ -248,9 +248,9 @@ async def written(
     description: str = DESCRIPTION,
     seed: int = 1,
     **limits: Any,
-) -> tuple[OutlineAuthor, Spec, ScriptedGateway]:
+) -> tuple[OutlineAuthor, Spec, FakeGateway]:
     """Return the author, the specification from these answers, and the gateway with its requests."""
-    gateway = ScriptedGateway(list(answers))
+    gateway = FakeGateway(*answers)
     asker = ModelClient(GenerationLimits(**limits), seed)
     stepwise = OutlineAuthor(asker, gateway, GenerationOrder(description, model="x/y"), seed)
     async for step in stepwise.events():
@@ -292,7 +292,7 @@ async def test_one_conversation_asks_for_one_part_after_the_other() -> None:
         assert request.model == "x/y"
         assert request.schema is not None
         assert request.schema.advisory
-        assert request.max_output_tokens is not None
+        assert request.answer_tokens is not None
 
 
 async def test_the_same_answers_and_seed_give_the_same_bytes() -> None:

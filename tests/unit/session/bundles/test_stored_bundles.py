@@ -29,19 +29,10 @@ from peripety.session.types import NarratorOptions, NewSession, PlayerAction, Se
 from peripety.session.types import Seat as Place
 from support.engine.specs import action, document, event
 from support.engine.specs import as_bytes as document_of
+from support.gateway.fake_gateway import FakeGateway, calling
 from support.scenario.batches import certified, contest
 from support.session.bundles import Plan, bundle_of, play, resealed, verdict_on
-from support.session.sessions import (
-    ROOM,
-    OneScenario,
-    ScriptedGateway,
-    calling,
-    new_id,
-    outcome,
-    rulesets,
-    standing_rows,
-    table,
-)
+from support.session.sessions import ROOM, OneScenario, new_id, outcome, rulesets, standing_rows, table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -133,7 +124,7 @@ async def played_without(game: Game, turns: int) -> None:
 
 
 async def test_what_was_exported_is_right_and_the_same_every_time(database_url: str) -> None:
-    async with table(database_url, SPEC, ScriptedGateway([TOLD])) as game:
+    async with table(database_url, SPEC, FakeGateway(TOLD)) as game:
         await played(game, 18)
         bundle = await exported(game.sessions, game.session_id)
         session = (await game.now()).session
@@ -157,11 +148,9 @@ async def test_what_was_exported_is_right_and_the_same_every_time(database_url: 
 
 
 async def test_what_a_narrator_did_with_its_tools_is_played_again_without_it(database_url: str) -> None:
-    gateway = ScriptedGateway(
-        [
-            calling(("roll", {"kind": "k", "difficulty": 5}), ("action:act", {})),
-            outcome("Told.", state_changes=[{"op": "inc", "path": "state.a", "value": 1}]),
-        ],
+    gateway = FakeGateway(
+        calling(("roll", {"kind": "k", "difficulty": 5}), ("action:act", {})),
+        outcome("Told.", state_changes=[{"op": "inc", "path": "state.a", "value": 1}]),
     )
     async with table(database_url, SPEC, gateway) as game:
         await game.play(1, input="I try it.", pov="p")
@@ -187,7 +176,7 @@ async def test_an_export_may_end_at_an_earlier_turn(database_url: str) -> None:
 
 
 async def test_an_imported_session_is_the_same_and_goes_on(database_url: str) -> None:
-    async with table(database_url, SPEC, ScriptedGateway([TOLD])) as game:
+    async with table(database_url, SPEC, FakeGateway(TOLD)) as game:
         await played(game, 20)
         before = (await game.now("p")).session
         bundle = await exported(game.sessions, game.session_id)

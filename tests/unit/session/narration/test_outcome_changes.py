@@ -7,20 +7,10 @@ from typing import Any
 
 import pytest
 
-from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.session.events import Degraded, NarrativeChunk, Rolled, WorldResolved
 from peripety.session.types import NarratorMemory, PlayerAction, Resolution
-from support.session.sessions import (
-    ScriptedGateway,
-    calling,
-    causes,
-    names,
-    outcome,
-    played,
-    results,
-    scene,
-    told,
-)
+from support.gateway.fake_gateway import SPENT, FakeGateway, calling
+from support.session.sessions import causes, names, outcome, played, results, scene, told
 
 CHANGE = {"op": "inc", "path": "state.a", "value": 1}
 
@@ -45,7 +35,7 @@ async def test_what_a_strict_mode_leaves_out_with_nulls_holds_no_prose_back() ->
 
 
 async def test_the_schema_says_what_a_value_may_be_where_the_scope_holds_no_objects() -> None:
-    plain, free = ScriptedGateway(), ScriptedGateway()
+    plain, free = FakeGateway(outcome()), FakeGateway(outcome())
     await told(plain)
     await told(free, scene(narrator_scope=[{"path": "state.c", "ops": ["set"]}]))
     values = [gateway.requests[0].schema.document["$defs"]["JsonValue"] for gateway in (plain, free)]  # type: ignore[union-attr]
@@ -159,7 +149,7 @@ async def test_there_is_one_repair_in_a_turn_whatever_is_asked_in_between() -> N
     assert len(gateway.requests) == 3
     assert [one.reason for one in events if isinstance(one, Degraded)] == ["OUTCOME_INVALID"]
     assert events[-1].stats.refused_answers == 2
-    assert events[-1].usage == UsageTotal(3, Usage(21, 9), 150, 60)
+    assert events[-1].usage == SPENT + SPENT + SPENT
 
 
 async def test_a_good_answer_after_a_repair_and_a_call_is_a_repaired_one() -> None:

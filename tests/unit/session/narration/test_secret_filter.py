@@ -10,8 +10,9 @@ from peripety.session.events import ActionResolved, NarrativeChunk
 from peripety.session.narration.secret_filter import LeakFilter, collect_secrets
 from peripety.session.types import NarratorMemory, PlayerAction, Resolution
 from support.engine.specs import Json, action, document
+from support.gateway.fake_gateway import calling
 from support.session.leak_probes import WAYS
-from support.session.sessions import ACTIONS, calling, outcome, played, results, scene, scene_of, turn_of
+from support.session.sessions import ACTIONS, outcome, played, results, scene, scene_of, turn_of
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext

@@ -10,7 +10,8 @@ from peripety.gateway.types.request import Budget
 from peripety.gateway.types.response import Usage, UsageTotal
 from peripety.session.events import Degraded
 from peripety.session.types import NarratorOptions
-from support.session.sessions import SPENT, calling, causes, outcome, played, scene
+from support.gateway.fake_gateway import SPENT, calling
+from support.session.sessions import causes, outcome, played, scene
 
 
 def options(**more: Any) -> dict[str, Any]:

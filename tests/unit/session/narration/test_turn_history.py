@@ -10,12 +10,13 @@ import pytest
 from peripety.gateway.types.message import ChatRole
 from peripety.session.events import DialogueSpoken
 from peripety.session.narration.prompt_room import PromptRoom
-from peripety.session.narration.turn_history import first_turn_of_history, history_messages, older_memories
+from peripety.session.narration.turn_history import first_turn_of_history, render_history
 from peripety.session.types import DieRollRequest, NarratorMemory, PlayerAction
 from support.engine.specs import Json, action, at_most, document, never
 from support.session.sessions import FULL_ROOM, scene_of, text_of, turn_of
 
 if TYPE_CHECKING:
+    from peripety.gateway.types.message import ChatMessage
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.types import CommittedTurn
 
@@ -49,8 +50,12 @@ def after(turns: int, *, narrative: str = "It was told.", room: PromptRoom = FUL
     return replace(about, history=tuple(texts), turn=turns + 1)
 
 
+def messages_of(about: NarrationContext) -> tuple[ChatMessage, ...]:
+    return render_history(about, 2_000).messages
+
+
 def text(about: NarrationContext) -> str:
-    return "\n".join(message.text for message in history_messages(about))
+    return "\n".join(message.text for message in messages_of(about))
 
 
 def test_an_earlier_turn_is_a_message_with_its_facts_and_the_answer() -> None:
@@ -58,7 +63,7 @@ def test_an_earlier_turn_is_a_message_with_its_facts_and_the_answer() -> None:
     spoken = [DialogueSpoken("q", "Hello.")]
     before = scene()
     past = (turn_of(before, "It was told.", spoken="I look.", memories=[memory], dialogue=spoken),)
-    asked, answered = history_messages(scene(past=past))
+    asked, answered = messages_of(scene(past=past))
     assert (asked.role, answered.role) == (ChatRole.USER, ChatRole.ASSISTANT)
     facts = json.loads(asked.text)["facts"]
     assert (facts["turn"], facts["input"], facts["actions"][0]["name"]) == (1, "I look.", "Act now")
@@ -82,7 +87,7 @@ def test_a_turn_that_was_narrated_for_another_viewer_has_facts_only() -> None:
     heard = turn_of(before, "It was told.", pov="p", spoken="what was said")
     memory = NarratorMemory(1, "s", "q", "known to q", "public", "q")
     unheard = turn_of(before, "z" * 300, pov="q", spoken="what q said", memories=[memory])
-    messages = history_messages(scene(viewer="p", past=(heard, unheard)))
+    messages = messages_of(scene(viewer="p", past=(heard, unheard)))
     assert [message.role.value for message in messages] == ["user", "assistant", "user"]
     for secret in ("zzz", "what q said", "known to q"):
         assert secret not in "".join(message.text for message in messages)
@@ -92,7 +97,7 @@ def test_dice_are_among_the_facts_of_their_turn() -> None:
     before = scene()
     before.speculation.roll(DieRollRequest("luck", 12, "p"))
     before.speculation.finish()
-    (rolled,) = json.loads(history_messages(scene(past=(turn_of(before, "told"),)))[0].text)["facts"]["rolls"]
+    (rolled,) = json.loads(messages_of(scene(past=(turn_of(before, "told"),)))[0].text)["facts"]["rolls"]
     assert (rolled["kind"], rolled["target"], rolled["difficulty"]) == ("luck", "p", 12)
     assert rolled["success"] is (rolled["face"] >= 12)
     hidden = (turn_of(before, "told", pov="p"),)
@@ -109,7 +114,7 @@ def test_the_history_only_grows_between_two_folds(room: PromptRoom) -> None:
 
 
 def test_folded_turns_keep_the_words_of_the_player_and_the_newest_turns_are_whole() -> None:
-    messages = history_messages(after(40, narrative="word " * 120))
+    messages = messages_of(after(40, narrative="word " * 120))
     summary, *whole = messages
     answers = [
         json.loads(message.text)["narrative"] for message in whole if message.role is ChatRole.ASSISTANT
@@ -131,7 +136,7 @@ def test_memories_outlive_the_turns_that_are_dropped() -> None:
     about = after(80)
     history = tuple(each for each in about.history if each.turn >= 65)
     about = replace(about, history=history, session=replace(about.session, memories=memories))
-    head = history_messages(about)[0].text.splitlines()[1]
+    head = messages_of(about)[0].text.splitlines()[1]
     assert [memory["content"] for memory in json.loads(head)["facts"]] == ["The door is red."]
 
 
@@ -139,12 +144,12 @@ def test_only_memories_that_the_audience_may_read_are_told() -> None:
     kinds = [("p", "public"), ("p", "private"), ("q", "public"), ("q", "private"), ("p", "hidden")]
     memories = tuple(NarratorMemory(0, "s", owner, f"{owner} {kind}", kind) for owner, kind in kinds)
     about = scene(viewer="p", memories=memories)
-    told = "".join(memory["content"] for memory in older_memories(about, 2_000))
+    told = "".join(memory["content"] for memory in render_history(about, 2_000).memories)
     assert all(seen in told for seen in ("p public", "p private", "q public"))
     assert not any(unseen in told for unseen in ("q private", "p hidden"))
-    unseen_by_others = older_memories(scene(memories=memories), 2_000)
+    unseen_by_others = render_history(scene(memories=memories), 2_000).memories
     assert "p private" not in [memory["content"] for memory in unseen_by_others]
-    assert older_memories(about, 0) == []
+    assert render_history(about, 0).memories == []
 
 
 def test_what_decides_the_run_is_the_first_of_what_changed() -> None:
@@ -178,5 +183,4 @@ def test_the_room_follows_from_the_context_window(tokens: int, least: int, most:
 
 def test_a_model_that_reasons_has_room_for_its_thoughts_besides_the_answer() -> None:
     assert PromptRoom.for_window(128_000).answer_tokens == 1_024
-    assert PromptRoom.for_window(128_000, thought_tokens=8_192).answer_tokens == 9_216
-    assert PromptRoom.for_window(0, thought_tokens=512).answer_tokens == 1_536
+    assert PromptRoom.for_window(0).answer_tokens == 1_024

@@ -23,14 +23,14 @@ from peripety.session.store.session_store import SessionStore
 from peripety.session.types import PlayerAction, TurnOrder
 from peripety.session.watch.topic import SeatActed
 from support.engine.specs import action, document
+from support.gateway.fake_gateway import SILENCE, FakeGateway
 from support.session.sessions import (
     SCENARIO,
-    SILENCE,
     OneScenario,
-    ScriptedGateway,
     at_a_table,
     new_id,
     only,
+    outcome,
     sessions_over,
     submission,
     table,
@@ -214,11 +214,11 @@ async def test_of_two_processes_one_takes_a_turn_over(database_url: str) -> None
 async def test_a_turn_that_all_have_acted_in_is_played_by_another_process_if_this_one_goes_down(
     database_url: str,
 ) -> None:
-    async with together(database_url, ScriptedGateway([[SILENCE]]), seconds=3600.0) as game:
+    async with together(database_url, FakeGateway([SILENCE]), seconds=3600.0) as game:
         await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act"))
         await game.sessions.round_scheduler.submit(submission(game, 1, "two", "double"))
         await game.sessions.aclose()
-        other = sessions_over(SessionStore(game.database), OneScenario(SCENARIO), ScriptedGateway())
+        other = sessions_over(SessionStore(game.database), OneScenario(SCENARIO), FakeGateway(outcome()))
         other.round_scheduler.start_polling()
         told = await watch(other, game.session_id, commits(1))
         await other.aclose()

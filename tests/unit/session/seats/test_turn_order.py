@@ -7,19 +7,12 @@ import pytest
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from peripety.session.events import ActionResolved, Committed, NarrativeChunk, WorldResolved
+from peripety.session.seats.turn_order import turn_lease
 from peripety.session.store.seats import SeatStore
 from peripety.session.types import NewSession, Seat, TurnOrder
 from peripety.session.types import SeatConfig as Players
-from support.session.sessions import (
-    ROTATING,
-    SCENARIO,
-    ScriptedGateway,
-    at_a_table,
-    new_id,
-    only,
-    outcome,
-    table,
-)
+from support.gateway.fake_gateway import FakeGateway
+from support.session.sessions import ROTATING, SCENARIO, at_a_table, new_id, only, outcome, table
 from support.session.watch import commits, seen_of, watch
 
 if TYPE_CHECKING:
@@ -45,7 +38,7 @@ async def test_a_seat_waits_for_its_turn(database_url: str) -> None:
 
 
 async def test_each_seat_has_its_own_view_and_all_hear_the_same(database_url: str) -> None:
-    async with at_a_table(database_url, ScriptedGateway([outcome("Told to all.")])) as game:
+    async with at_a_table(database_url, FakeGateway(outcome("Told to all."))) as game:
         mine = await game.play(1, "hide", seat_id="one", input="Said aloud.")
         other = await game.sessions.resume(game.session_id, 1, pov="q")
     changed = [[change.path for change in only(seen, ActionResolved)[0].changes] for seen in (mine, other)]
@@ -137,7 +130,7 @@ async def test_a_seat_whose_time_is_up_passes(database_url: str) -> None:
 async def test_a_seat_that_acts_in_time_is_waited_for_however_long_its_turn_is_told(
     database_url: str,
 ) -> None:
-    gateway = ScriptedGateway([[outcome("Told.")[:-6], "(silence)"]])
+    gateway = FakeGateway([outcome("Told.")[:-6], "(silence)"])
     async with at_a_table(database_url, gateway, seconds=1.0) as game:
         before = (await game.now()).session
         turn = asyncio.create_task(game.play(1, "act", seat_id="one"))
@@ -161,3 +154,8 @@ async def test_without_a_time_a_seat_is_waited_for_for_ever(database_url: str) -
 async def test_players_are_kept_with_the_session(database_url: str) -> None:
     async with at_a_table(database_url) as game:
         assert (await game.now()).session.table == ROTATING
+
+
+@pytest.mark.parametrize(("seconds", "lease"), [(5, 120), (90, 120), (600, 630)])
+def test_a_lease_lasts_longer_than_a_narration_may_take(seconds: float, lease: int) -> None:
+    assert turn_lease(seconds) == lease * 1_000_000

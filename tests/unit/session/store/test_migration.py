@@ -16,12 +16,13 @@ from peripety.errors import AlreadyExistsError
 from peripety.session.branches import state_at
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
 from peripety.session.types import NewSession
+from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import (
     FATEFUL,
     OneScenario,
-    ScriptedGateway,
     forked,
     new_id,
+    outcome,
     rewound,
     rulesets,
     sessions_over,
@@ -162,7 +163,7 @@ async def test_sessions_of_version_1_are_what_they_were_and_go_on(database_url: 
         assert await verified(store, session.session_id) == turns
         assert await store.find_turn(session.session_id, turns[4].request_id) == turns[4]
         assert len(await store.list_sessions(None, None, 10)) == 2
-        sessions = sessions_over(store, OneScenario(FATEFUL), ScriptedGateway())
+        sessions = sessions_over(store, OneScenario(FATEFUL), FakeGateway(outcome()))
         for row in rows["sessions"]:
             with pytest.raises(AlreadyExistsError):
                 await sessions.create(NewSession(row["request_id"], "scenario", seed=99))
@@ -172,7 +173,7 @@ async def test_sessions_of_version_1_can_be_forked_and_rewound(database_url: str
     rows, session, turns = await played(tmp_path)
     await store_as_version_1(database_url, rows)
     async with reopened(database_url) as store:
-        sessions = sessions_over(store, OneScenario(FATEFUL), ScriptedGateway())
+        sessions = sessions_over(store, OneScenario(FATEFUL), FakeGateway(outcome()))
         fork = (await forked(sessions, session.session_id, 5)).session
         assert await verified(store, fork.session_id) == turns[:5]
         await rewound(sessions, session.session_id, 3)

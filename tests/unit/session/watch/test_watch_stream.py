@@ -10,16 +10,8 @@ from peripety.session.watch.broadcaster import SessionBroadcaster
 from peripety.session.watch.topic import MAX_LAG_TURNS, SeatActed, WatchClosed, WatchHeartbeat, WatchRequest
 from peripety.session.watch.watch_stream import WatchStreams
 from support.engine.specs import action, at_most, document, never
-from support.session.sessions import (
-    SILENCE,
-    ScriptedGateway,
-    at_a_table,
-    kinds,
-    outcome,
-    rulesets,
-    submission,
-    table,
-)
+from support.gateway.fake_gateway import SILENCE, FakeGateway
+from support.session.sessions import at_a_table, kinds, outcome, rulesets, submission, table
 from support.session.watch import Held, commits, seen_of, watch
 
 if TYPE_CHECKING:
@@ -51,7 +43,7 @@ async def test_what_is_recorded_comes_first_and_what_happens_then_follows(databa
 
 
 async def test_a_turn_is_heard_while_it_is_told(database_url: str) -> None:
-    gateway = ScriptedGateway([STUCK])
+    gateway = FakeGateway(STUCK)
     async with table(database_url, SCENARIO, gateway) as game:
         turn = asyncio.create_task(game.play(1, "act"))
         await gateway.silent.wait()
@@ -66,7 +58,7 @@ async def test_a_turn_is_heard_while_it_is_told(database_url: str) -> None:
 
 
 async def test_an_attempt_that_failed_is_void_when_the_next_one_begins(database_url: str) -> None:
-    gateway = ScriptedGateway([STUCK, outcome("Told.")])
+    gateway = FakeGateway(STUCK, outcome("Told."))
     async with table(database_url, SCENARIO, gateway) as game:
         held = Held()
         watching = asyncio.create_task(watch(game.sessions, game.session_id, commits(1)))

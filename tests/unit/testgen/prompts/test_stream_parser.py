@@ -29,7 +29,7 @@ from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.policy import PolicySubject
 from peripety.testgen.subjects.scenario.subject import ScenarioSubject
 from peripety.testgen.types import Category, DraftTest
-from support.gateway.fake_gateway import FakeGateway, calling, completion, saying
+from support.gateway.fake_gateway import FakeGateway, call_events, completion, saying
 from support.gateway.requests import asking
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def followed(
 
 
 async def test_each_call_of_the_tool_is_a_test_and_the_answer_comes_last() -> None:
-    gateway = FakeGateway(calling((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, written("b"))))
+    gateway = FakeGateway(call_events((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, written("b"))))
     arrivals = await followed(gateway)
     assert names(arrivals) == ["a", "b"]
     assert isinstance(arrivals[-1], Completion)
@@ -79,9 +79,9 @@ async def test_a_test_is_given_out_before_the_next_piece_is_asked_for() -> None:
 
 async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
     broken = [
-        *calling((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, '{"id": "b"}'))[:-1],
+        *call_events((GENERATE_TEST_TOOL, written("a")), (GENERATE_TEST_TOOL, '{"id": "b"}'))[:-1],
         ToolCallDelta("late", '{"id": "c", "inp', GENERATE_TEST_TOOL),
-        *calling()[-1:],
+        *call_events()[-1:],
     ]
     arrivals = await followed(FakeGateway(broken))
     assert names(arrivals) == ["a"]
@@ -93,7 +93,7 @@ async def test_a_call_that_is_cut_off_or_no_test_spoils_no_other() -> None:
 
 async def test_a_call_of_another_tool_is_told_as_such() -> None:
     arrivals = await followed(
-        FakeGateway(calling(("remove", written("a")), (GENERATE_TEST_TOOL, written("b")))),
+        FakeGateway(call_events(("remove", written("a")), (GENERATE_TEST_TOOL, written("b")))),
     )
     assert names(arrivals) == ["b"]
     assert UnreadablePart("unknown tool 'remove'; call generate_test") in arrivals
@@ -156,7 +156,7 @@ async def test_a_question_that_is_refused_in_both_forms_fails() -> None:
 
 
 async def test_a_failure_after_the_first_test_is_not_asked_again() -> None:
-    script = [*calling((GENERATE_TEST_TOOL, written("a")))[:-1], InvalidArgumentError("late")]
+    script = [*call_events((GENERATE_TEST_TOOL, written("a")))[:-1], InvalidArgumentError("late")]
     gateway = FakeGateway(script)
     with pytest.raises(InvalidArgumentError):
         await followed(gateway)
@@ -169,8 +169,8 @@ async def test_an_answer_that_is_written_anew_gives_out_both() -> None:
 
 
 def test_a_model_that_calls_one_tool_at_a_time_is_told_to_go_on() -> None:
-    answered = calling((GENERATE_TEST_TOOL, written("a")))[-1]
-    more = continuation(QUESTION, answered.completion)  # type: ignore[union-attr]
+    answered = call_events((GENERATE_TEST_TOOL, written("a")))[-1]
+    more = continuation(QUESTION, answered.completion)
     assert more is not None
     assert more.messages[0] == QUESTION.messages[0]
     (result,) = more.messages[-1].parts

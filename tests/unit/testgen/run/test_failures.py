@@ -56,7 +56,7 @@ async def test_a_category_that_cannot_be_asked_about_is_left_and_the_next_one_go
     book = await ran(author, order("alpha", "beta"))
     assert isinstance(book.last, GenerationCompleted)
     assert [test.category for test in book.suite] == ["beta"] * 3
-    assert [question.place for question in author.of("tests")] == [("alpha", 1), ("beta", 1)]
+    assert [question.place for question in author.of_kind("tests")] == [("alpha", 1), ("beta", 1)]
     assert book.stats.uncertainties == (f"no tests of alpha: {error.message}.",)
     assert book.stopped_by == "rounds_used"
     ends = [(event.category, event.end) for event in book.of(GenerationProgressed) if event.end]
@@ -104,7 +104,7 @@ async def test_a_reflection_that_cannot_be_had_is_no_reason_to_stop(error: Perip
     book = await ran(author, order("alpha", target_tests_per_category=9))
     assert isinstance(book.last, GenerationCompleted)
     assert book.stats.category_rounds == {"alpha": 3}
-    assert "reflection" not in author.of("tests")[1].said
+    assert "reflection" not in author.of_kind("tests")[1].said
     assert f"no reflection on alpha: {error.message}." in book.stats.uncertainties
 
 
@@ -131,10 +131,10 @@ async def test_a_model_that_takes_no_tools_is_asked_for_a_list_with_the_same_eff
     called = await ran(always(), order("alpha"))
 
     class Lister(Author):
-        async def stream(self, request: Any) -> Any:
+        async def respond(self, request: Any) -> Any:
             if request.tools:
                 raise InvalidArgumentError("no tools here")
-            async for event in super().stream(request):
+            async for event in super().respond(request):
                 yield event
 
     listed = await ran(Lister(always().answer), order("alpha"))
@@ -146,7 +146,7 @@ async def test_a_model_that_calls_no_tools_is_asked_once_more_for_a_list() -> No
     author.takes_tools = False
     book = await ran(author, order("alpha"))
     assert len(book.suite) == 3
-    first, second = author.of("tests")
+    first, second = author.of_kind("tests")
     assert first.request.tools
     assert not second.request.tools
     assert second.request.schema is not None
@@ -158,7 +158,7 @@ async def test_a_category_for_which_nothing_was_written_is_left_whatever_is_miss
         reflection=WANTING,
     )
     book = await ran(author, order("alpha", "beta", enable_global_refinement=False, min_total_tests=30))
-    rounds = [question.place for question in author.of("tests")]
+    rounds = [question.place for question in author.of_kind("tests")]
     assert [number for category, number in rounds if category == "alpha"] == [1, 2, 2]
     assert [number for category, number in rounds if category == "beta"] == [1, 2, 3]
     assert book.stopped_by == "rounds_used"
@@ -169,7 +169,7 @@ async def test_a_model_that_writes_nothing_is_asked_once_for_each_category_and_f
     book = await ran(author, order("alpha", "beta", min_total_tests=15))
     assert isinstance(book.last, GenerationCompleted)
     # Once by the tool, and once for a list.
-    assert [question.place for question in author.of("tests")] == [
+    assert [question.place for question in author.of_kind("tests")] == [
         *[("alpha", 1)] * 2,
         *[("beta", 1)] * 2,
         *[(None, 1)] * 2,

@@ -8,7 +8,8 @@ import pytest
 
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.budgets.types import time_limit_error
-from peripety.gateway.types.request import Budget
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.types.request import Budget, ReasoningEffort
 from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded
 from support.servers.virtual_time import in_virtual_time
 from support.testgen.fake_run import (
@@ -60,7 +61,7 @@ async def test_tokens_stop_all_loops_keep_every_test_and_are_named() -> None:
     book = await ran(author, order("alpha", "beta", "gamma", max_total_tokens=14_000))
     assert book.stopped_by == "max_total_tokens"
     assert used(book) <= 14_000
-    assert len(book.suite) == 3 * len(author.of("tests")) > 0
+    assert len(book.suite) == 3 * len(author.of_kind("tests")) > 0
     assert book.stats.total_tests == len(book.suite)
 
 
@@ -114,7 +115,7 @@ def test_time_that_is_over_in_a_round_keeps_what_was_made_and_begins_nothing_mor
     slow = always(lambda question: [*some(question, 2), Paused(60.0), written("too late")])
     book, late = in_time(slow, order("alpha", "beta", "gamma", max_total_seconds=100.0))
     assert late == pytest.approx(100.0, abs=0.1)
-    assert [question.place for question in slow.of("tests")] == [("alpha", 1), ("beta", 1)]
+    assert [question.place for question in slow.of_kind("tests")] == [("alpha", 1), ("beta", 1)]
     assert slow.questions[-1].kind == "tests"
     assert [test.input for test in book.suite] == [
         "alpha 1 one",
@@ -130,7 +131,7 @@ def test_time_that_is_over_in_a_round_keeps_what_was_made_and_begins_nothing_mor
 def test_time_that_is_over_before_a_category_leaves_all_that_come_after_it() -> None:
     slow = always(lambda question: [*some(question), Paused(100.0)])
     book, _ = in_time(slow, order("alpha", "beta", "gamma", max_total_seconds=100.0))
-    assert [question.place for question in slow.of("tests")] == [("alpha", 1)]
+    assert [question.place for question in slow.of_kind("tests")] == [("alpha", 1)]
     assert book.stats.category_rounds == {"alpha": 1, "beta": 0, "gamma": 0}
     assert book.stopped_by == "max_total_time"
 
@@ -243,3 +244,29 @@ async def test_categories_at_the_same_time_do_not_pass_a_limit_together() -> Non
     assert used(book) <= 12_000
     assert all(account.reserved_tokens <= 12_000 for account in book.accounts)
     assert book.stats.stopped_by is GenerationStop.MAX_TOTAL_TOKENS
+
+
+CATALOG = ModelCatalog.load()
+
+
+async def test_a_model_that_would_stop_reasoning_for_tools_writes_a_list() -> None:
+    async def asked(provider: str, name: str) -> list[bool]:
+        author = always()
+        book = await ran(author, order("alpha"), model=CATALOG.find(provider, name))
+        assert book.stats.total_rounds
+        return [bool(question.request.tools) for question in author.of("tests")]
+
+    assert set(await asked("openai", "gpt-5.5")) == {False}
+    assert set(await asked("openai-responses", "gpt-5.5")) == {True}
+
+
+async def test_answers_have_room_for_thoughts_and_a_medium_effort() -> None:
+    async def longest(name: str) -> int:
+        author = always()
+        await ran(author, order("alpha"), model=CATALOG.find("openai", name))
+        assert {question.request.reasoning_effort for question in author.questions} == {
+            ReasoningEffort.MEDIUM
+        }
+        return author.of("tests")[0].request.max_output_tokens or 0
+
+    assert await longest("gpt-5.2") - await longest("gpt-4.1") == 8_192

@@ -74,7 +74,7 @@ async def test_the_categories_of_a_benchmark_are_worked_on_in_their_order() -> N
     )
     author = always()
     await ran(author, what)
-    rounds = places(author.of("tests"))
+    rounds = places(author.of_kind("tests"))
     names = ["anti_cheat", "existence", "correctness", "boundary", "integration"]
     assert rounds == [(name, 1) for name in names]
 
@@ -82,7 +82,7 @@ async def test_the_categories_of_a_benchmark_are_worked_on_in_their_order() -> N
 async def test_a_first_round_asks_for_three_to_five_tests_and_later_ones_for_one_to_three() -> None:
     author = always(lambda question: some(question, 1), reflection=WANTING)
     await ran(author, order("alpha", enable_global_refinement=False))
-    asked = [(question.said["at_least"], question.said["at_most"]) for question in author.of("tests")]
+    asked = [(question.said["at_least"], question.said["at_most"]) for question in author.of_kind("tests")]
     assert asked == [(3, 5), (1, 3), (1, 3)]
 
 
@@ -113,7 +113,7 @@ async def test_a_category_ends_when_its_target_is_met_without_another_question()
     author = always(lambda question: some(question, 5), reflection=WANTING)
     book = await ran(author, order("alpha", target_tests_per_category=5))
     assert book.stats.category_rounds == {"alpha": 1}
-    assert not author.of("reflection")
+    assert not author.of_kind("reflection")
 
 
 async def test_no_category_has_more_rounds_than_allowed_and_its_last_one_is_not_looked_back_at() -> None:
@@ -121,14 +121,14 @@ async def test_no_category_has_more_rounds_than_allowed_and_its_last_one_is_not_
     what = order("alpha", max_rounds_per_category=2, target_tests_per_category=9)
     book = await ran(author, what)
     assert book.stats.category_rounds == {"alpha": 2}
-    assert [question.said["round"] for question in author.of("reflection")] == [1]
+    assert [question.said["round"] for question in author.of_kind("reflection")] == [1]
 
 
 async def test_what_a_reflection_says_goes_into_the_next_question_as_it_is() -> None:
     said = {"text": 'ünder\nthe "line"', "nothing_missing": False, "recommendations": ["try a", "try\tb"]}
     author = always(reflection=said)
     book = await ran(author, order("alpha", target_tests_per_category=4))
-    first, second = (question.said for question in author.of("tests")[:2])
+    first, second = (question.said for question in author.of_kind("tests")[:2])
     assert "reflection" not in first
     assert second["reflection"] == {"text": said["text"], "recommendations": said["recommendations"]}
     assert book.reflections[0].reflection.text == said["text"]
@@ -182,7 +182,7 @@ async def test_the_refinement_ends_after_as_many_rounds_as_are_allowed() -> None
     author = always(assessment=POOR)
     book = await ran(author, order("alpha", max_global_refinement_rounds=2))
     assert book.stats.global_rounds == 2
-    assert len(author.of("assessment")) == 3
+    assert len(author.of_kind("assessment")) == 3
     assert book.stopped_by == "rounds_used"
 
 
@@ -206,7 +206,7 @@ async def test_tests_of_the_refinement_name_their_categories_and_have_ids_of_the
 async def test_without_refinement_nothing_is_assessed() -> None:
     author = always()
     book = await ran(author, order("alpha", enable_global_refinement=False))
-    assert not author.of("assessment")
+    assert not author.of_kind("assessment")
     assert book.stats.comprehensiveness_score is None
     assert book.stopped_by == "satisfied"
 
@@ -230,14 +230,14 @@ async def test_a_run_ends_when_there_are_enough_tests_in_all() -> None:
 async def test_no_more_tests_are_asked_for_than_there_is_room_for() -> None:
     author = always(lambda question: some(question, question.said["at_most"]))
     book = await ran(author, order("alpha", "beta", target_total_tests=7))
-    assert [question.said["at_most"] for question in author.of("tests")] == [5, 2]
+    assert [question.said["at_most"] for question in author.of_kind("tests")] == [5, 2]
     assert len(book.suite) == 7
 
 
 async def test_every_generating_round_counts_towards_the_most_rounds() -> None:
     author = always(lambda question: some(question, 1), reflection=WANTING, assessment=POOR)
     book = await ran(author, order("alpha", "beta", max_total_rounds=4))
-    assert places(author.of("tests")) == [("alpha", 1), ("alpha", 2), ("alpha", 3), ("beta", 1)]
+    assert places(author.of_kind("tests")) == [("alpha", 1), ("alpha", 2), ("alpha", 3), ("beta", 1)]
     assert author.questions[-1].kind == "tests"
     assert book.stopped_by == "max_total_rounds"
 
@@ -320,7 +320,7 @@ async def test_after_each_round_its_tests_are_run_and_the_next_question_says_wha
 
     author = always(tests, reflection=WANTING)
     book = await ran(author, order("alpha"), NumberedSubject(4))
-    second = author.of("tests")[1].said
+    second = author.of_kind("tests")[1].said
     assert [entry["mutant"] for entry in second["survivors"]] == ["m1", "m2", "m3"]
     assert second["survivors"][0] == {
         "mutant": "m1",
@@ -341,7 +341,7 @@ async def test_contradictions_are_in_the_next_question_and_in_both_verdicts() ->
     author = always(lambda _: next(answers), reflection=WANTING)
     what = order("alpha", enable_global_refinement=False)
     book = await ran(author, what, NumberedSubject(9))
-    assert author.of("tests")[1].said["contradictions"] == [["alpha_1_2", "alpha_1_1"]]
+    assert author.of_kind("tests")[1].said["contradictions"] == [["alpha_1_2", "alpha_1_1"]]
     for test_id in ("alpha_1_1", "alpha_1_2"):
         assert "CONTRADICTION" in [finding.code for finding in book.state.verdicts[test_id].findings]
 

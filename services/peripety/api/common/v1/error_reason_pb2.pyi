@@ -189,6 +189,55 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Request less or smaller pages, or raise `PERIPETY_MAX_MESSAGE_BYTES` on both sides.
     """
+    ERROR_REASON_HOST_REFUSED: _ErrorReason.ValueType  # 112
+    """The `Host` of an HTTP request is not a name of this server.
+
+    Why: A page whose name is made to point at this machine could otherwise call it.
+
+    Fix: Use an address of the server, or add the name to `PERIPETY_EDGE_HOSTS`.
+    """
+    ERROR_REASON_ORIGIN_REFUSED: _ErrorReason.ValueType  # 113
+    """An HTTP request comes from a page of another site.
+
+    Why: Every page that a user visits could otherwise call this server.
+
+    Fix: Add the origin to `PERIPETY_EDGE_ORIGINS` if the page is yours.
+    """
+    ERROR_REASON_TOKEN_REQUIRED: _ErrorReason.ValueType  # 114
+    """An HTTP request has no token, or another one.
+
+    Why: The server is configured with `PERIPETY_EDGE_TOKEN`.
+
+    Fix: Send `Authorization: Bearer TOKEN`.
+    """
+    ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: _ErrorReason.ValueType  # 115
+    """The body of an HTTP request is not declared as JSON.
+
+    Why: A page of another site can send other media types without being asked first.
+
+    Fix: Send `Content-Type: application/json`.
+    """
+    ERROR_REASON_BODY_TOO_LARGE: _ErrorReason.ValueType  # 116
+    """The body of an HTTP request exceeds the size limit.
+
+    Why: Bodies are held in memory.
+
+    Fix: Send less, or raise `PERIPETY_MAX_MESSAGE_BYTES`.
+    """
+    ERROR_REASON_METHOD_NOT_FOUND: _ErrorReason.ValueType  # 117
+    """The path of an HTTP request does not exist.
+
+    Why: A name in it may be misspelled, or the server may be older than the client.
+
+    Fix: Look up the path at `/docs` of the server.
+    """
+    ERROR_REASON_SCENARIO_ID_TAKEN: _ErrorReason.ValueType  # 118
+    """Another specification has the same id.
+
+    Why: Over HTTP, a generated specification is compiled by its id.
+
+    Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
+    """
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 201
     """Group: Storage and idempotency
 
@@ -719,9 +768,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Use an earlier turn, or play the turn with the same `request_id`.
     """
     ERROR_REASON_OUTCOME_INVALID: _ErrorReason.ValueType  # 615
-    """The narrator gave no valid outcome (event `degraded`).
+    """The narrator gave no valid outcome (event `degraded`, or `rule_failed` after words without an action).
 
-    Why: The server wrote the fallback narration; the results of the engine apply.
+    Why: The server wrote the fallback narration; the results of the engine apply. After words, no turn was spent.
 
     Fix: No action is needed. Use a stronger model if it happens often.
     """
@@ -759,6 +808,20 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Why: The server does not buffer without limit.
 
     Fix: Watch again with `after_sequence`, and read faster.
+    """
+    ERROR_REASON_NOT_UNDERSTOOD: _ErrorReason.ValueType  # 621
+    """The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+
+    Why: No turn was spent, and nothing was stored. The message of the event is the question.
+
+    Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+    """
+    ERROR_REASON_ACTORS_UNSUPPORTED: _ErrorReason.ValueType  # 622
+    """The model of the narrator has no room to voice people by calls of their own.
+
+    Why: The profile local-lite has room for one point of view.
+
+    Fix: Leave `narrator.actors` out, or use a model with a context window of 16k tokens or more.
     """
     ERROR_REASON_FOUNDATION_INVALID: _ErrorReason.ValueType  # 702
     """Group: Policies
@@ -1145,6 +1208,55 @@ ERROR_REASON_REPLY_TOO_LARGE: ErrorReason.ValueType  # 111
 Why: The client could not receive it.
 
 Fix: Request less or smaller pages, or raise `PERIPETY_MAX_MESSAGE_BYTES` on both sides.
+"""
+ERROR_REASON_HOST_REFUSED: ErrorReason.ValueType  # 112
+"""The `Host` of an HTTP request is not a name of this server.
+
+Why: A page whose name is made to point at this machine could otherwise call it.
+
+Fix: Use an address of the server, or add the name to `PERIPETY_EDGE_HOSTS`.
+"""
+ERROR_REASON_ORIGIN_REFUSED: ErrorReason.ValueType  # 113
+"""An HTTP request comes from a page of another site.
+
+Why: Every page that a user visits could otherwise call this server.
+
+Fix: Add the origin to `PERIPETY_EDGE_ORIGINS` if the page is yours.
+"""
+ERROR_REASON_TOKEN_REQUIRED: ErrorReason.ValueType  # 114
+"""An HTTP request has no token, or another one.
+
+Why: The server is configured with `PERIPETY_EDGE_TOKEN`.
+
+Fix: Send `Authorization: Bearer TOKEN`.
+"""
+ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: ErrorReason.ValueType  # 115
+"""The body of an HTTP request is not declared as JSON.
+
+Why: A page of another site can send other media types without being asked first.
+
+Fix: Send `Content-Type: application/json`.
+"""
+ERROR_REASON_BODY_TOO_LARGE: ErrorReason.ValueType  # 116
+"""The body of an HTTP request exceeds the size limit.
+
+Why: Bodies are held in memory.
+
+Fix: Send less, or raise `PERIPETY_MAX_MESSAGE_BYTES`.
+"""
+ERROR_REASON_METHOD_NOT_FOUND: ErrorReason.ValueType  # 117
+"""The path of an HTTP request does not exist.
+
+Why: A name in it may be misspelled, or the server may be older than the client.
+
+Fix: Look up the path at `/docs` of the server.
+"""
+ERROR_REASON_SCENARIO_ID_TAKEN: ErrorReason.ValueType  # 118
+"""Another specification has the same id.
+
+Why: Over HTTP, a generated specification is compiled by its id.
+
+Fix: Change the `id` in the document, or use CompileScenario, which names scenarios itself.
 """
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 201
 """Group: Storage and idempotency
@@ -1676,9 +1788,9 @@ Why: Only committed turns can be read, resumed, forked or compared.
 Fix: Use an earlier turn, or play the turn with the same `request_id`.
 """
 ERROR_REASON_OUTCOME_INVALID: ErrorReason.ValueType  # 615
-"""The narrator gave no valid outcome (event `degraded`).
+"""The narrator gave no valid outcome (event `degraded`, or `rule_failed` after words without an action).
 
-Why: The server wrote the fallback narration; the results of the engine apply.
+Why: The server wrote the fallback narration; the results of the engine apply. After words, no turn was spent.
 
 Fix: No action is needed. Use a stronger model if it happens often.
 """
@@ -1716,6 +1828,20 @@ ERROR_REASON_TOO_SLOW: ErrorReason.ValueType  # 620
 Why: The server does not buffer without limit.
 
 Fix: Watch again with `after_sequence`, and read faster.
+"""
+ERROR_REASON_NOT_UNDERSTOOD: ErrorReason.ValueType  # 621
+"""The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+
+Why: No turn was spent, and nothing was stored. The message of the event is the question.
+
+Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+"""
+ERROR_REASON_ACTORS_UNSUPPORTED: ErrorReason.ValueType  # 622
+"""The model of the narrator has no room to voice people by calls of their own.
+
+Why: The profile local-lite has room for one point of view.
+
+Fix: Leave `narrator.actors` out, or use a model with a context window of 16k tokens or more.
 """
 ERROR_REASON_FOUNDATION_INVALID: ErrorReason.ValueType  # 702
 """Group: Policies

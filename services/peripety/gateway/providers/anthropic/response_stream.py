@@ -1,14 +1,7 @@
-"""Messages event stream; the wire.
+"""Anthropic response stream of a Messages call: block decoders, usage, and the wire protocol.
 
-Anthropic's Messages API, in both of its versions.
-
-Decoders of the content blocks of a streamed answer, one per block type.
-
-Decoder of the event stream of a Messages answer.
-
-Token usage of one answer: each event reports totals, and the last one is final.
-
-Wire protocol of the Messages API.
+The content of an answer is a series of blocks, with one decoder per block type. Each usage event reports
+totals, and the last one is final.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""GenerateContent body, thought signatures.
+"""Gemini request body of a `generateContent` call: contents, tools and thought signatures.
 
-Request body of a Gemini call.
-
-Turns of a conversation as Gemini's contents.
-
-Thought signatures: opaque data that Gemini requires back with the part that it came with.
-
-A signature is a `ProviderState` directly before its part. A call's signature applies to the next call. A
-text's signature has the length of its part, because neighbouring texts are merged.
+Gemini requires a thought signature back with the part that it came with. A signature is a `ProviderState`
+directly before its part. A call's signature applies to the next call. A text's signature has the length of
+its part, because neighbouring texts are merged.
 """
 
 from __future__ import annotations
@@ -257,10 +252,13 @@ def _generation_config(call: ProviderCall) -> dict[str, Any]:
         # The API accepts 31 bits; equal seeds map to equal values.
         "seed": None if request.seed is None else request.seed & _MAX_SEED,
         "stopSequences": list(request.stop_sequences) or None,
-        "thinkingConfig": {"includeThoughts": True} if _can_reason(call) else None,
+        "thinkingConfig": _thinking_config(call),
     }
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _can_reason(call: ProviderCall) -> bool:
-    return Capability.REASONING in call.data.capabilities
+def _thinking_config(call: ProviderCall) -> dict[str, Any] | None:
+    if Capability.REASONING not in call.data.capabilities:
+        return None
+    effort = call.data.effort_to_request(call.request)
+    return {"includeThoughts": True} | ({} if effort is None else {"thinkingLevel": effort.upper()})

@@ -1,11 +1,4 @@
-"""GenerateContent stream; the wire.
-
-Gemini's `generateContent`.
-
-Decoder of the stream of a Gemini answer.
-
-Wire protocol of `generateContent`.
-"""
+"""Gemini response stream of a `generateContent` call, and its wire protocol."""
 
 from __future__ import annotations
 

@@ -1,29 +1,26 @@
-"""Parses our own prompts; answers about policies and tests; matches words to actions.
+"""Offline answers: the parser of this project's own prompts, and answers about policies, tests and actions.
 
-Parser of our own prompts: the JSON object in the last user message.
+Scenario and turn prompts are the JSON object in the last user message:
 
-a scenario   {"description": TEXT, "seed": NUMBER?}; any later message requests another attempt
-a turn       {"facts": {turn, actions, changes, log, event, status}}; earlier turns as messages before it
+    a scenario   {"description": TEXT, "seed": NUMBER?}; any later message requests another attempt
+    a turn       {"facts": {turn, actions, changes, log, event, status}}; earlier turns as messages before it
 
-Offline answers about written policies, from the policy's text alone.
+Results of actions that were executed before the narration are merged into the facts of a turn:
 
-The last line of the instructions is a JSON object:
+    {"accepted": BOOLEAN, changes, log, "world": {event, changes, log, status}?}
+
+Prompts about policies end with a JSON object in the last line of the instructions; so does the last message
+to a judge:
+
     {"constitution": TEXT, "tools": [{server_name, tool_name, ...}, ...], "lists": {NAME: {kind, values}}}
-The last message to a judge is one, too:
     {"failed": [{"description": TEXT}, ...]}
 
-Results of the actions that were executed before the narration, merged into its facts.
+Prompts of test generation have such a line too, and a last user message:
 
-the result of an action   {"accepted": BOOLEAN, changes, log, "world": {event, changes, log, status}?}
-
-Offline answers of the test author.
-
-The last line of the instructions is a JSON object:
     {"task": TEXT, "categories": [{"name": TEXT}, ...], "environment": {...}?, "subject": {"kind", ...}?}
-The last user message is one, too:
     {"question": "tests" | "reflection" | "assessment", "category": TEXT?, "existing_tests": [TEXT, ...], ...}
 
-Action matching: finds the action that a player's words name literally, without a model.
+An action is matched if a player's words name it literally.
 """
 
 from __future__ import annotations
@@ -491,4 +488,4 @@ TEST_ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
     "reflection": lambda request: reflect_on_tests(*_parse_test_request(request)),
     "assessment": lambda request: assess_tests(*_parse_test_request(request)),
 }
-"""Answer functions by schema name; each raises the errors of `tests_for`."""
+"""Answer functions by schema name; each raises the errors of `answer_tests`."""

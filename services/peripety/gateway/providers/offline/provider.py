@@ -1,8 +1,6 @@
-"""Provider without a model.
+"""Offline provider, the default: no model, no key and no network.
 
-Offline provider, the default: authors scenarios and narrates turns without a model, a key or a network.
-
-Provider without a model: authors scenarios, policies and tests, and narrates turns from templates.
+It authors scenarios, policies and tests by rules, and narrates turns from templates.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Dialects (OpenAI, Azure, DeepSeek, generic), strict schemas, error words.
+"""Dialects of Chat Completions servers, as data: OpenAI, Azure, DeepSeek and compatible ones.
 
-Dialects of Chat Completions servers, as data.
-
-JSON Schema in the form of OpenAI's strict mode.
-
-Every object is closed, and every key is required: an optional key may be null, which is read as absent.
-
-Structured output of Chat Completions servers.
-
-Error vocabulary of OpenAI and compatible servers.
+A dialect selects the method of structured output and the vocabulary of errors. In OpenAI's strict mode,
+every object of a schema is closed, and every key is required: an optional key may be null, which is read as
+absent.
 """
 
 from __future__ import annotations

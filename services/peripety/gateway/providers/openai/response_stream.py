@@ -1,17 +1,7 @@
-"""Chat Completions stream, tool calls, `<think>` tags; the wire.
+"""OpenAI response stream of a Chat Completions call: tool calls, `<think>` tags and the wire protocol.
 
-OpenAI's Chat Completions API, and compatible servers.
-
-Assembly of streamed tool calls from their pieces.
-
-Decoder of the event stream of a Chat Completions answer.
-
-Parser of reasoning between tags in an answer's text, for servers that leave it there.
-
-Reasoning is at the start of an answer. Later tags are content, such as those in generated code. A closing tag
-quoted inside the reasoning ends it too early.
-
-Wire protocol of Chat Completions, in the dialect of a server.
+Some servers leave reasoning in the text of an answer, between tags at its start. Later tags are content,
+such as those in generated code. A closing tag quoted inside the reasoning ends it too early.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Responses body, items, reasoning state.
-
-Request body of a Responses call.
-
-Conversation as items of a Responses request.
-
-Opaque state of the Responses API: encrypted reasoning, and the phase of a text.
-"""
+"""Request body of OpenAI's Responses API: items, and the opaque state of reasoning and phases."""
 
 from __future__ import annotations
 
@@ -158,10 +151,12 @@ def to_counting_body(call: ProviderCall) -> dict[str, Any]:
 
 def _options(call: ProviderCall) -> dict[str, Any]:
     request, data = call.request, call.data
+    effort = data.effort_to_request(request)
     options = {
         "max_output_tokens": request.max_output_tokens or data.output_tokens_to_request,
         "temperature": request.temperature if data.traits.sampling else None,
         # Without a copy on the server, the next turn has to include the reasoning.
+        "reasoning": None if effort is None else {"effort": effort},
         "include": ["reasoning.encrypted_content"] if Capability.REASONING in data.capabilities else None,
     }
     return {name: value for name, value in options.items() if value is not None}

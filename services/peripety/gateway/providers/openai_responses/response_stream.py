@@ -1,11 +1,4 @@
-"""Responses stream; the wire.
-
-OpenAI's Responses API, without storage on the server.
-
-Decoder of the event stream of a response.
-
-Wire protocol of OpenAI's Responses API.
-"""
+"""Response stream of OpenAI's Responses API, without storage on the server, and its wire protocol."""
 
 from __future__ import annotations
 

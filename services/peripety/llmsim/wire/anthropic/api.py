@@ -1,12 +1,6 @@
-"""Messages API: operations, cache diagnostics.
+"""Wire of Anthropic's Messages API, in both of its versions: operations and cache diagnostics.
 
-Cache diagnosis for Anthropic: what changed since an earlier request and invalidated the cache.
-
-Anthropic's Messages API, in both of its versions.
-
-Cache diagnostics: the reason that the prompt cache was not used.
-
-Wire of Anthropic's Messages API.
+The diagnostics report what changed since an earlier request and invalidated the cache.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Error messages, documents, headers.
-
-Anthropic errors and headers.
-
-Error messages of Anthropic.
-"""
+"""Errors of Anthropic's API: messages, documents and headers."""
 
 from __future__ import annotations
 

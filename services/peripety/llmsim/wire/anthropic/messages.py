@@ -1,8 +1,6 @@
-"""Order of messages, server-side threads.
+"""Messages of an Anthropic request: alternation of roles, and tool results that match their calls.
 
-Server-side conversations: a request continues from an answer and sends only new messages.
-
-Message order: alternation of roles, and tool results that match their calls.
+A request can also continue from an answer that the server stored, and send only new messages.
 """
 
 from __future__ import annotations

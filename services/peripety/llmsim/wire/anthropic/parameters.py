@@ -1,10 +1,7 @@
-"""Request parameters: tools, format, reasoning, strict schemas.
+"""Parameters of an Anthropic request besides messages: tools, answer format, reasoning and sampling.
 
-Request parameters besides messages: tools, answer format, sampling and other settings.
-
-The JSON Schema subset of structured answers and strict tools.
-
-Reasoning modes of Anthropic models: supported modes, defaults, and visibility.
+Structured answers and strict tools accept a subset of JSON Schema. Reasoning has modes, defaults and a
+visibility per model.
 """
 
 from __future__ import annotations

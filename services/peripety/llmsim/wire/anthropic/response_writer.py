@@ -1,9 +1,4 @@
-"""Messages, events, model list.
-
-Anthropic answers: a message, or the events that build one.
-
-Model list of Anthropic, with pagination.
-"""
+"""Anthropic answers: a message, or the events that build one; and the model list, with pagination."""
 
 from __future__ import annotations
 

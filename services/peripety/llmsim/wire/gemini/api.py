@@ -1,12 +1,6 @@
-"""Operations, explicit caches.
+"""Wire of the Gemini API: complete and streamed answers, token counts, explicit caches, models.
 
-The Gemini API: complete and streamed answers, token counts, explicit caches, models.
-
-Explicit caches: contents stored under a name, used as a prompt prefix.
-
-Common parts of Gemini operations: credentials and pagination.
-
-Wire of the Gemini API: paths and operations.
+An explicit cache is content stored under a name, used as a prompt prefix.
 """
 
 from __future__ import annotations

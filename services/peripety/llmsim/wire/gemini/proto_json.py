@@ -1,15 +1,11 @@
-"""Proto3 JSON reader and message tables.
+"""proto3 JSON parser for Gemini bodies, with the leniency and the errors of the API.
 
-Message tables of the Gemini API, used by `proto` to parse bodies.
+Names may be in camelCase or in snake_case, a repeated field may be a single value, null means unset,
+numbers may be strings, and enumerations are case-insensitive. All errors are reported together.
 
-A type is a proto3 scalar in lower case, `value` and `struct` for any JSON value and any JSON object, or the
-name of a message or an enumeration; `[]` repeats it, `{}` maps strings to it. Parts of the API without an
-effect on answers are a `struct` and are not checked.
-
-proto3 JSON parser for Gemini bodies, with the leniency and the errors of the API.
-
-Names may be in camelCase or in snake_case, a repeated field may be a single value, null means unset, numbers
-may be strings, and enumerations are case-insensitive. All errors are reported together.
+A type in a message table is a proto3 scalar in lower case, `value` and `struct` for any JSON value and any
+JSON object, or the name of a message or an enumeration; `[]` repeats it, `{}` maps strings to it. Parts of
+the API without an effect on answers are a `struct` and are not checked.
 """
 
 from __future__ import annotations

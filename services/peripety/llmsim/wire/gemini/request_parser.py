@@ -1,14 +1,7 @@
-"""Request to types, checks.
+"""Gemini request parser: semantic checks with the provider's own messages, and API-independent types.
 
-Semantic checks of Gemini requests, with the provider's own messages.
-
-Conversion of Gemini requests to API-independent types.
-
-Conversion of Gemini schemas, a subset of OpenAPI, to JSON Schema.
-
-Turns of a Gemini conversation: consecutive contents of one role are one turn.
-
-Clients that store stream chunks as history send an answer back as several contents.
+Consecutive contents of one role are one turn: clients that store stream chunks as history send an answer
+back as several contents. Gemini's schemas, a subset of OpenAPI, are converted to JSON Schema.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Answers and errors.
+"""Gemini answers: one document, or several that each add to the answer; and errors of Google APIs.
 
-Gemini answers: one document, or several that each add to the answer.
-
-Reasoning is billed whether or not it is shown. Function calls arrive whole. A call whose arguments are not a
-JSON object, because they are truncated or faulty, does not arrive; the finish reason reports it. A content
-filter before the first output blocks the prompt, and the answer has no candidates.
-
-Errors of Google APIs: a code, a canonical status, and details.
+Reasoning is billed whether or not it is shown. Function calls arrive whole. A call whose arguments are not
+a JSON object, because they are truncated or faulty, does not arrive; the finish reason reports it. A
+content filter before the first output blocks the prompt, and the answer has no candidates.
 """
 
 from __future__ import annotations

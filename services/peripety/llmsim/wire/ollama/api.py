@@ -1,12 +1,6 @@
-"""Operations, answers.
+"""Wire of Ollama's native API: operations, and answers as JSON lines.
 
-Ollama's native API.
-
-Ollama answers: JSON lines, the last of which has the durations.
-
-JSON lines in the format of Go's encoder, which Ollama uses.
-
-Wire of Ollama's API.
+The lines have the format of Go's encoder, which Ollama uses; the last one has the durations.
 """
 
 from __future__ import annotations

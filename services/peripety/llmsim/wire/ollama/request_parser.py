@@ -1,9 +1,4 @@
-"""Chat and generate bodies, error words.
-
-Ollama request parser: chat and generate bodies.
-
-Error messages of Ollama.
-"""
+"""Ollama request parser: chat and generate bodies, with Ollama's error messages."""
 
 from __future__ import annotations
 

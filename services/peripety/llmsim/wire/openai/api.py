@@ -1,13 +1,4 @@
-"""Chat Completions and Responses operations, models.
-
-Common parts of the OpenAI APIs and of compatible ones.
-
-Model list of OpenAI.
-
-Wire of OpenAI's Chat Completions API.
-
-Wire of OpenAI's Responses API.
-"""
+"""Wires of OpenAI's Chat Completions and Responses APIs, and the model list."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Chat request and messages.
-
-Chat completion request parser.
-
-Chat message parser, for the format that many providers share.
-"""
+"""Chat completion request parser, with the message format that many providers share."""
 
 from __future__ import annotations
 
@@ -21,8 +16,8 @@ from peripety.llmsim.wire.openai.error_messages import (
     unsupported_parameter,
     unsupported_value,
 )
-from peripety.llmsim.wire.openai.prompt import CACHE_MEMBERS as CACHING_MEMBERS
 from peripety.llmsim.wire.openai.prompt import (
+    CACHE_MEMBERS,
     PromptDraft,
     check_caching,
     check_effort,
@@ -299,7 +294,7 @@ def _check_members(body: Fields) -> None:
     for name in _REJECTED_MEMBERS:
         if body.value.get(name) is not None:
             raise unsupported_parameter(name, _REPLACED_MEMBERS.get(name))
-    body.reject_others(*_MEMBERS, *CACHING_MEMBERS, *_REJECTED_MEMBERS)
+    body.reject_others(*_MEMBERS, *CACHE_MEMBERS, *_REJECTED_MEMBERS)
     if _RARE_MEMBERS.isdisjoint(body.value):
         return
     if body.texts("modalities", None) not in ([], ["text"]):

@@ -1,9 +1,4 @@
-"""Chat completion and chunks, headers, errors.
-
-Headers and errors of all OpenAI operations.
-
-Chat completion writer: complete, or as stream chunks.
-"""
+"""Chat completion writer: complete, or as stream chunks; and headers and errors of all OpenAI operations."""
 
 from __future__ import annotations
 

@@ -1,14 +1,7 @@
-"""Prompt blocks, cache fields, model limits, caller, stored responses that a prompt continues.
+"""Prompt draft of an OpenAI request: the conversation, and its blocks for counting and caching.
 
-Prompt cache members of a request.
-
-Credentials of a request.
-
-Checks of parameters against the features and limits of a model.
-
-Prompt draft: the conversation of a request, and its blocks for counting and caching.
-
-Stored responses, which later requests can continue or retrieve.
+The module also has the parts that both APIs share: credentials, parameter checks by model, cache fields,
+and stored responses, which later requests can continue or retrieve.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Responses request and items.
-
-Item parser of the Responses API: messages, tool calls, tool results and reasoning.
-
-Responses request parser.
-"""
+"""Responses request parser: messages, tool calls, tool results and reasoning as items."""
 
 from __future__ import annotations
 
@@ -23,8 +18,8 @@ from peripety.llmsim.wire.openai.error_messages import (
     read_name,
     unsupported_parameter,
 )
-from peripety.llmsim.wire.openai.prompt import CACHE_MEMBERS as CACHING_MEMBERS
 from peripety.llmsim.wire.openai.prompt import (
+    CACHE_MEMBERS,
     PromptDraft,
     check_caching,
     check_effort,
@@ -307,7 +302,7 @@ def _check_members(body: Fields) -> None:
     for name in _UNSUPPORTED:
         if body.value.get(name) not in (None, False):
             raise unsupported_parameter(name)
-    body.reject_others(*_MEMBERS, *CACHING_MEMBERS, *_UNSUPPORTED)
+    body.reject_others(*_MEMBERS, *CACHE_MEMBERS, *_UNSUPPORTED)
     for name in ("user", "safety_identifier"):
         body.text(name, None)
     body.texts("include", None)

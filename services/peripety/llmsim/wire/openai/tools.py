@@ -1,8 +1,6 @@
-"""Tools, strict schemas.
+"""Tools and tool choice of OpenAI requests, and the JSON Schema subset of strict tools and answers.
 
-The JSON Schema subset of strict tools and structured answers.
-
-Tools and tool choice. Chat Completions nests function members; Responses does not.
+Chat Completions nests the members of a function; Responses does not.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Lines and mutants of a Python program.
+"""Mutants of a Python program, and its executable lines.
 
-Mutation operators for Python syntax trees.
-
-They are the standard operators of the field (A. J. Offutt et al., "An Experimental Determination of
-Sufficient Mutant Operators", 1996), adapted to Python.
-
-A Python program as a measurable subject: its executable lines and its mutants.
-
-Two programs with the same bytecode are equivalent (M. Papadakis et al., "Trivial Compiler Equivalence",
-2015).
+The operators are the standard ones of the field (A. J. Offutt et al., "An Experimental Determination of
+Sufficient Mutant Operators", 1996), adapted to Python's syntax trees. Two programs with the same bytecode
+are equivalent (M. Papadakis et al., "Trivial Compiler Equivalence", 2015).
 """
 
 from __future__ import annotations

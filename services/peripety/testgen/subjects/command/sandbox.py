@@ -117,7 +117,7 @@ class Sandbox:
 
         Raises:
             FailedPreconditionError: the program cannot be started.
-            AbandonedError: the work was cancelled.
+            WorkCancelledError: the work was cancelled.
         """
         raise_if_cancelled()
         with tempfile.TemporaryDirectory(prefix="peripety-") as place:

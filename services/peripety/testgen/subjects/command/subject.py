@@ -1,13 +1,7 @@
-"""A command as subject, environment redaction.
-
-A command as subject, tested as a black box.
-
-Redaction of environment variables in the output of commands.
-
-A command as subject: arguments and standard input are the input, exit code and output are the result.
+"""Command subject, tested as a black box: arguments and standard input in, exit code and output out.
 
 For a Python program in its directory, tests cover lines and kill mutants. For any other program, only its
-output can be checked.
+output can be checked. Values of environment variables are redacted in the output.
 """
 
 from __future__ import annotations

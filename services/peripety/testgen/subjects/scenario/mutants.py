@@ -1,9 +1,4 @@
-"""Mutants and operators of a scenario.
-
-Mutants of a scenario: documents with one small change each, compiled once and cached.
-
-Mutation operators of scenarios.
-"""
+"""Mutants of a scenario: documents with one small change each, compiled once and cached."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""A scenario as subject, coverage targets.
+"""Scenario subject: tests play turns, with expectations after each turn.
 
-A compiled scenario as subject: tests play turns, with expectations after each turn.
-
-A compiled scenario as subject.
-
-Coverage targets of a scenario, with those that are proved unreachable.
+Coverage targets that are proved unreachable do not count.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
-"""The reference as `Backend`: compiled scenario, pattern index.
-
-Reference implementation of the engine in plain Python.
+"""Reference implementation of the engine in plain Python, as a `Backend`.
 
 It is the yardstick for the native backend, which must equal it byte for byte. So it is written for clarity,
-without optimisation. The one exception is `compiled`, a code generator that speeds up dry-runs with the same
+without optimisation. The one exception is `codegen`, a code generator that speeds up dry-runs with the same
 results.
 
-Reference implementation of the backend protocol.
-
-Pattern index in Python: a pattern is tried only where a part of a required literal occurs.
-
-Compiled scenario: the reference implementation of `BackendProgram`.
+The pattern index tries a pattern only where a part of a required literal occurs.
 """
 
 from __future__ import annotations

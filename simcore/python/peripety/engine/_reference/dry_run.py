@@ -1,8 +1,6 @@
-"""Many runs without a model, their counts and statistics.
+"""Dry-run: simulation of many runs without a model, under one persona, with counts and statistics.
 
-Detailed statistics of a dry-run: turns of endings, use of actions, draws of events, moves of numbers.
-
-Simulation of many runs without a model, under one persona.
+Detailed statistics are the turns of endings, the use of actions, draws of events and moves of numbers.
 """
 
 from __future__ import annotations
@@ -121,7 +119,7 @@ def simulate_from(state: ReferenceState, options: dict[str, Any]) -> dict[str, A
         options: those of a dry-run, and `acted?`: True if the persona has no action left in the current turn.
 
     Raises:
-        CoreError: `RUN_ENDED`.
+        EngineError: `RUN_ENDED`.
     """
     check_ongoing(state)
     return _simulate(state, options, None, acted=bool(options.get("acted")), deals=False)

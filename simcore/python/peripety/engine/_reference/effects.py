@@ -1,10 +1,7 @@
-"""Effect operations as one transaction; one rule: condition, derives, effects; random events.
+"""Effects: the only writes to a state, as atomic transactions; rules and random events that apply them.
 
-Effects: the only writes to a state. A list of effects is an atomic transaction.
-
-Random events: eligibility, the draw, and events that last several turns.
-
-Execution of one rule: condition, derived values, effects.
+A rule has a condition, derived values and effects. Random events add eligibility, a draw, and effects that
+last several turns.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from peripety.engine.paths import MISSING, Path, format_path, get_child, lookup,
 from peripety.engine.rng import draw, stream_key, to_unit_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from peripety.engine._reference.state import ReferenceState
 
@@ -54,7 +51,7 @@ class CallTrace:
         """Record a failed rule, which had no effect.
 
         Raises:
-            CoreError: the error fails the whole call: `STATE_LIMIT`, `TURN_LIMIT`.
+            EngineError: the error fails the whole call: `STATE_LIMIT`, `TURN_LIMIT`.
         """
         if error.code in _FATAL:
             raise EngineError(error.code, error.message, rule) from None
@@ -66,7 +63,7 @@ class CallTrace:
         """Charge steps, which are not refunded if the rule fails.
 
         Raises:
-            CoreError: `TURN_LIMIT`, if the call has no steps left.
+            EngineError: `TURN_LIMIT`, if the call has no steps left.
         """
         self.steps -= steps
         if self.steps < 0:
@@ -90,7 +87,7 @@ def apply_effects(
         record: receives the changes and pays for the work.
 
     Raises:
-        CoreError: the first failed effect; `path` is its index in the list. The state is unchanged.
+        EngineError: the first failed effect; `path` is its index in the list. The state is unchanged.
     """
     before, changes, log = state.fork(), len(record.changes), len(record.log)
     transaction = _Transaction(state, derives, cause, record)
@@ -385,20 +382,26 @@ def escape_segment(name: str) -> str:
 
 def find_derive_names(expression: Any) -> set[str]:
     """Return the names of derived values that an expression reads or tests for."""
+    return {
+        str(segments[1])
+        for segments in iter_variables(expression)
+        if len(segments) > 1 and segments[0] == "derives"
+    }
+
+
+def iter_variables(expression: Any) -> Iterator[Path]:
+    """Yield the variables that an expression reads or tests for, as segments; none of them is all data."""
     if isinstance(expression, list):
-        return {name for item in expression for name in find_derive_names(item)}
-    if not isinstance(expression, dict):
-        return set()
-    names = {name for item in expression.values() for name in find_derive_names(item)}
-    operand = expression.get("var")
-    paths = [operand[0] if isinstance(operand, list) and operand else operand]
-    for operator in ("missing", "missing_some"):
-        paths += _find_texts(expression.get(operator))
-    for path in paths:
-        segments = split_variable(path) if isinstance(path, str) else ()
-        if len(segments) > 1 and segments[0] == "derives":
-            names.add(str(segments[1]))
-    return names
+        for item in expression:
+            yield from iter_variables(item)
+    elif isinstance(expression, dict):
+        for item in expression.values():
+            yield from iter_variables(item)
+        operand = expression.get("var")
+        names = [operand[0] if isinstance(operand, list) and operand else operand]
+        for operator in ("missing", "missing_some"):
+            names += _find_texts(expression.get(operator))
+        yield from (split_variable(name) for name in names if isinstance(name, str))
 
 
 def _find_texts(value: Any) -> list[str]:

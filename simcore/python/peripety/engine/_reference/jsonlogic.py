@@ -1,11 +1,7 @@
-"""JSONLogic interpreter, stand-alone rules.
-
-JSONLogic interpreter, written for clarity.
+"""JSONLogic interpreter, written for clarity, and stand-alone rules with their data.
 
 Values are JSON values whose numbers are floats. The dialect follows the community test suites; where these
 are silent, docs/reference/semantics.md decides. Fuel bounds every evaluation.
-
-Stand-alone JSONLogic rules and their data.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ def evaluate(logic: Any, data: Any) -> Any:
     """Evaluate a JSONLogic expression over data.
 
     Raises:
-        CoreError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
+        EngineError: `UNKNOWN_OPERATOR`, `INVALID_ARGUMENTS`, `NOT_A_NUMBER`, `DIVISION_BY_ZERO`,
             `NUMERIC_RANGE` or `FUEL_EXHAUSTED`.
     """
     return Evaluation().evaluate_whole(logic, data)

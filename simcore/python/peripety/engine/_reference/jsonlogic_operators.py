@@ -1,8 +1,4 @@
-"""One function per JSONLogic operator, coercions.
-
-Coercions of JSONLogic: to truth values, numbers, integers and texts.
-
-Operators of JSONLogic, one function each.
+"""JSONLogic operators, one function each, and coercions to truth values, numbers, integers and texts.
 
 An operator receives the evaluation, which evaluates operands and charges for work, the raw operand, and the
 data.

@@ -1,12 +1,7 @@
-"""Size limits of state, code-like literals, durations in turns.
+"""Limits of values: sizes of JSON values and of a run's state, literals that look like code, durations.
 
-Durations, converted to turns.
-
-They are ISO 8601 (`P7D`, `PT12H`) or short (`7d`, `12h`, `7d12h`, `30m`, `7d/12h`).
-
-Checks of literal values: templates, operations, and keys that are dangerous to clients.
-
-Sizes of JSON values, and the size limits of a run's state.
+Durations are ISO 8601 (`P7D`, `PT12H`) or short (`7d`, `12h`, `7d12h`, `30m`, `7d/12h`), and are converted
+to turns. Some keys are dangerous to clients and rejected.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ def duration_in_minutes(text: str) -> int:
     """Return the length of a duration in minutes.
 
     Raises:
-        CoreError: `BAD_DURATION` if the text is not a duration.
+        EngineError: `BAD_DURATION` if the text is not a duration.
     """
     match = _ISO.fullmatch(text) or _SHORT.fullmatch(text)
     if match is None or not any(match.groups()):
@@ -136,7 +131,7 @@ def check_limits(size: JsonSize) -> None:
     """Raise if a state, including scheduled entries, exceeds its limits.
 
     Raises:
-        CoreError: `STATE_LIMIT`.
+        EngineError: `STATE_LIMIT`.
     """
     if size.longest_text > MAX_STRING_BYTES:
         raise EngineError("STATE_LIMIT", f"a string is longer than {MAX_STRING_BYTES} bytes")

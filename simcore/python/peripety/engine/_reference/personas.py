@@ -1,8 +1,6 @@
-"""Personas and distance of a condition from holding.
+"""Personas: strategies that choose actions in a dry-run, by the distance of conditions from holding.
 
-Distance of a condition from holding, 0 … 1, as docs/reference/semantics.md defines it.
-
-Personas: strategies that choose actions in a dry-run.
+docs/reference/semantics.md defines the distance, 0 … 1.
 """
 
 from __future__ import annotations

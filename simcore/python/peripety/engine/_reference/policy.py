@@ -1,12 +1,7 @@
-"""Compiled policy, conditions, annotated tools.
+"""Compiled policy of the reference: the deciding rule of a request, and the requests that rules match.
 
-Policies in the reference implementation, in the order of docs/reference/policies-semantics.md.
-
-Conditions of policies: a filter by tool, and the other members as tests in a fixed order.
-
-Compiled policy of the reference: the deciding rule of a request, and the requests that rules match.
-
-Annotated tools of a policy, and prepared requests.
+The order is that of docs/reference/policies-semantics.md. A condition is a filter by tool, and then the
+other members as tests in a fixed order.
 """
 
 from __future__ import annotations
@@ -65,7 +60,7 @@ class CompiledCondition:
         """Return True if it matches a request whose tool fits.
 
         Raises:
-            CoreError: it cannot be evaluated; the path is that of the member.
+            EngineError: it cannot be evaluated; the path is that of the member.
         """
         for member in self._members:
             try:
@@ -154,7 +149,7 @@ class PreparedRequest:
         """Return the normalized values of the arguments with one of the roles.
 
         Raises:
-            CoreError: `BAD_VALUE`, or the code of the kind, for the first invalid value.
+            EngineError: `BAD_VALUE`, or the code of the kind, for the first invalid value.
         """
         found = self._normalized.get((roles, kind))
         if found is None:

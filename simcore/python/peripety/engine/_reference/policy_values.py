@@ -1,8 +1,6 @@
-"""Values and entry sets of matchers.
+"""Values of matchers in policies: kinds with their normal forms, and sets of entries.
 
-Entries of matchers, as sets: the cost of a lookup does not depend on their number.
-
-Kinds of values that matchers compare, with their normal forms.
+The cost of a lookup in a set does not depend on the number of entries.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ def normalize_host(text: str, code: str, *, bracketed: bool) -> str:
         bracketed: True if an IPv6 address in brackets is allowed.
 
     Raises:
-        CoreError: the host is invalid.
+        EngineError: the host is invalid.
     """
     host = text.lower().removesuffix(".")
     try:
@@ -96,7 +94,7 @@ NORMALIZERS: dict[str, Callable[[str], str]] = {
     "email": _normalize_email,
     "identifier": str,
 }
-"""For each kind, the function that normalizes a value; it raises CoreError."""
+"""For each kind, the function that normalizes a value; it raises EngineError."""
 
 
 class EntrySet:
@@ -107,7 +105,7 @@ class EntrySet:
         entries: the entries as written, without references to lists.
 
     Raises:
-        CoreError: an entry is invalid.
+        EngineError: an entry is invalid.
     """
 
     def __init__(self, kind: str, entries: Iterable[str]) -> None:

@@ -1,10 +1,6 @@
-"""Parsed rules, run state, snapshot validation.
+"""State of one run and the parsed rules of its scenario; validation of snapshots.
 
-Result of one simulated run, from the interpreter or from generated code.
-
-Validation of snapshots: exactly the form that the engine writes is accepted.
-
-Parsed rules of a scenario, and the state of one run.
+Exactly the form of a snapshot that the engine writes is accepted.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""The order of a turn; legal actions, parameters, dice rolls.
+"""Phases of a turn: due schedules, actions, the narrator's changes, events, decay, end conditions.
 
-Parameters of actions: validation and random values.
-
-Dice: a twenty-sided die against a difficulty; each kind and target has its own random stream.
-
-Phases of a turn.
-
-Due schedules; actions; the narrator's changes; one random event and lasting ones; decay; end conditions.
+At most one random event is drawn in a turn; lasting ones follow it. The module also validates and samples
+parameters of actions, and rolls dice: a twenty-sided die against a difficulty, with a random stream for
+each kind and target.
 """
 
 from __future__ import annotations
@@ -166,7 +162,7 @@ def act(state: ReferenceState, action_id: str, params: Any) -> dict[str, Any]:
         An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `UNKNOWN_ACTION`, `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _act(state, action_id, params, record))
 
@@ -216,7 +212,7 @@ def narrate(state: ReferenceState, changes: Any) -> dict[str, Any]:
         An `ActResult`: accepted with its changes, or rejected with reasons and without changes.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _narrate(state, changes, record))
 
@@ -234,7 +230,7 @@ def step(state: ReferenceState) -> dict[str, Any]:
     """Finish the turn: random event, lasting events, decay, end conditions.
 
     Raises:
-        CoreError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
+        EngineError: `RUN_ENDED`, `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
     """
     return _run_atomically(state, lambda record: _step(state, record))
 
@@ -381,7 +377,7 @@ def roll(state: ReferenceState, request: Any) -> dict[str, Any]:
         A `RollResult`, including its draw.
 
     Raises:
-        CoreError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` after too many rolls in the turn.
+        EngineError: `ROLL_INVALID`, `RUN_ENDED`, or `STATE_LIMIT` after too many rolls in the turn.
     """
     check_ongoing(state)
     kind, target, difficulty = _parse_roll(request)

@@ -1,12 +1,7 @@
-"""Static checks of the document and of JSONLogic expressions: ids, sizes, times, budget, existing paths.
+"""Static checks of a scenario document: ids, sizes, keys, times, the budget, and JSONLogic expressions.
 
-Static checks of the whole document: ids, sizes, keys, times and the budget.
-
-Static checks of JSONLogic expressions: certain errors, and forms that other engines read differently.
-
-Variables that the rules of a scenario may read.
-
-Static model of a scenario's state: the initial paths, and those that effects can create.
+Expressions are checked for certain errors, and for forms that other engines read differently. `StateModel`
+is a static model of the state: the initial paths, and those that effects can create.
 """
 
 from __future__ import annotations

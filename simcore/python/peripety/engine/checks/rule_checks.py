@@ -1,9 +1,4 @@
-"""Static checks of rules, effects, visibility.
-
-Static checks of effects: paths, values and due times.
-
-Static checks of rules: conditions, derived values, parameters, effects, visibility and narrator scope.
-"""
+"""Static checks of rules: conditions, derived values, parameters, effects, visibility and narrator scope."""
 
 from __future__ import annotations
 

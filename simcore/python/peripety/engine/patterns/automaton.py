@@ -1,7 +1,7 @@
 """Pattern matching by finite automata: a Thompson NFA with a lazily built DFA.
 
-Matching takes time linear in the text, for every pattern, in plain Python. The DFA is also what the static
-analysis of scripts walks through.
+Matching takes time linear in the text, for every pattern, in plain Python. The static analysis of scripts
+walks through the DFA as well.
 
 Why automata: patterns come from files that users share, and a backtracking engine (`re`) needs exponential
 time for some of them. The Rust backend uses the crate `regex`, which has the same guarantee; both match the
@@ -10,17 +10,16 @@ same language, because the syntax is restricted to constructs without engine-spe
 Design:
 
 - A tree is compiled to an NFA whose states either take a character of a set, branch, or assert something
-  about the neighbouring characters (start, end, word boundary). Counted repetitions are expanded, within the
-  limit of the syntax.
+  about the neighbouring characters (start, end, word boundary). Counted repetitions are expanded, within
+  the limit of the syntax.
 - Assertions depend on the class of the previous and the next character only. So a DFA state is a set of NFA
   states plus the class of the last character.
 - Code points are grouped into intervals that all sets treat alike (`starts`). A transition is computed once
   for each character that occurs, and cached.
-- The cache is bounded: at `MAX_CACHED_TRANSITIONS` transitions the DFA is discarded and built again. A reader
-in
-  progress holds references to old states and stays correct.
-- A search is unanchored: the start state is added again before each character, unless the pattern is anchored
-  to the start.
+- The cache is bounded: at `MAX_CACHED_TRANSITIONS` transitions the DFA is discarded and built again. A
+  reader in progress holds references to old states and stays correct.
+- A search is unanchored: the start state is added again before each character, unless the pattern is
+  anchored to the start.
 
 Threads may share an automaton without a lock: a transition that two of them compute is the same.
 """

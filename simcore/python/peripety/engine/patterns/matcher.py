@@ -1,9 +1,4 @@
-"""First matching rule among many.
-
-Text patterns: find the first of many rules that matches a prompt.
-
-Index of many patterns that finds the first match without trying each one.
-"""
+"""Pattern matcher: finds the first of many rules that matches a prompt, without trying each one."""
 
 from __future__ import annotations
 

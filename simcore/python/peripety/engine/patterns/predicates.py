@@ -1,10 +1,7 @@
-"""One text predicate prepared for both backends; literals a match requires; tree to regex.
+"""Predicates on one text, prepared for both backends.
 
-Required literals of a pattern, for the prefilter of a pattern index.
-
-Predicates on one text, prepared for both backends.
-
-Conversion of a pattern tree to a regular expression that is independent of flags and Unicode tables.
+A pattern tree is converted to a regular expression that is independent of flags and Unicode tables. The
+literals that every match requires are the prefilter of a pattern index.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-r"""Regular expressions and globs parsed into one tree.
-
-Parser of regular expressions and globs, with one small syntax tree over Unicode scalars.
+r"""Pattern syntax: a parser of regular expressions and globs, with one tree over Unicode scalars.
 
 The supported syntax is the common subset of regular expressions that every engine reads alike and that can
 be matched in linear time. Character classes and case folding never depend on Unicode tables: `\d`, `\w`,
-`\s`, `\b` and `(?i)` cover ASCII, and every other character is itself. `^` and `$` are the ends of the whole
-text; `.` is anything but a line feed.
-
-Types of text patterns and of the subjects they match.
+`\s`, `\b` and `(?i)` cover ASCII, and every other character is itself. `^` and `$` are the ends of the
+whole text; `.` is anything but a line feed.
 """
 
 from __future__ import annotations
@@ -110,7 +106,7 @@ class Characters:
 
     @property
     def size(self) -> int:
-        """Size of the set towards `MOST_STATES`."""
+        """Size of the set towards `MAX_PATTERN_SIZE`."""
         return 1 + sum(last > 0x7F for _, last in self.ranges)  # noqa: PLR2004 - the last of ASCII
 
 

@@ -1,10 +1,7 @@
-"""Compiled policy: decide one, decide many, validate a document.
+"""Compiled policy: decisions about requests, and the requests that single rules match.
 
-Parsing, validation and compilation of a policy document.
-
-Compiled policy: decisions about requests, and the requests that single rules match.
-
-Normal forms of argument values, for analysis of rules without a request.
+`validate_policy` and `compile_policy` read a document. `normalize_value` returns the normal form of an
+argument value, for analysis of rules without a request.
 """
 
 from __future__ import annotations

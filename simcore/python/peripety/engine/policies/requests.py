@@ -64,7 +64,7 @@ def _check_size(value: Any) -> None:
     """Raise if the JSON would be too large; shared objects can make it much larger than the value in memory.
 
     Raises:
-        CoreError: too many values or characters, or keys that are not strings.
+        EngineError: too many values or characters, or keys that are not strings.
     """
     values, size, pending = 1, 0, [value]
     while pending:

@@ -1,14 +1,7 @@
-"""Static checks of lists, names and rules.
+"""Static checks of a policy beyond its JSON Schema: lists, matcher values, ids, names and conditions.
 
-Static checks of a policy, beyond its JSON Schema.
-
-Each function receives parts of a document that is valid against the schema, and yields findings.
-
-Static checks of the lists of a policy, and of the values of matchers.
-
-Messages about unknown names.
-
-Static checks of the rules of a policy: ids, and conditions that no tool can meet or that would fail.
+Each function receives parts of a document that is valid against the schema, and yields findings. Conditions
+that no tool can meet, or that would fail, are findings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Static checks of tools and their argument schemas.
+"""Static checks of the tools of a policy, and lookups for the checks of its rules.
 
-Cost estimate of JSON Schema validation: shared references can make it grow exponentially.
-
-Static checks of the tools of a policy, and lookups for the checks of its rules.
+The cost of validating arguments is estimated, because shared references in a schema can make it grow
+exponentially.
 """
 
 from __future__ import annotations

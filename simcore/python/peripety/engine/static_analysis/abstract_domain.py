@@ -1,8 +1,4 @@
-"""Abstract values of the interpretation, work budget.
-
-Work budget of the analysis.
-
-Abstract domain: a value that over-approximates a set of JSON values.
+"""Abstract domain: a value that over-approximates a set of JSON values; and the work budget.
 
 Every possible value is covered. Bounds of numbers need no outward rounding, because the engine's operations
 are monotone in their operands.
@@ -30,7 +26,7 @@ class StepBudget:
         """Spend one step.
 
         Raises:
-            SpentError: no steps are left.
+            BudgetSpentError: no steps are left.
         """
         self.left -= 1
         if self.left < 0:

@@ -1,9 +1,4 @@
-"""Interval arithmetic and coercion of abstract values.
-
-Interval arithmetic: bounds of every result, and the possible errors.
-
-JSONLogic coercion of abstract values to truth values and numbers.
-"""
+"""Interval arithmetic: bounds of every result and the possible errors, and coercions of abstract values."""
 
 from __future__ import annotations
 

@@ -1,30 +1,24 @@
-"""Findings with their explanations.
-
-Abstract interpretation of scenarios: claims that hold in every run, found without simulating one.
+"""Claims that hold in every run, found by abstract interpretation of a scenario without simulating one.
 
 Dry-runs sample runs, so they cannot show that something never happens. The static analysis can: it follows
-all runs at once. The state is replaced by an abstract value (`domain`): for each path an interval of numbers,
-a small set of strings, or the possible kinds. One abstract turn (`turns`) does to it what a turn does to a
-state. Every choice of the player, every event and every schedule is joined with the case that it does not
-happen. The result covers the reachable states of each turn. A condition that may not hold in them holds in no
-run; `claims` turns that into findings.
+all runs at once. The state is replaced by an abstract value (`abstract_domain`): for each path an interval
+of numbers, a small set of strings, or the possible kinds. One abstract turn (`fixpoint`) does to it what a
+turn does to a state. Every choice of the player, every event and every schedule is joined with the case
+that it does not happen. The result covers the reachable states of each turn. A condition that may not hold
+in them holds in no run; this module turns that into findings, each with an explanation or an example run.
 
 Properties:
 
 - Sound, not complete. A claim is never wrong within its assumptions: at most one action a turn, and no
   changes by the narrator. A missing claim means nothing.
-- Errors of rules and growth beyond limits cannot be claimed from an over-approximation. `plays` searches for
-  a concrete example on the engine instead, and the finding carries it as a witness.
+- Errors of rules and growth beyond limits cannot be claimed from an over-approximation. `witnesses`
+  searches for a concrete example on the engine instead, and the finding carries it.
 - Bounds need no outward rounding: the engine's own operations are monotone in floating point, so the same
   operations on the bounds give bounds.
 - The work has a budget. When it is spent, nothing is claimed, because a partial result would not cover all
   runs.
 - The domain is not relational: of two paths that change together, each has its own interval. Conditions
   refine single paths only.
-
-Explanations of claims, in sentences with the relevant numbers.
-
-Findings of the analysis, each with an explanation or an example run.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-"""Comparisons and conditions over abstract data, refinement.
+"""Conditions over abstract data: possible results of comparisons, and refinement of the data.
 
-Comparisons of abstract values: the possible results, and the values for which a comparison may hold.
-
-Conditions over abstract data: the data for which a condition may hold, and for which it may not.
-
-Conditions refine the data: after `state.a < 5`, the value of `state.a` is below 5.
-
-Refinement of abstract data at a path.
+After `state.a < 5`, for example, the value of `state.a` is below 5.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""JSONLogic over abstract data, declared facts, signs of derived values.
+"""Abstract evaluation of JSONLogic: possible values, and the data that satisfies conditions.
 
-Facts that a scenario declares: domains of parameters, order of derived values, dependence on time.
-
-Abstract evaluation of JSONLogic: possible values, and the data that satisfies conditions.
-
-Sign analysis of derived values, for any state.
+It uses the facts that a scenario declares: domains of parameters, the order of derived values, dependence
+on time. The sign analysis of derived values holds for any state.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def compute_reachable_states(rules: Rules, horizon: int, budget: StepBudget) -> 
     """Compute the reachable states of a scenario within a horizon.
 
     Raises:
-        SpentError: the budget is too small.
+        BudgetSpentError: the budget is too small.
     """
     return _AbstractSimulation(rules, horizon, budget).run()
 

@@ -1,9 +1,4 @@
-"""Value and string operators over abstract data.
-
-Value operators of JSONLogic over abstract data, one function each.
-
-String operators and `in` of JSONLogic over abstract data.
-"""
+"""Operators of JSONLogic over abstract data, one function each, including string operators and `in`."""
 
 from __future__ import annotations
 

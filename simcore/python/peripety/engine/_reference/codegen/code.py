@@ -1,18 +1,11 @@
-"""Source fragments, known kinds, local variables, bounds and limits.
+"""Source fragments of generated code: value kinds, bounds, local variables, costs and layout.
 
-Source fragments with the known properties of their values.
+A slot is a changing value of a state with a local variable. Only values that some effect writes can change:
+leaves (numbers, booleans, texts) and arrays of leaves. Each is assumed to preserve its first kind, which
+every write is checked against. A value that is null or absent at first is `None` until written. Everything
+else in the state is a constant.
 
-Context of code generation: constants, value bounds, and the cost of a turn.
-
-Static check that a compiled run cannot exceed the limits of a state.
-
-Slots: the changing values of a state, each with a local variable.
-
-Only values that some effect writes can change: leaves (numbers, booleans, texts) and arrays of leaves. Each
-is assumed to preserve its first kind, which every write is checked against. A value that is null or absent at
-first is `None` until written. Everything else in the state is a constant.
-
-Layout of generated statements.
+A static check ensures that a compiled run cannot exceed the limits of a state.
 """
 
 from __future__ import annotations

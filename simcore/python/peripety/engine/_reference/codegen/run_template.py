@@ -1,10 +1,7 @@
-"""The function that plays a run: actions, events, turn order.
+"""Generated function of a run: the phases of a turn around the statements of the rules.
 
-Code generation for a persona's turn: legal actions, their parameters, and the chosen action.
-
-Code generation for random events: at most one new event, then lasting ones.
-
-Generated function of a run: the phases of a turn around the statements of the rules.
+It includes the persona's turn (legal actions, parameters, choice) and random events: at most one new event,
+then lasting ones.
 """
 
 from __future__ import annotations

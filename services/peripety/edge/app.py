@@ -1,0 +1,207 @@
+"""The HTTP application of the edge, and its server.
+
+`serve_edge` runs in the process of the services or in one of its own. Either way it calls them over gRPC, so
+the two cannot behave differently.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from peripety.core.config import is_loopback, split_address
+from peripety.core.storage.database import Database
+from peripety.edge.access import AccessControl
+from peripety.edge.calls import RpcCaller
+from peripety.edge.connect_protocol import ConnectRoutes
+from peripety.edge.generated_specs import GeneratedSpecs
+from peripety.edge.problems import handle_error, problem_response
+from peripety.edge.rpc_routes import RpcRoutes
+from peripety.edge.scenario_routes import ScenarioRoutes
+from peripety.edge.session_routes import SessionRoutes
+from peripety.errors import (
+    FailedPreconditionError,
+    FieldViolation,
+    InvalidArgumentError,
+    NotFoundError,
+    PeripetyError,
+    UnavailableError,
+    UnsupportedError,
+)
+from peripety.rpc.channel import SERVICES, open_channel, read_only_methods
+from peripety.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    import grpc.aio
+    from fastapi.responses import JSONResponse
+
+    from peripety.core.config import Config
+
+_PUBLIC_PATHS = ("/", "/docs", "/openapi.json", "/health")
+_STATIC = Path(__file__).parent / "static"
+_NOT_FOUND, _METHOD_NOT_ALLOWED = 404, 405
+
+
+@asynccontextmanager
+async def create_app(config: Config, channel: grpc.aio.Channel, database: Database) -> AsyncIterator[FastAPI]:
+    """Create the application, and end its background work with the block.
+
+    Args:
+        config: the settings.
+        channel: channel to the services.
+        database: database for generated specifications.
+    """
+    caller = RpcCaller(channel)
+    sessions = SessionRoutes(caller)
+    rpc = RpcRoutes(caller)
+    app = FastAPI(title="Peripety", version=__version__, docs_url=None, redoc_url=None)
+    for router in (
+        ScenarioRoutes(caller, GeneratedSpecs(database)).router,
+        sessions.router,
+        rpc.router,
+    ):
+        app.include_router(router)
+    app.add_api_route("/health", _report_health, methods=["GET"], include_in_schema=False)
+    app.add_api_route("/docs", _show_docs, methods=["GET"], include_in_schema=False)
+    app.mount("/static/edge", StaticFiles(directory=_STATIC))
+    app.mount("/static/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]))
+    app.include_router(ConnectRoutes(caller).router)  # the last one: its path has only parameters
+    app.add_exception_handler(PeripetyError, handle_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(Exception, _handle_unexpected_error)
+    app.add_middleware(AccessControl, config=config, public_paths=_PUBLIC_PATHS)
+    describe_routes = app.openapi
+
+    def describe_all() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema, every = describe_routes(), rpc.describe()
+            schema["paths"].update(every["paths"])
+            schema["components"]["schemas"].update(every["schemas"])
+        return describe_routes()
+
+    app.openapi = describe_all  # type: ignore[method-assign]  # the documented way to extend it
+    try:
+        yield app
+    finally:
+        await sessions.aclose()
+
+
+@asynccontextmanager
+async def serve_edge(config: Config, services_address: str) -> AsyncIterator[str]:
+    """Serve the edge until the block ends, and yield its URL.
+
+    Args:
+        config: the settings.
+        services_address: `host:port` of the services.
+
+    Raises:
+        UnavailableError: the address is in use.
+        FailedPreconditionError: the address is open to other machines, and no token is configured.
+    """
+    host, _ = split_address(config.edge_listen)
+    if not is_loopback(host) and config.edge_token is None:
+        raise FailedPreconditionError(
+            f"{config.edge_listen} is open to other machines: set PERIPETY_EDGE_TOKEN, or listen on"
+            " 127.0.0.1",
+            code="TOKEN_REQUIRED",
+        )
+    retryable = [name for service in SERVICES for name in read_only_methods(service)]
+    listening = _listen(config.edge_listen)
+    database = await Database.open(config.database_url.get_secret_value())
+    try:
+        async with (
+            open_channel(
+                services_address, max_message_bytes=config.max_message_bytes, retryable=retryable
+            ) as channel,
+            create_app(config, channel, database) as app,
+        ):
+            server = _Server(
+                uvicorn.Config(
+                    app,
+                    log_config=None,
+                    access_log=False,
+                    lifespan="off",
+                    server_header=False,
+                    timeout_graceful_shutdown=1,
+                    # Longer than the idle timeout of clients, or a request meets a connection that closes.
+                    timeout_keep_alive=75,
+                    ws_max_size=config.max_message_bytes,
+                )
+            )
+            serving = asyncio.ensure_future(server.serve([listening]))
+            port = listening.getsockname()[1]
+            try:
+                yield f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+            finally:
+                server.should_exit = True
+                await serving
+    finally:
+        listening.close()
+        await database.close()
+
+
+class _Server(uvicorn.Server):
+    """HTTP server that leaves signals to the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+def _listen(address: str) -> socket.socket:
+    host, port = split_address(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot listen on {address} ({error.strerror}); set PERIPETY_EDGE_LISTEN to another",
+            code="ADDRESS_UNAVAILABLE",
+        ) from None
+
+
+async def _report_health() -> dict[str, str]:
+    return {"status": "ok", "version": __version__}
+
+
+async def _show_docs() -> FileResponse:
+    return FileResponse(_STATIC / "docs.html")
+
+
+async def _handle_validation_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class only
+    violations = [
+        FieldViolation(".".join(map(str, one["loc"][1:])) or "body", one["msg"]) for one in error.errors()
+    ]
+    first = violations[0]
+    return problem_response(InvalidArgumentError(f"{first.field}: {first.reason}", violations=violations))
+
+
+async def _handle_http_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
+    kinds: dict[int, PeripetyError] = {
+        _NOT_FOUND: NotFoundError(
+            "this path does not exist; /docs lists all of them", code="METHOD_NOT_FOUND"
+        ),
+        _METHOD_NOT_ALLOWED: UnsupportedError("this path does not accept the method; see /docs"),
+    }
+    public = kinds.get(error.status_code, InvalidArgumentError(str(error.detail)))
+    return problem_response(public, error.status_code)
+
+
+async def _handle_unexpected_error(_request: Request, error: Exception) -> JSONResponse:
+    return problem_response(error)
