@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.core.concurrency import closing
+from peripety.engine import DryRunReport
 from peripety.errors import FailedPreconditionError
 from peripety.scenario.certificate.types import Rate
 from peripety.scenario.dry_run.simulation import SimulationRunner
 from peripety.scenario.types import DryRunOptions
+from peripety.session.possible_worlds import list_possible_snapshots
 from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.validation import check_forecast_request, check_known_actions, check_ongoing
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from peripety.core.concurrency import Executor
-    from peripety.engine import DryRunReport, Persona, Program, State
+    from peripety.engine import Persona, Program, State
     from peripety.session.session_view import Ruleset, RulesetCache
     from peripety.session.store.session_store import SessionStore
     from peripety.session.types import ForecastRequest, Session
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 _DEFAULT_RUNS = 1_000
 _DEFAULT_HORIZON = 50
 _SEED_BITS = 53
+# Consecutive runs that start from the same state.
+_BLOCK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,9 @@ class OutcomeForecaster:
     async def forecast(self, request: ForecastRequest) -> AsyncIterator[OutcomeForecast]:
         """Simulate runs and yield the forecast after each batch; the last one covers all runs.
 
-        The forecast uses the complete state, including what no entity may see. The session is unchanged.
+        The simulations start from every deal that fits what the point of view has seen, in turn, so the
+        forecast does not depend on the real one. Other hidden state is used as it is. The session is
+        unchanged.
 
         Raises:
             InvalidArgumentError: a field is invalid.
@@ -94,10 +101,20 @@ class OutcomeForecaster:
         ruleset = await self._rulesets.get(session.spec_hash)
         check_ongoing(session)
         check_known_actions(request.actions, ruleset.spec)
-        future = await asyncio.to_thread(_initial_state, session, ruleset, request)
+        view = ruleset.projector.for_viewer(request.pov)
+        seed = _derive_seed(session) if request.seed is None else request.seed
+        snapshots = [session.snapshot]
+        if ruleset.spec.get("deal"):
+            turns = await self._store.list_turns(session.session_id, 0, session.turn)
+            records = [engine.loads(turn.record) for turn in turns]
+            worlds = partial(
+                list_possible_snapshots, ruleset.program, view, session.first_seed, records, seed
+            )
+            snapshots = await asyncio.to_thread(worlds)
+        future = await asyncio.to_thread(_initial_states, session, snapshots, ruleset, request)
         options = DryRunOptions(
             persona=request.persona,
-            seed=_derive_seed(session) if request.seed is None else request.seed,
+            seed=seed,
             horizon=request.horizon or _remaining_turns(session, ruleset.spec),
         )
         runs = request.runs or _DEFAULT_RUNS
@@ -106,12 +123,12 @@ class OutcomeForecaster:
                 yield _to_forecast(session.turn, report, ruleset.spec, final=report.runs == runs)
 
 
-class _SimulatedState:
-    """A state from which many runs are simulated."""
+class _SimulatedStates:
+    """States from which many runs are simulated, each in its turn."""
 
-    def __init__(self, program: Program, state: State, *, acted: bool) -> None:
+    def __init__(self, program: Program, states: Sequence[State], *, acted: bool) -> None:
         self._program = program
-        self._state = state
+        self._states = states
         self._acted = acted
         self.spec = program.spec
 
@@ -130,31 +147,54 @@ class _SimulatedState:
         """Simulate runs; only the endings are counted."""
         if seed is None or horizon is None or detail or watch:
             raise ValueError("futures have a seed and a horizon, and no detail")
-        return self._program.simulate_from(
-            self._state,
-            runs=runs,
-            persona=persona,
-            seed=seed,
-            first_run=first_run,
-            horizon=horizon,
-            threads=threads,
-            acted=self._acted,
-        )
+        reports = [
+            self._program.simulate_from(
+                state,
+                runs=count,
+                persona=persona,
+                seed=seed,
+                first_run=first,
+                horizon=horizon,
+                threads=threads,
+                acted=self._acted,
+            )
+            for state, first, count in self._iter_pieces(first_run, runs)
+        ]
+        return reduce(DryRunReport.merge, reports)
+
+    def _iter_pieces(self, first_run: int, runs: int) -> Iterator[tuple[State, int, int]]:
+        """Yield consecutive runs with their state; the state of a run depends on its number only."""
+        if len(self._states) == 1:
+            yield self._states[0], first_run, runs
+            return
+        end = first_run + runs
+        while first_run < end:
+            block = first_run // _BLOCK
+            count = min((block + 1) * _BLOCK, end) - first_run
+            yield self._states[block % len(self._states)], first_run, count
+            first_run += count
 
 
-def _initial_state(session: Session, ruleset: Ruleset, request: ForecastRequest) -> _SimulatedState:
-    """Return the current state after the actions with which every simulation begins."""
+def _initial_states(
+    session: Session,
+    snapshots: Sequence[bytes],
+    ruleset: Ruleset,
+    request: ForecastRequest,
+) -> _SimulatedStates:
+    """Return the states after the actions with which every simulation begins."""
     seed = session.seed if session.reseeded else None
-    board = TurnTransaction(ruleset.program, session.snapshot, new_seed=seed)
-    for call in request.actions:
-        board.act(call)
-    if board.action_results and not any(act.accepted for act in board.action_results):
-        reasons = ruleset.projector.for_viewer(None).project_failures(board.action_results[0].reasons)
+    boards = [TurnTransaction(ruleset.program, snapshot, new_seed=seed) for snapshot in snapshots]
+    for board in boards:
+        for call in request.actions:
+            board.act(call)
+    results = [board.action_results for board in boards]
+    if request.actions and not any(act.accepted for acts in results for act in acts):
+        reasons = ruleset.projector.for_viewer(None).project_failures(results[0][0].reasons)
         raise FailedPreconditionError(
             f"actions: none of them is legal now: {reasons[0].message}; try others, or none",
             code="ACTIONS_REJECTED",
         )
-    return _SimulatedState(ruleset.program, board.state, acted=bool(request.actions))
+    return _SimulatedStates(ruleset.program, [board.state for board in boards], acted=bool(request.actions))
 
 
 def _derive_seed(session: Session) -> int:

@@ -267,8 +267,8 @@ class _Players:
         verb = ("wins" if self._has_wins else "survives") if limit.counted == "won" else "loses"
         side = "at least" if limit.missed is ThresholdSide.BELOW else "at most"
         message = (
-            f"the {limit.persona} persona {verb} {count / report.runs:.1%} of {report.runs} runs (95 % interval"
-            f" {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is required: {why}"
+            f"the {limit.persona} persona {verb} {count / report.runs:.1%} of {report.runs} runs (95 %"
+            f" interval {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is required: {why}"
         )
         return Finding(limit.code, limit.path, message, limit.severity)
 
@@ -281,7 +281,7 @@ class _Players:
         return compare_to_threshold(self._count(limit, report), report.runs, limit.rate)
 
     def _is_missed(self, limit: _Limit, report: DryRunReport) -> bool:
-        """Return True if a rate misses a limit by the test and the estimate; the estimate alone if it is open."""
+        """Return True if the test and the estimate miss a limit; the estimate decides an open test."""
         rate = self._count(limit, report) / report.runs
         estimated = rate < limit.rate if limit.missed is ThresholdSide.BELOW else rate > limit.rate
         return estimated and self._side(limit, report) in {limit.missed, None}
