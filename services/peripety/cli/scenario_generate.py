@@ -30,6 +30,7 @@ from peripety.cli.options import (
     Server,
 )
 from peripety.cli.output import (
+    SHOWS_EVERYTHING,
     deadline_of,
     make_budget,
     open_output,
@@ -236,6 +237,8 @@ def generate(
     if out is not None:
         save_file(spec + b"\n", out)
     if is_piped:
+        if sys.stdout.isatty():
+            person_console().print(SHOWS_EVERYTHING)
         write_bytes(spec)
 
 
