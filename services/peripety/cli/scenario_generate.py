@@ -7,6 +7,7 @@ Lines, without a model. `compile` adjusts numbers only if the dry-run misses the
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,9 +33,11 @@ from peripety.cli.options import (
 from peripety.cli.output import (
     SHOWS_EVERYTHING,
     deadline_of,
+    error_console,
     make_budget,
     open_output,
     person_console,
+    printable,
     progress_bar,
     read_text_argument,
     require_writable,
@@ -51,12 +54,23 @@ from peripety.rpc.status import finding_from_proto
 from peripety.scenario.spec_generator.generator import generate_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import grpc.aio
 
     from peripety.cli.render.console import ConsoleView, GameView
+    from peripety.errors import Finding
 
 
 commands = typer.Typer()
+
+
+class DraftRejectedError(SpecError):
+    """No draft passed the checks; `draft` is the best one, as JSON, and empty without one."""
+
+    def __init__(self, message: str, findings: Sequence[Finding], draft: bytes) -> None:
+        super().__init__(message, findings)
+        self.draft = draft
 
 
 async def write_specification(
@@ -67,7 +81,7 @@ async def write_specification(
     """Generate a specification and return the result. Sets the id of the request.
 
     Raises:
-        SpecError: no draft passed the checks.
+        DraftRejectedError: no draft passed the checks.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     request.request_id = str(uuid4())
@@ -76,10 +90,9 @@ async def write_specification(
         if event.HasField("completed"):
             return event.completed
         if event.HasField("rejected"):
-            raise _rejection_error(
-                "no valid specification could be written from this description; rephrase it",
-                event.rejected.findings,
-            )
+            findings = list(map(finding_from_proto, event.rejected.findings.findings))
+            message = "no valid specification could be written from this description; rephrase it"
+            raise DraftRejectedError(message, findings, event.rejected.spec)
     raise InternalError("the scenario service ended its stream without a result")
 
 
@@ -160,6 +173,21 @@ async def _generate(request: scenario_pb2.GenerateScenarioRequest, view: GameVie
         return (await write_specification(channel, request, view)).spec
 
 
+def _offer_draft(draft: bytes, out: Path | None) -> None:
+    """Write the best draft to a file, and print the ways to continue with it."""
+    if not draft:
+        return
+    name = f"draft-{hashlib.sha256(draft).hexdigest()[:8]}.json"
+    target = Path(name) if out is None else out.with_name(f"{out.stem}.draft{out.suffix or '.json'}")
+    save_file(draft + b"\n", target)
+    for line in (
+        f"the best draft is in {printable(str(target))}",
+        f"  edit it, and check it with `peripety validate --level certificate {printable(str(target))}`",
+        "  or generate again: --attempts N allows more answers, --model NAME another model",
+    ):
+        error_console().print(line)
+
+
 def _generate_random(count: int, *, seed: int, out: Path | None) -> None:
     """Write specifications as JSON Lines to a file or to standard output, each as soon as it is generated."""
     with open_output(out) as lines, progress_bar("generating", count) as advance:
@@ -232,8 +260,12 @@ def generate(
         refresh=refresh,
     )
     is_piped = as_json or (out is None and not sys.stdout.isatty())
-    with live_view(person_console() if is_piped else result_console()) as story:
-        spec = asyncio.run(_generate(request, story))
+    try:
+        with live_view(person_console() if is_piped else result_console()) as story:
+            spec = asyncio.run(_generate(request, story))
+    except DraftRejectedError as error:
+        _offer_draft(error.draft, out)
+        raise
     if out is not None:
         save_file(spec + b"\n", out)
     if is_piped:
