@@ -133,7 +133,7 @@ def test_play_counts_repairs_and_findings_and_shows_no_rule() -> None:
 
 
 class AskingPlayer:
-    """A player that asks a question before the first turn."""
+    """A player with a question before the first turn."""
 
     def __init__(self) -> None:
         self.turns: list[int] = []

@@ -96,7 +96,7 @@ class Writer(scenario_pb2_grpc.ScenarioServiceServicer):
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     service = Writer()
     add = partial(scenario_pb2_grpc.add_ScenarioServiceServicer_to_server, service)
-    monkeypatch.setattr("peripety.cli.scenario_generate.embedded_services", embedding(add))
+    monkeypatch.setattr("peripety.cli.scenario_generate.services_at", embedding(add))
     return service
 
 
@@ -238,3 +238,12 @@ def test_a_rejection_without_a_draft_writes_nothing(writer: Writer, tmp_path: Pa
     writer.events = [Written(rejected=Written.Rejected(findings=pb.Findings(findings=[MISSING])))]
     generate("--out", tmp_path / "a.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_random_specifications_have_a_story_on_request() -> None:
+    assert run("--random", "2", "--story", "--seed", "5").stdout_bytes.splitlines() == [
+        generate_spec(5, index, with_story=True) for index in range(2)
+    ]
+    refused = run("--story")
+    assert refused.exit_code == 2
+    assert "--story requires --random" in refused.stderr

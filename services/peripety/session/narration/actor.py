@@ -49,7 +49,7 @@ _SCHEMA = ResponseSchema(
 
 
 def actor_request(scene: NarrationContext, cue: VoiceCue, played: TurnResult | None) -> GenerateRequest:
-    """Return the request for what a person says.
+    """Return the request for the words of a person.
 
     Args:
         scene: the turn.
@@ -96,7 +96,7 @@ def _memories(scene: NarrationContext, entity_id: str) -> Iterator[str]:
     """Yield what the person remembers from narrations for the same audience or for everyone.
 
     The narrator itself reads none of the private ones in a narration for another entity. The audience of this
-    turn hears the words, so a memory from a narration for the same audience tells no other entity's secret.
+    turn hears the words, so a memory from a narration for the same audience reveals no other entity's secret.
     """
     for memory in scene.session.memories:
         is_own = memory.visibility == "private" and memory.owner == entity_id
