@@ -65,6 +65,8 @@ from peripety.scenario.types import (
     SpecGenerated,
     SpecGenerationFailed,
     ValidationFailed,
+    ValidationLevel,
+    filter_errors,
 )
 from peripety.scenario.validation import validate_order
 
@@ -292,6 +294,11 @@ class _Generation:
             written = await self._workers.run(candidate.build_spec)
             document = {**WRITTEN_DEFAULTS, **written, "seed": self._seed}
             judgement = await self._evaluator.evaluate_statically(document)
+            told, errors = candidate.findings, filter_errors(candidate.findings)
+            if errors and self._order.level is ValidationLevel.CERTIFICATE:
+                judgement = replace(judgement, findings=(*errors, *judgement.findings))
+            else:
+                told = tuple(replace(finding, severity=Severity.WARNING) for finding in told)
             yield self._to_proposal(document, before)
             if not judgement.errors:
                 async with closing(self._evaluator.evaluate_in_simulation(judgement)) as steps:
@@ -303,7 +310,7 @@ class _Generation:
                                 self._client.evaluation_progress(step) if isinstance(step, Progress) else step
                             )
             if not judgement.errors:
-                yield await self._to_completed(judgement, answer, (*candidate.findings, *judgement.findings))
+                yield await self._to_completed(judgement, answer, (*told, *judgement.findings))
                 return
             yield ValidationFailed(judgement.findings)
             before = judgement
