@@ -1,4 +1,4 @@
-"""Present states of a session that a viewer cannot tell from the real one: one for each deal that fits.
+"""Present states of a session that a viewer cannot distinguish: one for each deal that fits.
 
 A deal that is not drawn from the seed but assumed is put into the state at turn 0, and the recorded turns are
 replayed from there. It fits if the viewer would have seen the same after every turn. So a clue that was found

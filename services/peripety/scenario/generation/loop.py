@@ -318,7 +318,7 @@ class _Generation:
         yield self._to_failed(())
 
     def _keep_best(self, judgement: SpecEvaluation | None) -> None:
-        """Keep the better one of a document and the best one so far."""
+        """Store a document if it is at least as good as the best one so far."""
         if judgement is not None and (self._best is None or judgement.quality >= self._best.quality):
             self._best = judgement
 

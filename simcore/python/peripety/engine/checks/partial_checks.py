@@ -1,7 +1,7 @@
 """Static checks of a document that violates its schema, so that all findings appear in one round.
 
 What violates the schema is replaced by something neutral, and the rest is checked. Nothing is reported on a
-replaced part. If a valid document does not result, there are no further findings.
+replaced part. A document that cannot be made valid has no further findings.
 """
 
 from __future__ import annotations
