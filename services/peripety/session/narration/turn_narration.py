@@ -303,7 +303,7 @@ class TurnNarration:
         return self._prose.has_streamed
 
     def add_utterance(self, entity_id: str, utterance: str) -> None:
-        """Add the words that a person spoke by itself: the dialogue of the turn, whatever the Outcome quotes."""
+        """Add the words of a person with a call of its own: the dialogue of the turn, besides the Outcome."""
         self._voiced.append(DialogueSpoken(entity_id, utterance))
 
     async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted
-from support.gateway.fake_gateway import Answer
 from support.session.sessions import played, scene
+
+if TYPE_CHECKING:
+    from support.gateway.fake_gateway import Answer
 
 HIDDEN = "Quicksilver Harbour"
 
