@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.engine._backend import ACTIVE_BACKEND
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
-from peripety.engine.checks import check_spec
-from peripety.engine.checks.partial_checks import check_despite_schema
+from peripety.engine.checks import check_despite_schema, check_spec
 from peripety.engine.json_values import loads
 from peripety.engine.lowering import lower_document
 from peripety.engine.program import Program, require_integer
