@@ -210,6 +210,10 @@ def explain_error(error: PeripetyError) -> int:
     )
 
 
+SHOWS_EVERYTHING = "This shows everything, including what players are not meant to know."
+"""First line of what describes a whole scenario."""
+
+
 def finding_lines(findings: Sequence[Finding], total: int | None = None, *, indent: str = "  ") -> list[str]:
     """Format findings as lines, with one remedy per kind. A long list is truncated, with a note.
 

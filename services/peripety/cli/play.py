@@ -19,6 +19,7 @@ from peripety.cli.output import read_text_argument, result_console
 from peripety.cli.players import PUBLIC_VIEW, HumanPlayer, RoundRobinPlayer, prompt_line, select_point_of_view
 from peripety.cli.render.console import ConsoleView, JsonGameView
 from peripety.cli.scenario_generate import compile_scenario, write_specification
+from peripety.errors import SpecError
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -43,16 +44,16 @@ class _PlayedGame:
     viewpoint: PointOfView = PUBLIC_VIEW
 
     async def prepare(self, description: str, seed: int | None, pov: str | None) -> session_pb2.Session:
-        """Create a scenario from the description and start a session, with the point of view `pov`."""
-        # The scenario is compiled afterwards and must pass its dry-run; a certificate would only delay the
-        # game.
-        order = scenario_pb2.GenerateScenarioRequest(
-            description=description,
-            seed=seed,
-            level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN,
-        )
-        written = await write_specification(self.channel, order, self.view)
-        scenario = await compile_scenario(self.channel, spec=written.spec, view=self.view)
+        """Create a scenario from the description and start a session, with the point of view `pov`.
+
+        Raises:
+            SpecError: no scenario passed the checks; without its findings, because the player may try again.
+        """
+        try:
+            scenario = await self._create_scenario(description, seed)
+        except SpecError as error:
+            hint = "`peripety generate` shows the findings, with the rules of the scenario"
+            raise SpecError(f"{error.message}; {hint}", [], code=error.code) from None
         self.viewpoint = select_point_of_view(scenario.spec, pov)
         request = session_pb2.CreateSessionRequest(
             request_id=str(uuid4()),
@@ -63,6 +64,17 @@ class _PlayedGame:
         session: session_pb2.Session = (await self._session_stub.CreateSession(request)).session
         self.view.session(session, self.viewpoint)
         return session
+
+    async def _create_scenario(self, description: str, seed: int | None) -> scenario_pb2.CompiledScenario:
+        # The scenario is compiled afterwards and must pass its dry-run; a certificate would only delay the
+        # game.
+        order = scenario_pb2.GenerateScenarioRequest(
+            description=description,
+            seed=seed,
+            level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN,
+        )
+        written = await write_specification(self.channel, order, self.view)
+        return await compile_scenario(self.channel, spec=written.spec, view=self.view)
 
     async def run(self, session: session_pb2.Session, turns: int | None) -> None:
         """Play until the run ends, the player stops, or the turn limit is reached; then print the summary."""
@@ -154,7 +166,7 @@ def play(
     limit = turns if turns is not None or not auto else DEFAULT_TURNS
     player: GamePlayer = RoundRobinPlayer() if auto else HumanPlayer()
     text = read_text_argument(description, "--description")
-    view = JsonGameView() if as_json else ConsoleView(result_console())
+    view = JsonGameView() if as_json else ConsoleView(result_console(), hides_rules=True)
 
     async def start() -> None:
         async with embedded_services("gateway", "scenarios", "sessions") as channel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
@@ -16,7 +17,16 @@ from peripety.cli.embedded_services import services_at
 from peripety.cli.options import (
     Server,
 )
-from peripety.cli.output import one_line, result_console, start_table, table_console, write_bytes, write_json
+from peripety.cli.output import (
+    SHOWS_EVERYTHING,
+    one_line,
+    person_console,
+    result_console,
+    start_table,
+    table_console,
+    write_bytes,
+    write_json,
+)
 from peripety.cli.render.console import format_dry_run
 from peripety.rpc.proto_json import to_json
 from peripety.scenario.rule_text import describe_content, describe_part
@@ -113,14 +123,19 @@ def show(
     """Show a scenario: its rules, its dry-run, its versions."""
     scenario, versions = asyncio.run(_fetch_scenario(scenario_id, version or "", server))
     if as_json:
+        if sys.stdout.isatty():
+            person_console().print(SHOWS_EVERYTHING)
         write_bytes(scenario.spec)
         return
     out = result_console()
+    out.print(SHOWS_EVERYTHING)
     out.print(one_line(scenario.name), style="bold")
     for part in split_parts(json.loads(scenario.spec)):
-        out.print(
-            f"  {one_line(describe_part(part.name))}: {one_line(describe_content(part.name, part.value))}",
+        # The author of the solutions knows them, and no other reader should.
+        content = (
+            f"{len(part.value)}" if part.name == ("solutions",) else describe_content(part.name, part.value)
         )
+        out.print(f"  {one_line(describe_part(part.name))}: {one_line(content)}")
     out.print(f"dry-run: {format_dry_run(scenario.dry_run)}")
     for edit in scenario.edits:
         out.print(f"  moved for that: {one_line(edit.summary)}")

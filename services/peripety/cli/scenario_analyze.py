@@ -24,6 +24,7 @@ from peripety.cli.input_documents import read_specification
 from peripety.cli.options import Horizon, MaxRuns, Persona, Player, Players, Seed, Server
 from peripety.cli.output import (
     EXIT_FAILED,
+    SHOWS_EVERYTHING,
     finding_fields,
     finding_lines,
     one_line,
@@ -309,6 +310,7 @@ def _report_fields(report: DryRunReport) -> dict[str, Any]:
 
 def _print_graph_text(found: Inspection) -> None:
     out, sides = result_console(), assign_columns(found.graph)
+    out.print(SHOWS_EVERYTHING)
     out.print(one_line(found.name), style="bold")
     if found.report is not None:
         out.print(describe_runs(found))

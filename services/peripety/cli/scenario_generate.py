@@ -7,6 +7,7 @@ Lines, without a model. `compile` adjusts numbers only if the dry-run misses the
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 from functools import partial
 from pathlib import Path
@@ -31,10 +32,13 @@ from peripety.cli.options import (
     Server,
 )
 from peripety.cli.output import (
+    SHOWS_EVERYTHING,
     deadline_of,
+    error_console,
     make_budget,
     open_output,
     person_console,
+    printable,
     progress_bar,
     read_text_argument,
     require_writable,
@@ -52,14 +56,23 @@ from peripety.rpc.status import finding_from_proto
 from peripety.scenario.spec_generator.generator import generate_spec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable
+    from collections.abc import AsyncIterable, Sequence
 
     import grpc.aio
 
     from peripety.cli.render.console import ConsoleView, GameView
+    from peripety.errors import Finding
 
 
 commands = typer.Typer()
+
+
+class DraftRejectedError(SpecError):
+    """No draft passed the checks; `draft` is the best one, as JSON, and empty without one."""
+
+    def __init__(self, message: str, findings: Sequence[Finding], draft: bytes) -> None:
+        super().__init__(message, findings)
+        self.draft = draft
 
 
 async def write_specification(
@@ -77,7 +90,7 @@ async def write_specification(
         follower: follows the run; None if it is of no interest to the user.
 
     Raises:
-        SpecError: no draft passed the checks.
+        DraftRejectedError: no draft passed the checks.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
     first: AsyncIterable[scenario_pb2.GenerateScenarioResponse]
@@ -93,10 +106,9 @@ async def write_specification(
         if event.HasField("completed"):
             return event.completed
         if event.HasField("rejected"):
-            raise _rejection_error(
-                "no valid specification could be written from this description; rephrase it",
-                event.rejected.findings,
-            )
+            findings = list(map(finding_from_proto, event.rejected.findings.findings))
+            message = "no valid specification could be written from this description; rephrase it"
+            raise DraftRejectedError(message, findings, event.rejected.spec)
     raise InternalError("the scenario service ended its stream without a result")
 
 
@@ -189,6 +201,21 @@ async def _generate(
         return (await write_specification(channel, request, view, follower)).spec
 
 
+def _offer_draft(draft: bytes, out: Path | None) -> None:
+    """Write the best draft to a file, and print the ways to continue with it."""
+    if not draft:
+        return
+    name = f"draft-{hashlib.sha256(draft).hexdigest()[:8]}.json"
+    target = Path(name) if out is None else out.with_name(f"{out.stem}.draft{out.suffix or '.json'}")
+    save_file(draft + b"\n", target)
+    for line in (
+        f"the best draft is in {printable(str(target))}",
+        f"  edit it, and check it with `peripety validate --level certificate {printable(str(target))}`",
+        "  or generate again: --attempts N allows more answers, --model NAME another model",
+    ):
+        error_console().print(line)
+
+
 def _generate_random(count: int, *, seed: int, out: Path | None, with_story: bool) -> None:
     """Write specifications as JSON Lines to a file or to standard output, each as soon as it is generated."""
     with open_output(out) as lines, progress_bar("generating", count) as advance:
@@ -277,11 +304,17 @@ def generate(
     )
     is_piped = as_json or (out is None and not sys.stdout.isatty())
     follower = RunFollower("peripety generate --follow", server)
-    with live_view(person_console() if is_piped else result_console()) as story:
-        spec = follower.wait(_generate(request if follow is None else follow, story, server, follower))
+    try:
+        with live_view(person_console() if is_piped else result_console()) as story:
+            spec = follower.wait(_generate(request if follow is None else follow, story, server, follower))
+    except DraftRejectedError as error:
+        _offer_draft(error.draft, out)
+        raise
     if out is not None:
         save_file(spec + b"\n", out)
     if is_piped:
+        if sys.stdout.isatty():
+            person_console().print(SHOWS_EVERYTHING)
         write_bytes(spec)
 
 

@@ -250,16 +250,24 @@ def odds(
         list[str] | None,
         typer.Option(metavar="ACTION", help="First action, without parameters; may be repeated."),
     ] = None,
+    pov: Pov = "",
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the odds as one line of JSON.")] = False,
 ) -> None:
     """Forecast the outcomes of a session.
 
     Simulates thousands of futures from the current turn and prints the probability of each loss and win. The
-    futures use the whole state, including what no player may see.
+    futures start from every hidden truth that fits what the point of view has seen, so they do not give the
+    real one away. Other hidden state is used as it is.
     """
     number = engine_pb2.Persona.Value(f"PERSONA_{persona.value.upper()}")
-    request = pb.ForecastOutcomesRequest(session_id=session_id, persona=number, runs=runs, horizon=horizon)
+    request = pb.ForecastOutcomesRequest(
+        session_id=session_id,
+        persona=number,
+        runs=runs,
+        horizon=horizon,
+        pov_entity_id=pov,
+    )
     request.actions.extend(engine_pb2.ActionCall(action_id=action) for action in do or ())
     told = asyncio.run(_fetch_odds(request, server))
     if as_json:

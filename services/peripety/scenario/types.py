@@ -230,11 +230,20 @@ class SpecGenerated:
 
 @dataclass(frozen=True, slots=True)
 class SpecGenerationFailed:
-    """No draft passed within the attempts or the budget; the last event."""
+    """No draft passed within the attempts or the budget; the last event.
+
+    Attributes:
+        findings: the findings of the best draft, then the limit that was met.
+        attempts: the number of the model's answers.
+        spent: the usage of the model.
+        document: the best draft as JSON: the one that passed most checks, then with the fewest errors; empty
+            without one.
+    """
 
     findings: tuple[Finding, ...]
     attempts: int
     spent: UsageTotal
+    document: bytes = b""
 
 
 GenerationEvent: TypeAlias = (

@@ -1,33 +1,51 @@
-"""Forecast of the endings of a session: Monte Carlo simulation from its current state."""
+"""Forecast of the endings of a session: Monte Carlo simulation from its current state.
+
+Where truths are dealt, the runs start from one state for each deal that a viewer cannot exclude.
+A deal that is not drawn from the seed but assumed is put into the state at turn 0, and the recorded turns are
+replayed from there. It fits if the viewer would have seen the same after every turn. So a clue that was found
+excludes what it refutes, and values that rules derived from the deal belong to the assumed one.
+
+The result depends on what the viewer has seen, and not on the real deal.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.core.concurrency import closing
-from peripety.errors import FailedPreconditionError
+from peripety.engine import DryRunReport
+from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.scenario.certificate.types import Rate
 from peripety.scenario.dry_run.simulation import SimulationRunner
 from peripety.scenario.types import DryRunOptions
-from peripety.session.turn_transaction import TurnTransaction
+from peripety.session.turn_transaction import TurnTransaction, replay_turn
 from peripety.session.validation import check_forecast_request, check_known_actions, check_ongoing
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from peripety.core.concurrency import Executor
-    from peripety.engine import DryRunReport, Persona, Program, State
+    from peripety.engine import Persona, Program, State
     from peripety.session.session_view import Ruleset, RulesetCache
     from peripety.session.store.session_store import SessionStore
     from peripety.session.types import ForecastRequest, Session
+    from peripety.session.visibility import ViewerProjection
 
 
 _DEFAULT_RUNS = 1_000
 _DEFAULT_HORIZON = 50
 _SEED_BITS = 53
+# Consecutive runs that start from the same state.
+_BLOCK = 16
+_MAX_WORLDS = 64
+# A longer session is replayed for fewer deals.
+_MAX_REPLAYED_TURNS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +99,9 @@ class OutcomeForecaster:
     async def forecast(self, request: ForecastRequest) -> AsyncIterator[OutcomeForecast]:
         """Simulate runs and yield the forecast after each batch; the last one covers all runs.
 
-        The forecast uses the complete state, including what no entity may see. The session is unchanged.
+        The simulations start from every deal that fits what the point of view has seen, in turn, so the
+        forecast does not depend on the real one. Other hidden state is used as it is. The session is
+        unchanged.
 
         Raises:
             InvalidArgumentError: a field is invalid.
@@ -94,10 +114,20 @@ class OutcomeForecaster:
         ruleset = await self._rulesets.get(session.spec_hash)
         check_ongoing(session)
         check_known_actions(request.actions, ruleset.spec)
-        future = await asyncio.to_thread(_initial_state, session, ruleset, request)
+        view = ruleset.projector.for_viewer(request.pov)
+        seed = _derive_seed(session) if request.seed is None else request.seed
+        snapshots = [session.snapshot]
+        if ruleset.spec.get("deal"):
+            turns = await self._store.list_turns(session.session_id, 0, session.turn)
+            records = [engine.loads(turn.record) for turn in turns]
+            worlds = partial(
+                _list_possible_snapshots, ruleset.program, view, session.first_seed, records, seed
+            )
+            snapshots = await asyncio.to_thread(worlds)
+        future = await asyncio.to_thread(_initial_states, session, snapshots, ruleset, request)
         options = DryRunOptions(
             persona=request.persona,
-            seed=_derive_seed(session) if request.seed is None else request.seed,
+            seed=seed,
             horizon=request.horizon or _remaining_turns(session, ruleset.spec),
         )
         runs = request.runs or _DEFAULT_RUNS
@@ -106,12 +136,12 @@ class OutcomeForecaster:
                 yield _to_forecast(session.turn, report, ruleset.spec, final=report.runs == runs)
 
 
-class _SimulatedState:
-    """A state from which many runs are simulated."""
+class _SimulatedStates:
+    """States from which many runs are simulated, each in its turn."""
 
-    def __init__(self, program: Program, state: State, *, acted: bool) -> None:
+    def __init__(self, program: Program, states: Sequence[State], *, acted: bool) -> None:
         self._program = program
-        self._state = state
+        self._states = states
         self._acted = acted
         self.spec = program.spec
 
@@ -130,31 +160,54 @@ class _SimulatedState:
         """Simulate runs; only the endings are counted."""
         if seed is None or horizon is None or detail or watch:
             raise ValueError("futures have a seed and a horizon, and no detail")
-        return self._program.simulate_from(
-            self._state,
-            runs=runs,
-            persona=persona,
-            seed=seed,
-            first_run=first_run,
-            horizon=horizon,
-            threads=threads,
-            acted=self._acted,
-        )
+        reports = [
+            self._program.simulate_from(
+                state,
+                runs=count,
+                persona=persona,
+                seed=seed,
+                first_run=first,
+                horizon=horizon,
+                threads=threads,
+                acted=self._acted,
+            )
+            for state, first, count in self._iter_pieces(first_run, runs)
+        ]
+        return reduce(DryRunReport.merge, reports)
+
+    def _iter_pieces(self, first_run: int, runs: int) -> Iterator[tuple[State, int, int]]:
+        """Yield consecutive runs with their state; the state of a run depends on its number only."""
+        if len(self._states) == 1:
+            yield self._states[0], first_run, runs
+            return
+        end = first_run + runs
+        while first_run < end:
+            block = first_run // _BLOCK
+            count = min((block + 1) * _BLOCK, end) - first_run
+            yield self._states[block % len(self._states)], first_run, count
+            first_run += count
 
 
-def _initial_state(session: Session, ruleset: Ruleset, request: ForecastRequest) -> _SimulatedState:
-    """Return the current state after the actions with which every simulation begins."""
+def _initial_states(
+    session: Session,
+    snapshots: Sequence[bytes],
+    ruleset: Ruleset,
+    request: ForecastRequest,
+) -> _SimulatedStates:
+    """Return the states after the actions with which every simulation begins."""
     seed = session.seed if session.reseeded else None
-    board = TurnTransaction(ruleset.program, session.snapshot, new_seed=seed)
-    for call in request.actions:
-        board.act(call)
-    if board.action_results and not any(act.accepted for act in board.action_results):
-        reasons = ruleset.projector.for_viewer(None).project_failures(board.action_results[0].reasons)
+    boards = [TurnTransaction(ruleset.program, snapshot, new_seed=seed) for snapshot in snapshots]
+    for board in boards:
+        for call in request.actions:
+            board.act(call)
+    results = [board.action_results for board in boards]
+    if request.actions and not any(act.accepted for acts in results for act in acts):
+        reasons = ruleset.projector.for_viewer(None).project_failures(results[0][0].reasons)
         raise FailedPreconditionError(
             f"actions: none of them is legal now: {reasons[0].message}; try others, or none",
             code="ACTIONS_REJECTED",
         )
-    return _SimulatedState(ruleset.program, board.state, acted=bool(request.actions))
+    return _SimulatedStates(ruleset.program, [board.state for board in boards], acted=bool(request.actions))
 
 
 def _derive_seed(session: Session) -> int:
@@ -183,3 +236,88 @@ def _to_forecast(turn: int, report: DryRunReport, spec: Mapping[str, Any], *, fi
         survived=Rate.from_count(report.survived, report.runs),
         final=final,
     )
+
+
+def _list_possible_snapshots(
+    program: Program,
+    view: ViewerProjection,
+    first_seed: int,
+    records: Sequence[Mapping[str, Any]],
+    seed: int,
+) -> list[bytes]:
+    """Return a snapshot for each deal that fits what a viewer has seen, at most 64, in order.
+
+    Args:
+        program: the scenario; it has deals.
+        view: the view of the viewer.
+        first_seed: the seed of the session at turn 0.
+        records: the records of all turns, parsed.
+        seed: the seed of a choice among too many deals.
+    """
+    start = program.new_state(first_seed).to_json()
+    present, seen = start, [_visible_start(program, view, start)]
+    for record in records:
+        present, told = _replay(program, view, present, record)
+        seen.append(told)
+    fitting = []
+    for dealt in _list_deals(program.spec["deal"], seed, len(records)):
+        snapshot = _with_deal(start, dealt)
+        if _visible_start(program, view, snapshot) != seen[0]:
+            continue
+        try:
+            for record, expected in zip(records, seen[1:], strict=True):
+                snapshot, told = _replay(program, view, snapshot, record)
+                if told != expected:
+                    break
+            else:
+                fitting.append(snapshot)
+        except PeripetyError:
+            continue
+    return fitting or [present]
+
+
+def _list_deals(
+    deals: Sequence[Mapping[str, Any]], seed: int, turns: int
+) -> list[tuple[tuple[str, Any], ...]]:
+    """Return the joint values of all deals by path; a sample if they are too many."""
+    most = max(1, min(_MAX_WORLDS, _MAX_REPLAYED_TURNS // max(turns, 1)))
+    paths = [deal["path"] for deal in deals]
+    values = [deal["values"] for deal in deals]
+    if prod(map(len, values)) <= most:
+        return [tuple(zip(paths, joint, strict=True)) for joint in product(*values)]
+    return [
+        tuple(
+            (path, options[engine.draw(seed, f"world:{path}", 0, number) % len(options)])
+            for path, options in zip(paths, values, strict=True)
+        )
+        for number in range(most)
+    ]
+
+
+def _with_deal(snapshot: bytes, dealt: Sequence[tuple[str, Any]]) -> bytes:
+    """Return a snapshot of turn 0 with other values of the deals."""
+    value = engine.loads(snapshot)
+    for path, literal in dealt:
+        *holders, last = engine.parse_path(path)[1:]
+        holder = value["state"]
+        for segment in holders:
+            holder = holder[segment]
+        holder[last] = literal
+    return engine.canonicalize(value)
+
+
+def _visible_start(program: Program, view: ViewerProjection, snapshot: bytes) -> Any:
+    state = program.load_state(snapshot)
+    return view.project_state(state.tree()), program.legal_actions(state)
+
+
+def _replay(
+    program: Program,
+    view: ViewerProjection,
+    snapshot: bytes,
+    record: Mapping[str, Any],
+) -> tuple[bytes, Any]:
+    """Replay a turn; return the snapshot after it, and what the viewer sees of it."""
+    result = replay_turn(program, snapshot, record)
+    events = [view.project_event(event, view.viewer) for event in result.events]
+    return result.snapshot, (events, view.project_state(result.tree), result.legal_actions)

@@ -279,6 +279,7 @@ class ForecastRequest:
         horizon: turns per simulation; 0 for the rest of the scenario's horizon.
         seed: seed of the first simulation; None to derive one from the session.
         actions: actions of the next turn in every simulation; empty to leave them to the persona.
+        pov: the entity whose knowledge the forecast is limited to; None for what is public.
     """
 
     session_id: str
@@ -287,6 +288,7 @@ class ForecastRequest:
     horizon: int = 0
     seed: int | None = None
     actions: tuple[PlayerAction, ...] = ()
+    pov: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

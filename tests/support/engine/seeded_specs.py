@@ -214,7 +214,7 @@ def random_spec(
 ) -> Json:
     """The scenario of a seed or generator; of a shape of `SHAPES`, or of one that it chooses.
 
-    With `later` it is of version 1.1, and has lowered keys in a share of `story`.
+    With `later` it is of version 1.1, half of them with solutions, with lowered keys in a share of `story`.
     """
     random = seed if isinstance(seed, Random) else Random(seed)
     name = random.choice(_NAMES) if shape is None else shape
@@ -222,7 +222,15 @@ def random_spec(
     if not later:
         return spec
     spec = later_version(random, spec)
-    return _Story(random, spec).spec() if random.random() < story else spec
+    if random.random() < story:
+        spec = _Story(random, spec).spec()
+    if random.random() < 0.5:
+        deals, actions = spec.get("deal", []), spec["actions"]
+        spec["solutions"] = [
+            {"id": f"s{number}", **_some_when(random, deals), "steps": _steps(random, actions)}
+            for number in range(random.randint(1, 3))
+        ]
+    return spec
 
 
 def later_version(random: Random, spec: Json) -> Json:
@@ -250,21 +258,21 @@ def later_version(random: Random, spec: Json) -> Json:
         later["epilogues"] = {spec["loss_conditions"][0]["id"]: "low"}
         later["labels"] = {path: {"name": "high", "bands": [{"word": "low"}]} for path in places[:1]}
         later["entities"] = [{**entity, "secret": "low"} for entity in spec.get("entities", [])]
-    if random.random() < 0.5:
-        later["solutions"] = [
-            {"id": f"s{number}", **_some_when(random, deals), "steps": _steps(random, later["actions"])}
-            for number in range(random.randint(1, 3))
-        ]
     return {key: value for key, value in later.items() if value or key not in {"bounds", "deal"}}
 
 
 def _some_when(random: Random, deals: list[Json]) -> Json:
-    """Return the condition of a solution: none, or one about a deal."""
-    if not deals or random.random() < 0.5:
+    """Return the condition of a solution: none, or one about a scalar of a deal."""
+    scalars = [
+        (deal["path"], value)
+        for deal in deals
+        for value in deal["values"]
+        if not isinstance(value, dict | list)
+    ]
+    if not scalars or random.random() < 0.5:
         return {}
-    deal = random.choice(deals)
-    name = ".".join(str(part) for part in parse_path(deal["path"]))
-    return {"when": {"==": [{"var": name}, random.choice(deal["values"])]}}
+    path, value = random.choice(scalars)
+    return {"when": {"==": [{"var": ".".join(str(part) for part in parse_path(path))}, value]}}
 
 
 def _steps(random: Random, actions: list[Json]) -> list[Json]:

@@ -441,17 +441,25 @@ QUANTITIES: dict[str, Any] = {
 ACTIONS: dict[str, Any] = {
     "actions_01": {
         "name": "File the report",
+        "for": "Report (progress)",
         "changes": ["++ Report (progress)", "- Fuel (reserve)"],
         "how": "scaled",
     },
     "actions_02": {
         "name": "Mend the gauge",
+        "for": "Gauge (condition)",
         "changes": ["++ Gauge (condition)", "- Spares (reserve)"],
         "how": "later",
     },
-    "actions_03": {"name": "Trim", "changes": ["-- Drift (pressure)", "- Fuel (reserve)"], "how": "plain"},
+    "actions_03": {
+        "name": "Trim",
+        "for": "Drift (pressure)",
+        "changes": ["-- Drift (pressure)", "- Fuel (reserve)"],
+        "how": "plain",
+    },
     "actions_04": {
         "name": "Barter",
+        "for": "Fuel (reserve)",
         "changes": ["+++ Fuel (reserve)", "- Gauge (condition)", "+ Crack"],
         "how": "once",
     },
@@ -459,6 +467,7 @@ ACTIONS: dict[str, Any] = {
 EVENTS: dict[str, Any] = {
     "events_01": {
         "name": "Leak",
+        "about": "Fuel (reserve)",
         "changes": ["-- Fuel (reserve)"],
         "chance": "rare",
         "when": "low Gauge (condition)",
@@ -466,6 +475,7 @@ EVENTS: dict[str, Any] = {
     },
     "events_02": {
         "name": "Storm",
+        "about": "Drift (pressure)",
         "changes": ["++ Drift (pressure)"],
         "chance": "frequent",
         "when": "always",
@@ -473,6 +483,7 @@ EVENTS: dict[str, Any] = {
     },
     "events_03": {
         "name": "Visit",
+        "about": "Spares (reserve)",
         "changes": ["+ Spares (reserve)"],
         "chance": "occasional",
         "when": "always",
@@ -480,6 +491,7 @@ EVENTS: dict[str, Any] = {
     },
     "events_04": {
         "name": "Rust",
+        "about": "Gauge (condition)",
         "changes": ["- Gauge (condition)"],
         "chance": "rare",
         "when": "high Crack",

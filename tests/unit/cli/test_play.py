@@ -14,7 +14,7 @@ from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli.app import app
 from peripety.cli.players import TurnInput
-from peripety.errors import get_remedy
+from peripety.errors import SpecError, get_remedy
 from support.servers.apps import embedding
 
 if TYPE_CHECKING:
@@ -112,11 +112,9 @@ def told(*arguments: str) -> list[str]:
 
 
 AUTHORING = [
-    "    error MISSING_KEY /: a key is missing",
-    f"      fix: {get_remedy('MISSING_KEY')}",
-    "    ... and 2 more",
+    "    3 findings",
     "  repaired by answer 2",
-    "    added event b",
+    "    1 change",
     "alpha: 0 actions, 0 events, 0 ways to lose",
     "  written by p/m",
     "    warning WORDS_ONLY /: the model gave the words",
@@ -125,12 +123,12 @@ AUTHORING = [
 
 
 @pytest.mark.usefixtures("fakes")
-def test_play_tells_every_repair_and_every_warning() -> None:
+def test_play_counts_repairs_and_findings_and_shows_no_rule() -> None:
     lines = told("play", "--auto")
     assert lines[: len(AUTHORING)] == AUTHORING
     for line in (
-        "    event 'a': weight 0.1 → 0.15 (+50%)",
-        "    warning LOST_AT_ONCE /: every run ends in its first turn",
+        "    1 change",
+        "    1 finding",
         "  (this narration is void: not JSON)",
         "  (fallback narration, OUTCOME_INVALID: no valid answer)",
         "  committed , fallback narration: lost",
@@ -198,3 +196,20 @@ def test_a_point_of_view_that_is_not_there_starts_no_session(fakes: Fakes) -> No
     done = CliRunner().invoke(app, ["play", "--auto", "--pov", "b"])
     assert "use one of a" in str(done.exception)
     assert fakes.requests == []
+
+
+def test_a_refused_scenario_is_refused_without_its_rules(
+    fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_request: Any, _context: Any) -> AsyncIterator[Written]:
+        wrong = finding("UNKNOWN_PATH", "planted", common_pb2.SEVERITY_ERROR)
+        yield Written(findings=scenario_pb2.Findings(findings=[wrong]))
+        yield Written(rejected=Written.Rejected(findings=scenario_pb2.Findings(findings=[wrong])))
+
+    monkeypatch.setattr(fakes, "GenerateScenario", refuse)
+    done = CliRunner().invoke(app, ["play", "--auto", "--description", "x"])
+    assert done.exit_code != 0
+    assert isinstance(done.exception, SpecError)
+    assert done.exception.findings == ()
+    assert "peripety generate" in done.exception.message
+    assert "planted" not in done.output

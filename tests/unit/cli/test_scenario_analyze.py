@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from peripety import engine
 from peripety.cli.app import app
+from peripety.cli.output import SHOWS_EVERYTHING
 from peripety.errors import SpecError
 from support.engine.specs import action, as_bytes, at_most, chance, document, event, never, siege
 from support.scenario.batches import contest
@@ -232,8 +233,8 @@ def source(tmp_path: Path) -> str:
 def test_it_tells_what_each_rule_does_and_how_often(source: str) -> None:
     result = run_graph(source, "--runs", "64")
     assert result.exit_code == 0
-    name, runs, *lines = result.stdout.splitlines()
-    assert name == "Alpha"
+    note, name, runs, *lines = result.stdout.splitlines()
+    assert (note, name) == (SHOWS_EVERYTHING, "Alpha")
     assert runs.startswith("64 runs of at most 3 turns, random persona: ")
     assert [line for line in lines if line and not line.startswith(" ")] == [
         "What can be done",
@@ -251,7 +252,7 @@ def test_it_tells_what_each_rule_does_and_how_often(source: str) -> None:
 
 def test_without_runs_only_the_rules_are_told(source: str) -> None:
     lines = run_graph(source, "--runs", "0").stdout.splitlines()
-    assert lines[:4] == ["Alpha", "", "What can be done", "  act"]
+    assert lines[:5] == [SHOWS_EVERYTHING, "Alpha", "", "What can be done", "  act"]
 
 
 def test_json_has_the_names_of_the_api(source: str) -> None:
@@ -282,7 +283,7 @@ def test_a_seed_makes_it_repeatable(source: str) -> None:
 def test_a_drawing_is_written(source: str, tmp_path: Path) -> None:
     out = tmp_path / "rules.svg"
     result = run_graph(source, "--runs", "64", "--svg", str(out))
-    assert result.stdout.startswith("Alpha\n")
+    assert result.stdout.startswith(f"{SHOWS_EVERYTHING}\nAlpha\n")
     assert out.read_bytes().startswith(b"<svg ")
 
 
@@ -294,7 +295,7 @@ def test_a_flowchart_is_printed_and_nothing_else(source: str) -> None:
 
 def test_standard_input_is_read() -> None:
     result = CliRunner().invoke(app, ["graph", "-", "--runs", "0"], input=document(**PARTS))
-    assert result.stdout.startswith("Alpha\n")
+    assert result.stdout.startswith(f"{SHOWS_EVERYTHING}\nAlpha\n")
 
 
 def test_a_specification_with_errors_is_told(tmp_path: Path) -> None:

@@ -223,6 +223,23 @@ def test_a_file_that_cannot_be_written_is_misuse(tmp_path: Path) -> None:
     assert "cannot write" in result.stderr
 
 
+def test_the_best_draft_is_written_and_the_next_steps_are_told(writer: Writer, tmp_path: Path) -> None:
+    writer.events = [Written(rejected=Written.Rejected(findings=pb.Findings(findings=[MISSING]), spec=SPEC))]
+    done = generate("--out", tmp_path / "a.json")
+    assert isinstance(done.exception, SpecError)
+    assert not (tmp_path / "a.json").exists()
+    assert (tmp_path / "a.draft.json").read_bytes() == SPEC + b"\n"
+    told = done.stderr.replace("\n", "")
+    assert "the best draft is in" in told
+    assert "peripety validate --level certificate" in told
+
+
+def test_a_rejection_without_a_draft_writes_nothing(writer: Writer, tmp_path: Path) -> None:
+    writer.events = [Written(rejected=Written.Rejected(findings=pb.Findings(findings=[MISSING])))]
+    generate("--out", tmp_path / "a.json")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_random_specifications_have_a_story_on_request() -> None:
     assert run("--random", "2", "--story", "--seed", "5").stdout_bytes.splitlines() == [
         generate_spec(5, index, with_story=True) for index in range(2)

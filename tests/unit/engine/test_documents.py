@@ -12,7 +12,7 @@ from peripety import engine
 from peripety.engine import ABSENT
 from peripety.engine.json_values import find_differences, format_part
 from peripety.errors import InvalidArgumentError, SpecError
-from support.engine.specs import action, document, full_spec, spec
+from support.engine.specs import action, document, event, full_spec, spec
 
 
 @pytest.mark.parametrize("value", [{"a": 1e17, "é": [None, True, 0.5, "x"]}, {"": {}}, [], "text", 2**53 - 1])
@@ -156,3 +156,52 @@ def test_a_derived_value_may_have_the_name_of_the_wrapper() -> None:
     document = json.dumps(spec(actions=[named]))
     assert engine.validate(document) == []
     assert engine.compile(document).spec["actions"][0]["derives"] == named["derives"]
+
+
+def test_static_findings_appear_beside_violations_of_the_schema() -> None:
+    """An unknown operation in one action hides no unknown path in another."""
+    wrong = action("one", [{"op": "assign", "path": "state.new", "value": 1}])
+    reading = action("two", [{"op": "inc", "path": "state.zz", "value": 1}])
+    using = action("three", [{"op": "inc", "path": "state.new", "value": 1}])
+    keyed = {**action("four", [{"op": "inc", "path": "state.yy", "value": 1}]), "cost": 3}
+    broken = event("five", when={"<": [{"var": "state.xx"}, 1]})
+    found = engine.validate(document(actions=[wrong, reading, using, keyed], random_events=[broken]))
+    assert [(finding.code, finding.path) for finding in found] == [
+        ("UNKNOWN_OP", "/actions/0/effects/0"),
+        ("UNKNOWN_KEY", "/actions/3/cost"),
+        ("UNKNOWN_PATH", "/actions/1/effects/0"),
+        ("UNKNOWN_PATH", "/random_events/0/when/</0/var"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"state": 1},
+        {"actions": 1},
+        {"entities": [1]},
+        {"id": ""},
+    ],
+)
+def test_a_document_without_a_sound_rest_has_only_the_findings_of_its_schema(parts: dict[str, Any]) -> None:
+    reading = action("two", [{"op": "inc", "path": "state.zz", "value": 1}])
+    found = engine.validate(document(**{"actions": [reading], **parts}))
+    assert found
+    assert "UNKNOWN_PATH" not in {finding.code for finding in found}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"negativity_budget": {}},
+        {"horizon": "x"},
+        {"loss_conditions": [{"id": "a", "when": 1}, {"id": "b"}]},
+        {"random_events": [{"id": "a", "weight": 9, "when": {}, "effects": [{"op": "inc"}]}]},
+        {"win_conditions": [{"when": {}}, 7]},
+    ],
+)
+def test_other_parts_are_checked_whatever_is_wrong_with_one(parts: dict[str, Any]) -> None:
+    reading = action("two", [{"op": "inc", "path": "state.zz", "value": 1}])
+    found = engine.validate(document(**{"actions": [reading], **parts}))
+    assert found[-1].path == "/actions/0/effects/0"
+    assert len(found) > 1

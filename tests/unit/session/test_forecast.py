@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -133,3 +134,88 @@ async def test_a_run_that_has_ended_has_no_odds(tmp_path: Path) -> None:
         with pytest.raises(FailedPreconditionError) as refused:
             await odds(playing)
     assert refused.value.code == "RUN_ENDED"
+
+
+VALUES = ["p", "q", "r", "s"]
+
+
+def mystery(**parts: Any) -> dict[str, Any]:
+    """A guess that is right for one of four hidden values, and an action that gives a clue about them."""
+    right = {"==": [{"var": "params.who"}, {"var": "state.hidden.k"}]}
+    who = {"who": {"type": "string", "enum": VALUES}}
+    guess = action(
+        "guess",
+        [{"op": "set", "path": "state.found", "value": "result"}],
+        params=who,
+        derives={"result": {"if": [right, 1, -1]}},
+    )
+    look = action(
+        "look",
+        [{"op": "set", "path": "state.clue", "value": "seen"}],
+        derives={"seen": {"if": [{"in": [{"var": "state.hidden.k"}, VALUES[:2]]}, 1, 2]}},
+    )
+    return {
+        "spec_version": "1.1",
+        "state": {"found": 0, "clue": 0, "hidden": {"k": "p"}},
+        "deal": [{"id": "k", "path": "state.hidden.k", "values": VALUES}],
+        "entities": [{"id": "e", "playable": True}],
+        "actions": [guess, look],
+        "random_events": [],
+        "loss_conditions": [{"id": "wrong", "when": {"<": [{"var": "state.found"}, 0]}}, never("other")],
+        "win_conditions": [{"id": "right", "when": {">": [{"var": "state.found"}, 0]}}],
+        "horizon": 20,
+        **parts,
+    }
+
+
+async def guessing(tmp_path: Path, seed: int, *looks: int, **parts: Any) -> tuple[str, dict[str, float]]:
+    """The hidden value of a session, and how often each guess would be right after some looks."""
+    (tmp_path / f"{seed}").mkdir()
+    url = f"sqlite:///{tmp_path}/{seed}/test.db"
+    async with table(url, document(**mystery(**parts), seed=seed)) as playing:
+        for turn in looks:
+            await playing.play(turn, "look")
+        told = {}
+        for value in VALUES:
+            call = (PlayerAction("guess", {"who": value}),)
+            last = (await odds(playing, seed=5, runs=320, actions=call))[-1]
+            told[value] = next(end.rate.value for end in last.endings if end.condition == "right")
+        tree = json.loads((await playing.now()).session.snapshot)["state"]
+    return tree["hidden"]["k"], told
+
+
+async def test_the_odds_do_not_name_what_was_dealt(tmp_path: Path) -> None:
+    found = [await guessing(tmp_path, seed) for seed in range(8)]
+    assert len({hidden for hidden, _ in found}) > 2
+    assert [told for _, told in found] == [dict.fromkeys(VALUES, 0.25)] * 8
+
+
+async def test_a_clue_that_was_seen_excludes_what_it_refutes(tmp_path: Path) -> None:
+    for seed in range(4):
+        hidden, told = await guessing(tmp_path, seed, 1, 2)
+        same = VALUES[:2] if hidden in VALUES[:2] else VALUES[2:]
+        assert told == {value: 0.5 if value in same else 0.0 for value in VALUES}
+
+
+async def test_a_value_that_is_visible_is_used_as_it_is(tmp_path: Path) -> None:
+    label = [{"path": "state.hidden.k", "to": "public"}]
+    hidden, told = await guessing(tmp_path, 3, visibility=label)
+    assert told == {value: float(value == hidden) for value in VALUES}
+
+
+async def test_an_entity_is_told_by_what_it_sees(tmp_path: Path) -> None:
+    label = [{"path": "state.hidden.k", "to": ["e"]}]
+    async with table(f"sqlite:///{tmp_path}/t.db", document(**mystery(visibility=label), seed=4)) as playing:
+        tree = json.loads((await playing.now()).session.snapshot)["state"]
+        call = (PlayerAction("guess", {"who": tree["hidden"]["k"]}),)
+        for pov, expected in ((None, 0.25), ("e", 1.0)):
+            last = (await odds(playing, seed=5, runs=320, actions=call, pov=pov))[-1]
+            assert last.endings[-1].rate.value == expected
+
+
+async def test_more_deals_than_can_be_tried_are_sampled(tmp_path: Path) -> None:
+    deals = [{"id": f"d{n}", "path": f"state.hidden.d{n}", "values": [*range(20)]} for n in range(3)]
+    state = {"found": 0, "clue": 0, "hidden": {"k": "p", "d0": 0, "d1": 0, "d2": 0}}
+    async with table(f"sqlite:///{tmp_path}/t.db", document(**mystery(deal=deals, state=state))) as playing:
+        (*_, last) = await odds(playing, runs=64)
+    assert last.runs == 64

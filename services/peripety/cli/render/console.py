@@ -55,21 +55,29 @@ _RESOLUTION_WORDS = {
 }
 
 
+_ABOUT_WRITING = frozenset({"WORDS_ONLY", "FILLED_BY_RULES", "WITHOUT_MODEL", "RISK_RETAINED"})
+"""Findings whose texts contain no rule."""
+
+
 class ConsoleView:
     """Printer of the events of one game. It tracks whether a line of prose is open.
 
     Args:
         out: the console.
         follow: called with the progress of the work; the view itself prints only the current step.
+        hides_rules: count findings and changes, without their texts, for a reader who is about to play.
     """
 
     def __init__(
         self,
         out: Console,
         follow: Callable[[scenario_pb2.Progress], None] = lambda _: None,
+        *,
+        hides_rules: bool = False,
     ) -> None:
         self._out = out
         self._follow = follow
+        self._hides_rules = hides_rules
         self._prose_is_open = False
         self._told = ""
         self._current_step = scenario_pb2.STAGE_UNSPECIFIED
@@ -83,18 +91,18 @@ class ConsoleView:
             case "draft":
                 self._line(f"  answer {event.draft.attempt}{_format_used(event.draft.usage)}")
             case "findings":
-                self._lines(_finding_lines(event.findings.findings, event.findings.total), "yellow")
+                self._findings(event.findings.findings, event.findings.total)
             case "repaired":
                 head = f"  repaired by answer {event.repaired.attempt}{_format_used(event.repaired.usage)}"
                 self._line(head, "yellow")
-                self._lines(f"    {printable(edit.summary)}" for edit in event.repaired.edits)
+                self._edits(edit.summary for edit in event.repaired.edits)
             case "numbers_adjusted":
                 self._rebalanced(event.numbers_adjusted)
             case "completed":
                 title, *lines = _format_summary(event.completed)
                 self._line(title, "bold")
                 self._lines(lines)
-                self._lines(_finding_lines(event.completed.findings), "yellow")
+                self._findings(event.completed.findings)
             case "rejected":
                 self._line(
                     "  given up after "
@@ -111,7 +119,7 @@ class ConsoleView:
                 self._rebalanced(event.repaired)
             case "compiled":
                 self._report(event.compiled.dry_run)
-                self._lines(_finding_lines(event.compiled.findings), "yellow")
+                self._findings(event.compiled.findings)
             case "rejected" if event.rejected.HasField("dry_run"):
                 self._report(event.rejected.dry_run)
 
@@ -183,11 +191,26 @@ class ConsoleView:
         moved: scenario_pb2.NumbersAdjusted | scenario_pb2.CompileScenarioResponse.Repaired,
     ) -> None:
         self._line(f"  missed its budget: {format_dry_run(moved.before)}", "yellow")
-        self._lines(f"    {printable(edit.summary)}" for edit in moved.edits)
+        self._edits(edit.summary for edit in moved.edits)
+
+    def _findings(self, findings: Sequence[common_pb2.Finding], total: int = 0) -> None:
+        if self._hides_rules:
+            about_writing = [finding for finding in findings if finding.code in _ABOUT_WRITING]
+            others = max(total, len(findings)) - len(about_writing)
+            self._lines([*_format_counts(others, "finding"), *_finding_lines(about_writing)], "yellow")
+        else:
+            self._lines(_finding_lines(findings, total), "yellow")
+
+    def _edits(self, summaries: Iterable[str]) -> None:
+        if self._hides_rules:
+            self._lines(_format_counts(len([*summaries]), "change"))
+        else:
+            self._lines(f"    {printable(summary)}" for summary in summaries)
 
     def _report(self, report: scenario_pb2.DryRunReport) -> None:
         self._line(f"  dry-run: {format_dry_run(report)}", "green")
-        self._lines(f"    {printable(loss.id)}: {loss.count}" for loss in report.losses)
+        if not self._hides_rules:
+            self._lines(f"    {printable(loss.id)}: {loss.count}" for loss in report.losses)
 
     def _prose(self, text: str) -> None:
         if not self._prose_is_open:
@@ -343,6 +366,10 @@ def format_dry_run(report: scenario_pb2.DryRunReport) -> str:
 
 def _finding_lines(findings: Sequence[common_pb2.Finding], total: int = 0) -> list[str]:
     return finding_lines(list(map(finding_from_proto, findings)), total, indent="    ")
+
+
+def _format_counts(count: int, what: str) -> list[str]:
+    return [f"    {count} {what}{'' if count == 1 else 's'}"] if count else []
 
 
 def _format_used(usage: common_pb2.ModelUsage) -> str:

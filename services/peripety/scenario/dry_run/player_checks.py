@@ -16,7 +16,7 @@ A document of version 1.0 must only not be won at once, and only while it is gen
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
@@ -27,7 +27,7 @@ from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
 from peripety.scenario.types import DryRunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from peripety.core.concurrency import Executor
     from peripety.engine import DryRunReport, Persona, Program
@@ -46,38 +46,48 @@ _MAX_CAUSES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _RateRule:
-    """Limits of a rate of a persona.
+class _Limit:
+    """Limit of a rate of a persona.
 
     Attributes:
+        code: the code of the finding if it is missed.
+        path: the place of the finding.
         persona: the persona.
         counted: the counted outcome.
-        least: the minimum of the rate.
-        most: the maximum of the rate.
-        below_code: the code of the finding for a rate below the minimum.
-        above_code: the code of the finding for a rate above the maximum.
-        path: the place of the finding.
-        is_warning: True if a rate above the maximum does not reject the scenario.
+        rate: the limit.
+        missed: the side of the limit on which a rate misses it.
+        severity: the severity of the finding.
     """
 
+    code: str
+    path: str
     persona: Persona
     counted: Literal["won", "lost"]
-    least: float
-    most: float
-    below_code: str
-    above_code: str
-    path: str
-    is_warning: bool = False
+    rate: float
+    missed: ThresholdSide
+    severity: Severity = Severity.ERROR
+
+
+def _at_least(code: str, path: str, persona: Persona, counted: Literal["won", "lost"], rate: float) -> _Limit:
+    return _Limit(code, path, persona, counted, rate, ThresholdSide.BELOW)
+
+
+def _at_most(code: str, path: str, persona: Persona, counted: Literal["won", "lost"], rate: float) -> _Limit:
+    return _Limit(code, path, persona, counted, rate, ThresholdSide.ABOVE)
 
 
 _WITH_SOLUTIONS = (
-    _RateRule("par", "won", 0.6, 0.95, "SOLUTION_FAILS", "SOLUTION_CERTAIN", "/solutions", is_warning=True),
-    _RateRule("curious", "won", 0.15, 0.5, "CURIOUS_LOSES", "CURIOUS_WINS", "/actions"),
+    _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
+    replace(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", 0.95), severity=Severity.WARNING),
+    _at_least("CURIOUS_LOSES", "/actions", "curious", "won", 0.15),
+    _at_most("CURIOUS_WINS", "/actions", "curious", "won", 0.5),
 )
 _WITHOUT_SOLUTIONS = (
-    _RateRule("greedy", "lost", 0.2, 0.45, "SKILL_TOO_SAFE", "SKILL_IN_VAIN", "/loss_conditions"),
-    _RateRule("planner", "lost", 0.2, 0.45, "SKILL_TOO_SAFE", "SKILL_IN_VAIN", "/loss_conditions"),
-    _RateRule("idle", "lost", 0.5, 1.0, "IDLE_SURVIVES", "", "/loss_conditions"),
+    _at_least("SKILL_TOO_SAFE", "/loss_conditions", "greedy", "lost", 0.2),
+    _at_most("SKILL_IN_VAIN", "/loss_conditions", "greedy", "lost", 0.45),
+    _at_least("SKILL_TOO_SAFE", "/loss_conditions", "planner", "lost", 0.2),
+    _at_most("SKILL_IN_VAIN", "/loss_conditions", "planner", "lost", 0.45),
+    _at_least("IDLE_SURVIVES", "/loss_conditions", "idle", "lost", 0.5),
 )
 
 
@@ -115,19 +125,18 @@ async def check_players(
         ResourceExhaustedError: the runs exceed the time limit.
     """
     has_solutions = "solutions" in program.spec
-    rules = {rule.persona: rule for rule in (_WITH_SOLUTIONS if has_solutions else _WITHOUT_SOLUTIONS)}
+    limits = _WITH_SOLUTIONS if has_solutions else _WITHOUT_SOLUTIONS
     thinking: tuple[Persona, ...] = ("greedy", "planner", "curious", *(("par",) if has_solutions else ()))
     players = _Players(program, options, workers, random.first_run, most_seconds)
     findings: list[Finding] = []
     reports: list[DryRunReport] = []
-    for persona in dict.fromkeys((*rules, *thinking)):
-        rule = rules.get(persona)
-        report = await players.sample(persona, rule)
+    for persona in dict.fromkeys((*(limit.persona for limit in limits), *thinking)):
+        own = [limit for limit in limits if limit.persona == persona]
+        report = await players.sample(persona, own)
         if persona in thinking:
             reports.append(report)
             findings += await players.find_win_at_once(report)
-        if rule is not None:
-            findings += await players.find_missed_limit(rule, report)
+        findings += await players.find_missed_limits(own, report)
     low, _ = rate_interval(random.lost, random.runs)
     skilled = [report for report in reports if report.persona != "curious"]
     is_chance = all(rate_interval(report.lost, report.runs)[1] >= low for report in skilled)
@@ -147,8 +156,8 @@ async def check_new_document(
     it does clearly better or worse than the random one, choices matter.
     """
     players = _Players(program, options, workers, random.first_run, most_seconds)
-    findings = await players.find_win_at_once(await players.sample("greedy", None))
-    curious = await players.sample("curious", None)
+    findings = await players.find_win_at_once(await players.sample("greedy", ()))
+    curious = await players.sample("curious", ())
     findings += await players.find_win_at_once(curious)
     refuted = {"NEVER_WON"} if curious.won else set()
     pairs = ((curious.lost, random.lost), (curious.won, random.won))
@@ -218,13 +227,13 @@ class _Players:
         self._most_seconds = most_seconds
         self._has_wins = bool(program.spec.get("win_conditions"))
 
-    async def sample(self, persona: Persona, rule: _RateRule | None) -> DryRunReport:
+    async def sample(self, persona: Persona, limits: Sequence[_Limit]) -> DryRunReport:
         """Return detailed runs of a persona: a block, or as many as its limits need."""
         most = min(self._options.max_runs, _MAX_PLANNED_RUNS if persona == "planner" else _MAX_RUNS)
         how = DryRunOptions(persona, self._options.seed, most, self._options.horizon)
         runner = SimulationRunner(self._program, how, self._workers, self._most_seconds)
         report = await runner.run(self._first_run, min(BLOCK, most), {})
-        while rule is not None and report.runs < most and not self._is_decided(rule, report):
+        while report.runs < most and any(self._side(limit, report) is None for limit in limits):
             first = self._first_run + report.runs
             report = report.merge(await runner.run(first, min(BLOCK, most - report.runs), {}))
         return report
@@ -244,42 +253,38 @@ class _Players:
         )
         return [Finding("WON_AT_ONCE", "/win_conditions", message, Severity.WARNING)]
 
-    async def find_missed_limit(self, rule: _RateRule, report: DryRunReport) -> list[Finding]:
-        """Return a finding if a rate misses one of its limits."""
-        count = self._count(rule, report)
-        rate = count / report.runs
-        if self._is_missed(count, report.runs, rule.least, ThresholdSide.BELOW):
-            code, limit, severity = rule.below_code, f"at least {rule.least:.0%} is required", Severity.ERROR
-        elif self._is_missed(count, report.runs, rule.most, ThresholdSide.ABOVE):
-            code, limit = rule.above_code, f"at most {rule.most:.0%} is required"
-            severity = Severity.WARNING if rule.is_warning else Severity.ERROR
-        else:
+    async def find_missed_limits(self, limits: Sequence[_Limit], report: DryRunReport) -> list[Finding]:
+        """Return a finding for each limit that a rate misses."""
+        missed = [limit for limit in limits if self._is_missed(limit, report)]
+        if not missed:
             return []
-        low, high = rate_interval(count, report.runs)
-        verb = ("wins" if self._has_wins else "survives") if rule.counted == "won" else "loses"
         why = await explain(self._program, report, self._options, self._workers)
-        message = (
-            f"the {rule.persona} persona {verb} {rate:.1%} of {report.runs} runs (95 % interval {low:.1%} to"
-            f" {high:.1%}), and {limit}: {why}"
-        )
-        return [Finding(code, rule.path, message, severity)]
+        return [self._to_finding(limit, report, why) for limit in missed]
 
-    def _count(self, rule: _RateRule, report: DryRunReport) -> int:
-        if rule.counted == "lost":
+    def _to_finding(self, limit: _Limit, report: DryRunReport, why: str) -> Finding:
+        count = self._count(limit, report)
+        low, high = rate_interval(count, report.runs)
+        verb = ("wins" if self._has_wins else "survives") if limit.counted == "won" else "loses"
+        side = "at least" if limit.missed is ThresholdSide.BELOW else "at most"
+        message = (
+            f"the {limit.persona} persona {verb} {count / report.runs:.1%} of {report.runs} runs (95 %"
+            f" interval {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is required: {why}"
+        )
+        return Finding(limit.code, limit.path, message, limit.severity)
+
+    def _count(self, limit: _Limit, report: DryRunReport) -> int:
+        if limit.counted == "lost":
             return report.lost
         return report.won if self._has_wins else report.survived
 
-    def _is_decided(self, rule: _RateRule, report: DryRunReport) -> bool:
-        count = self._count(rule, report)
-        limits = [limit for limit in (rule.least, rule.most) if limit < 1]
-        return all(compare_to_threshold(count, report.runs, limit) is not None for limit in limits)
+    def _side(self, limit: _Limit, report: DryRunReport) -> ThresholdSide | None:
+        return compare_to_threshold(self._count(limit, report), report.runs, limit.rate)
 
-    @staticmethod
-    def _is_missed(count: int, runs: int, limit: float, side: ThresholdSide) -> bool:
-        """Return True if a rate is on a side of a limit by the test, or by the estimate if it is open."""
-        rate = count / runs
-        estimated = rate < limit if side is ThresholdSide.BELOW else rate > limit
-        return limit < 1 and estimated and compare_to_threshold(count, runs, limit) in {side, None}
+    def _is_missed(self, limit: _Limit, report: DryRunReport) -> bool:
+        """Return True if the test and the estimate miss a limit; the estimate decides an open test."""
+        rate = self._count(limit, report) / report.runs
+        estimated = rate < limit.rate if limit.missed is ThresholdSide.BELOW else rate > limit.rate
+        return estimated and self._side(limit, report) in {limit.missed, None}
 
 
 def _describe_losses(report: DryRunReport) -> Iterator[str]:

@@ -191,6 +191,11 @@ class SpecDraft:
         return (*self.slips, *(self.evaluation.findings if self.evaluation else ()))
 
     @property
+    def best(self) -> SpecEvaluation | None:
+        """Return the evaluation of the best document so far, the latest of equally good ones."""
+        return max(reversed(self._evaluations), key=lambda one: one.quality, default=None)
+
+    @property
     def has_passed(self) -> bool:
         """Return True if any document has passed."""
         return self._passed is not None

@@ -15,7 +15,7 @@ from peripety.author.text_analysis.languages import find_no_risk_phrase
 from peripety.core import call_context
 from peripety.core.concurrency import closing
 from peripety.engine.schema_validation import MAX_FINDINGS
-from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError
+from peripety.errors import Finding, ResourceExhaustedError, Severity, SpecError, load_catalog
 from peripety.scenario.admission import GateWithRepair
 from peripety.scenario.certificate.certifier import certify
 from peripety.scenario.certificate.statistics import find_report
@@ -90,12 +90,20 @@ class SpecEvaluation:
         return filter_errors(self.findings)
 
     @property
+    def quality(self) -> tuple[int, int]:
+        """Return a key that is greater for a better document: its depth, then its fewer errors."""
+        return self.depth, -len(self.errors)
+
+    @property
     def canonical(self) -> bytes:
         """Return the document in canonical form."""
         return self.program.document if self.program else engine.canonicalize(self.document)
 
     def would_have_found(self, code: str) -> bool:
         """Return True if the evaluation would have found a finding of its depth with this code."""
+        if self.depth is EvaluationDepth.FORM and code not in load_catalog()["schema"]:
+            # The static checks have seen only the parts that do not violate the schema.
+            return False
         if self.depth is not EvaluationDepth.GATE:
             return len(self.findings) < MAX_FINDINGS and all(
                 error.code != "DRY_RUN_TOO_SLOW" for error in self.errors
@@ -205,7 +213,8 @@ class SpecEvaluator:
         data = encode_json(document)
         found = validate_document(data, ValidationLevel.SCHEMA)
         if found:
-            return SpecEvaluation(document, EvaluationDepth.FORM, tuple(found))
+            # The model repairs everything in one round.
+            return SpecEvaluation(document, EvaluationDepth.FORM, tuple(validate_document(data, self._level)))
         if self._level > ValidationLevel.SCHEMA:
             found = validate_document(data, self._level)
             found += _risk_findings(document, self._least_risk)

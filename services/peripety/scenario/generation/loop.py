@@ -65,6 +65,8 @@ from peripety.scenario.types import (
     SpecGenerated,
     SpecGenerationFailed,
     ValidationFailed,
+    ValidationLevel,
+    filter_errors,
 )
 from peripety.scenario.validation import validate_order
 
@@ -247,6 +249,7 @@ class _Generation:
         self._seed = _derive_seed(order)
         self._client = ModelClient(order.limits, self._seed)
         self._evaluator = SpecEvaluator(order.level, workers)
+        self._best: SpecEvaluation | None = None
 
     async def generate_whole(self) -> AsyncIterator[GenerationEvent]:
         """Request a whole specification; fall back to part by part."""
@@ -258,10 +261,12 @@ class _Generation:
         async with closing(writer.run(question)) as written:
             async for event in written:
                 yield event
+        self._keep_best(manuscript.best)
         if writer.is_done and manuscript.evaluation:
             yield await self._to_completed(manuscript.evaluation, writer.answer, writer.findings)
         elif self._client.exhausted_limit() is not None:
-            yield self._to_failed(writer.findings)
+            is_last = self._best is None or self._best is manuscript.evaluation
+            yield self._to_failed(writer.findings if is_last else ())
         else:
             async with closing(self.generate_by_outline()) as events:
                 async for other in events:
@@ -289,6 +294,11 @@ class _Generation:
             written = await self._workers.run(candidate.build_spec)
             document = {**WRITTEN_DEFAULTS, **written, "seed": self._seed}
             judgement = await self._evaluator.evaluate_statically(document)
+            told, errors = candidate.findings, filter_errors(candidate.findings)
+            if errors and self._order.level is ValidationLevel.CERTIFICATE:
+                judgement = replace(judgement, findings=(*errors, *judgement.findings))
+            else:
+                told = tuple(replace(finding, severity=Severity.WARNING) for finding in told)
             yield self._to_proposal(document, before)
             if not judgement.errors:
                 async with closing(self._evaluator.evaluate_in_simulation(judgement)) as steps:
@@ -300,11 +310,17 @@ class _Generation:
                                 self._client.evaluation_progress(step) if isinstance(step, Progress) else step
                             )
             if not judgement.errors:
-                yield await self._to_completed(judgement, answer, (*candidate.findings, *judgement.findings))
+                yield await self._to_completed(judgement, answer, (*told, *judgement.findings))
                 return
             yield ValidationFailed(judgement.findings)
             before = judgement
-        yield self._to_failed(before.findings if before else ())
+            self._keep_best(judgement)
+        yield self._to_failed(())
+
+    def _keep_best(self, judgement: SpecEvaluation | None) -> None:
+        """Store a document if it is at least as good as the best one so far."""
+        if judgement is not None and (self._best is None or judgement.quality >= self._best.quality):
+            self._best = judgement
 
     def _to_proposal(
         self,
@@ -335,9 +351,19 @@ class _Generation:
         )
 
     def _to_failed(self, findings: tuple[Finding, ...]) -> SpecGenerationFailed:
-        used_up = self._client.exhausted_limit()
-        told = findings if used_up is None else (*findings, used_up)
-        return SpecGenerationFailed(told, self._client.answer_count, self._client.spent)
+        """Return the failure with the best document.
+
+        Args:
+            findings: the findings of the last answer; empty for those of the best document.
+        """
+        used_up, best = self._client.exhausted_limit(), self._best
+        told = findings or (best.findings if best else ())
+        return SpecGenerationFailed(
+            told if used_up is None else (*told, used_up),
+            self._client.answer_count,
+            self._client.spent,
+            encode_json(best.document) if best else b"",
+        )
 
 
 def _derive_seed(order: GenerationOrder) -> int:

@@ -227,8 +227,8 @@ def extract_outline_terms(outline: Mapping[str, Any], description: str) -> TermS
         [*_names_in_description(outline.get("people"), description), *about.people],
         limit=_MAX_PEOPLE,
     )
-    # A person is not a quantity.
-    names = _collect_names(description, [*people, about.player])
+    # A person is not a quantity, not even one that the description does not name.
+    names = _collect_names(description, [*people, about.player, *_person_names(outline)])
     amounts = {term.text.casefold(): term.amount for term in about.terms}
     said = [
         Term(name, role, amounts.get(name.casefold()))
@@ -252,7 +252,8 @@ def parse_outline(outline: Mapping[str, Any], description: str, rule_based: Blue
         rule_based: the blueprint composed from `extract_outline_terms` the outline.
     """
     seen = tuple(one for one in rule_based.quantities if not one.is_unseen)
-    names = _collect_names(description, [*rule_based.people, *(one.term for one in seen)])
+    used = [*rule_based.people, *_person_names(outline), *(one.term for one in seen)]
+    names = _collect_names(description, used)
     secrets = names.collect(outline.get("secrets"), limit=_MAX_SECRETS)
     return replace(
         rule_based,
@@ -267,6 +268,12 @@ def _collect_names(description: str, used_names: Iterable[str]) -> NameCollector
     """Return a name collector without words of the prompt, which weak models repeat."""
     told, about = (set(_WORD.findall(text.casefold())) for text in (load_prompt(PROMPT_NAME), description))
     return NameCollector(used_names, told - about)
+
+
+def _person_names(outline: Mapping[str, Any]) -> list[str]:
+    """Return the people of an outline as names."""
+    people = outline.get("people")
+    return [clean_name(name) for name in (people if isinstance(people, list) else [])]
 
 
 def _names_in_description(names: Any, description: str) -> list[str]:
@@ -300,13 +307,21 @@ _REPLACED = replace(
 )
 
 
+_CONTRADICTORY = Finding(
+    "CONTRADICTORY_PARTS",
+    "",
+    "the model's answers about actions or events contradict themselves, as random choices do; rules wrote all"
+    " but the names",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class OutlineCandidate:
     """Candidate specification from the model's answers.
 
     Attributes:
         build_spec: builds a valid specification; CPU-bound.
-        findings: warnings about the way of its generation.
+        findings: findings about the way of its generation; with an error it cannot be certified.
     """
 
     build_spec: Callable[[], dict[str, Any]]
@@ -359,6 +374,7 @@ class OutlineAuthor:
             return
         by_rules = self._compose_by_rules(outline)
         blueprint = parse_outline(outline, self._description, by_rules)
+        contradictory = False
         for section in OUTLINE_SECTIONS:
             parts = section.parts(blueprint)
             if not parts:
@@ -367,9 +383,14 @@ class OutlineAuthor:
             async with closing(self._request(section.name, question, section.schema(blueprint))) as steps:
                 async for step in steps:
                     yield step
-            blueprint, missing = section.apply_answer(blueprint, self._last_answer())
+            told = self._last_answer()
+            contradictory = contradictory or section.contradicts_itself(blueprint, told)
+            blueprint, missing = section.apply_answer(blueprint, told)
             self._add_gap(section, missing, len(parts))
-        self.candidates = tuple(self._build_candidates(fill_gaps(blueprint, by_rules)))
+        if contradictory:
+            self.candidates = (self._to_candidate(by_rules, (_WORDS_ONLY, _CONTRADICTORY)),)
+        else:
+            self.candidates = tuple(self._build_candidates(fill_gaps(blueprint, by_rules)))
 
     def _outline_request(self) -> dict[str, Any]:
         return {"write": "outline", **outline_request(self._description)}
@@ -418,8 +439,10 @@ class OutlineAuthor:
         before: Blueprint | None = None
         for blueprint, how in zip(blueprints, ((), (_ADDED,), (_REPLACED,)), strict=True):
             if blueprint != before:
-                marks = hashlib.sha256(repr((blueprint, self._seed)).encode("utf-8", "replace"))
-                spec_id = f"stepwise_{marks.hexdigest()[:12]}"
-                write = partial(build_spec, blueprint, self._seed, spec_id=spec_id)
-                yield OutlineCandidate(write, (_WORDS_ONLY, *self._gaps, *how))
+                yield self._to_candidate(blueprint, (_WORDS_ONLY, *self._gaps, *how))
             before = blueprint
+
+    def _to_candidate(self, blueprint: Blueprint, findings: tuple[Finding, ...]) -> OutlineCandidate:
+        marks = hashlib.sha256(repr((blueprint, self._seed)).encode("utf-8", "replace"))
+        spec_id = f"stepwise_{marks.hexdigest()[:12]}"
+        return OutlineCandidate(partial(build_spec, blueprint, self._seed, spec_id=spec_id), findings)

@@ -2,6 +2,10 @@
 
 Every part has its own key, so that it cannot be omitted or repeated. Parsing is lenient: usable parts of an
 answer are used, others are ignored.
+
+A grammar forces a model to choose from closed lists, also one that does not understand them. So an action
+and an event name the quantity that they are about, a second time. An answer whose changes do not agree with
+that contradicts itself.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.author.blueprint import Chance, Flow, Role, Size, Trigger
+from peripety.author.spec_builder.quantities import is_beneficial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +29,8 @@ _NO_HOLDER, _ALWAYS = "nobody", "always"
 _LEVELS = {"low": False, "high": True}
 _PLAIN, _LATER, _SCALED, _ONCE = "plain", "later", "scaled", "once"
 _MAX_CHANGES = 4
+# One part in this many may contradict itself.
+_TOLERATED = 3
 _BOOLEAN = {"type": "boolean"}
 _CHANGE, _WHEN = {"$ref": "#/$defs/change"}, {"$ref": "#/$defs/when"}
 
@@ -34,8 +41,8 @@ OutlinePart: TypeAlias = "Quantity | Action | Event"
 class OutlineSection:
     """Section of a blueprint.
 
-    A section has two functions: one returns the schema of a part, by key; the other merges an answer into the
-    part, and returns None if the answer is unusable.
+    A section has three functions: one returns the schema of a part, by key; one merges an answer into the
+    part, and returns None if the answer is unusable; one returns True if an answer agrees with itself.
 
     Attributes:
         name: its name, in the prompt and in a blueprint.
@@ -46,6 +53,7 @@ class OutlineSection:
     path: str
     part_schema: Callable[[Blueprint, Any], dict[str, Any]]
     merge_answer: Callable[[Blueprint, Any, Mapping[str, Any]], OutlinePart | None]
+    agrees: Callable[[Blueprint, Mapping[str, Any]], bool] = lambda _blueprint, _answer: True
 
     def parts(self, blueprint: Blueprint) -> Sequence[OutlinePart]:
         """Return the parts of a blueprint in the section."""
@@ -78,6 +86,13 @@ class OutlineSection:
         changed: dict[str, Any] = {self.name: tuple(parts)}
         return replace(blueprint, **changed), missing
 
+    def contradicts_itself(self, blueprint: Blueprint, answer: Any) -> bool:
+        """Return True if more than a third of the answered parts contradict themselves."""
+        said = answer if isinstance(answer, dict) else {}
+        told = [said[key] for key, _ in self._parts_by_key(blueprint) if isinstance(said.get(key), dict)]
+        wrong = sum(not self.agrees(blueprint, one) for one in told)
+        return wrong * _TOLERATED > len(told)
+
     def _parts_by_key(self, blueprint: Blueprint) -> Iterator[tuple[str, OutlinePart]]:
         """Yield each part with an ASCII key, which every provider supports."""
         for number, part in enumerate(self.parts(blueprint), 1):
@@ -104,7 +119,8 @@ def _changes_schema(at_least: int) -> dict[str, Any]:
 def _quantity_schema(blueprint: Blueprint, quantity: Quantity) -> dict[str, Any]:
     asked = {"start": _enum_schema([*_SIZES]), "fades": _BOOLEAN}
     if quantity.is_hidden:
-        asked |= {"known_to": _enum_schema([_NO_HOLDER, *blueprint.people]), "helps": _BOOLEAN}
+        # A secret belongs to a person, if there are any.
+        asked |= {"known_to": _enum_schema([*blueprint.people] or [_NO_HOLDER]), "helps": _BOOLEAN}
     return asked
 
 
@@ -115,13 +131,39 @@ def _merge_quantity(blueprint: Blueprint, quantity: Quantity, answer: Mapping[st
     sized = replace(quantity, start=size, fades=answer.get("fades") is True)
     if not quantity.is_hidden:
         return sized
-    holder = next((person for person in blueprint.people if person == _to_text(answer.get("known_to"))), "")
+    people = blueprint.people
+    holder = next((person for person in people if person == _to_text(answer.get("known_to"))), "")
+    holder = holder or next(iter(people), "")
     role = Role.SUPPLY if answer.get("helps") is True else Role.THREAT
     return replace(sized, role=role, holder=holder, is_hidden=not holder)
 
 
-def _action_schema(_blueprint: Blueprint, _action: Action) -> dict[str, Any]:
-    return {"changes": _changes_schema(2), "how": _enum_schema([_PLAIN, _LATER, _SCALED, _ONCE])}
+def _action_schema(blueprint: Blueprint, _action: Action) -> dict[str, Any]:
+    return {
+        "for": _names_schema(blueprint),
+        "changes": _changes_schema(2),
+        "how": _enum_schema([_PLAIN, _LATER, _SCALED, _ONCE]),
+    }
+
+
+def _names_schema(blueprint: Blueprint) -> dict[str, Any]:
+    return _enum_schema([quantity.name for quantity in blueprint.quantities])
+
+
+def _action_agrees(blueprint: Blueprint, answer: Mapping[str, Any]) -> bool:
+    """Return True if an action improves what it is for, at the price of something else."""
+    roles = {quantity.name: quantity.role for quantity in blueprint.quantities}
+    flows = _parse_flows(blueprint, answer.get("changes"))
+    gains = {flow.quantity: is_beneficial(roles[flow.quantity], rises=flow.rises) for flow in flows}
+    purpose = answer.get("for")
+    return purpose is None or (gains.get(_to_text(purpose), False) and not all(gains.values()))
+
+
+def _event_agrees(blueprint: Blueprint, answer: Mapping[str, Any]) -> bool:
+    """Return True if an event changes what it is about."""
+    flows = _parse_flows(blueprint, answer.get("changes"))
+    subject = answer.get("about")
+    return subject is None or _to_text(subject) in {flow.quantity for flow in flows}
 
 
 def _merge_action(blueprint: Blueprint, action: Action, answer: Mapping[str, Any]) -> Action | None:
@@ -138,8 +180,9 @@ def _merge_action(blueprint: Blueprint, action: Action, answer: Mapping[str, Any
     )
 
 
-def _event_schema(_blueprint: Blueprint, _event: Event) -> dict[str, Any]:
+def _event_schema(blueprint: Blueprint, _event: Event) -> dict[str, Any]:
     return {
+        "about": _names_schema(blueprint),
         "changes": _changes_schema(1),
         "chance": _enum_schema([*_CHANCES]),
         "when": _WHEN,
@@ -186,7 +229,7 @@ def _to_text(value: Any) -> str:
 
 OUTLINE_SECTIONS = (
     OutlineSection("quantities", "/state", _quantity_schema, _merge_quantity),
-    OutlineSection("actions", "/actions", _action_schema, _merge_action),
-    OutlineSection("events", "/random_events", _event_schema, _merge_event),
+    OutlineSection("actions", "/actions", _action_schema, _merge_action, _action_agrees),
+    OutlineSection("events", "/random_events", _event_schema, _merge_event, _event_agrees),
 )
 """The sections in the order of their prompts."""

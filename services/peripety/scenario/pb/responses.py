@@ -126,6 +126,7 @@ def _failure_to_proto(event: SpecGenerationFailed) -> pb.GenerateScenarioRespons
         event,
         findings=requests.findings_to_proto(event.findings),
         usage=spent_to_proto(event.spent),
+        spec=event.document,
     )
 
 

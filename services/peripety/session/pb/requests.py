@@ -162,6 +162,7 @@ def forecast_request_from_proto(request: pb.ForecastOutcomesRequest) -> Forecast
         horizon=request.horizon,
         seed=request.seed if request.HasField("seed") else None,
         actions=tuple(action_from_proto(index, call) for index, call in enumerate(request.actions)),
+        pov=request.pov_entity_id or None,
     )
 
 

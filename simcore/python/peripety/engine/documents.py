@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from peripety.engine._backend import ACTIVE_BACKEND
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
-from peripety.engine.checks import check_spec
+from peripety.engine.checks import check_despite_schema, check_spec
 from peripety.engine.json_values import loads
 from peripety.engine.lowering import lower_document
 from peripety.engine.program import Program, require_integer
-from peripety.engine.schema_validation import validate_against_schema
+from peripety.engine.schema_validation import MAX_FINDINGS, validate_against_schema
 from peripety.engine.schemas import scenario_schema
 from peripety.engine.spelling import EARLIER_WORDS, to_canonical_spelling
 from peripety.errors import Finding, InternalError, Severity, SpecError
@@ -112,8 +112,8 @@ def _to_bytes(document: bytes | str) -> bytes:
 def validate(document: bytes | str) -> list[Finding]:
     """Return all findings of a scenario document; one without errors can be compiled.
 
-    The stages are the strict parser, the JSON Schema and the static checks. Each runs only if the previous
-    one found no error.
+    The stages are the strict parser, the JSON Schema and the static checks. If the schema is violated, the
+    static checks examine the other parts.
     """
     try:
         spec = parse_scenario(document)
@@ -124,7 +124,11 @@ def validate(document: bytes | str) -> list[Finding]:
 
 def validate_parsed(spec: Any) -> list[Finding]:
     """Return the findings of a document that is already parsed, as `validate`."""
-    return validate_against_schema(scenario_schema(spec), spec) or check_spec(spec)
+    schema = scenario_schema(spec)
+    violations = validate_against_schema(schema, spec)
+    if not violations:
+        return check_spec(spec)
+    return [*violations, *check_despite_schema(spec, schema, violations)][:MAX_FINDINGS]
 
 
 def compile(document: bytes | str) -> Program:  # noqa: A001 - public name of the API

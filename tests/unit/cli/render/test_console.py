@@ -283,3 +283,28 @@ def test_colour_is_for_terminals() -> None:
         told.story.turn(Event(committed=Event.Committed(status=ONGOING)))
     assert "\x1b[" not in on_paper.text
     assert "\x1b[" in on_screen.text
+
+
+def test_a_reader_who_is_about_to_play_is_shown_no_rule() -> None:
+    stream = io.StringIO()
+    story = ConsoleView(Console(file=stream, width=80, soft_wrap=True), hides_rules=True)
+    planted = common_pb2.Finding(code="UNKNOWN_PATH", message="planted")
+    written = common_pb2.Finding(
+        code="WITHOUT_MODEL", message="by rules", severity=common_pb2.SEVERITY_WARNING
+    )
+    edits = [scenario_pb2.RuleEdit(summary="planted")] * 2
+    generated = scenario_pb2.GenerateScenarioResponse
+    story.generation(generated(findings=scenario_pb2.Findings(findings=[planted] * 2)))
+    story.generation(generated(repaired=generated.Repaired(attempt=2, edits=edits)))
+    completed = generated.Completed(spec=b'{"name": "a"}', model="m", findings=[planted, written])
+    story.generation(generated(completed=completed))
+    moved = [scenario_pb2.NumberEdit(summary="planted")]
+    compiled = scenario_pb2.CompileScenarioResponse
+    story.compilation(compiled(repaired=compiled.Repaired(edits=moved)))
+    losses = [engine_pb2.NamedCount(id="planted", count=3)]
+    report = scenario_pb2.DryRunReport(runs=3, losses=losses)
+    story.compilation(compiled(compiled=scenario_pb2.CompiledScenario(dry_run=report, findings=[planted])))
+    assert "planted" not in stream.getvalue()
+    for line in ("    2 findings", "    2 changes", "    1 finding", "    1 change"):
+        assert line in stream.getvalue().splitlines()
+    assert "WITHOUT_MODEL" in stream.getvalue()

@@ -42,7 +42,7 @@ from peripety.scenario.types import (
     ValidationFailed,
     ValidationLevel,
 )
-from support.engine.specs import action, chance, siege, spec
+from support.engine.specs import action, at_most, chance, siege, spec
 from support.gateway.fake_gateway import SILENCE, SPENT, TOKENS, FakeGateway, cut_off
 from support.scenario.batches import WORKERS
 from support.scenario.generation import ANSWERS
@@ -677,6 +677,44 @@ async def test_two_vain_answers_in_a_row_are_enough() -> None:
     assert len(done.gateway.requests) == 2
     assert not done.writer.is_done
     assert done.manuscript.evaluation is None
+
+
+async def test_the_best_draft_is_kept_when_the_answers_run_out() -> None:
+    """The first answer gets further than the second."""
+    second = json.dumps({"negativity_budget": {"min_fail_rate": "x"}})
+    events, _ = await generated(WORSE, second, limits=GenerationLimits(answers=2))
+    last = events[-1]
+    assert isinstance(last, SpecGenerationFailed)
+    kept = json.loads(last.document)
+    assert kept["negativity_budget"] == json.loads(WORSE)["negativity_budget"]
+    assert codes(last) == ["UNKNOWN_PATH", "BUDGET_EXHAUSTED"]
+
+
+async def test_without_any_document_no_draft_is_kept() -> None:
+    events, _ = await generated([SILENCE], limits=GenerationLimits(budget=Budget(max_seconds=0.05)))
+    assert isinstance(events[-1], SpecGenerationFailed)
+    assert events[-1].document == b""
+
+
+async def test_a_win_in_one_move_is_named_in_the_first_round() -> None:
+    """Beside the miss of the budget, which is not the real fault."""
+    useless = [action(f"u{number}") for number in range(3)]
+    trivial = spec(
+        state={"a": 9, "b": 0},
+        horizon=20,
+        actions=[action("win", [{"op": "set", "path": "state.b", "value": 1}]), *useless],
+        loss_conditions=[at_most("out", "state.a", 0), at_most("less", "state.a", 1)],
+        win_conditions=[{"id": "w", "when": {"==": [{"var": "state.b"}, 1]}}],
+        negativity_budget={"min_fail_rate": 0.9, "decay_per_turn": {"state.a": 1}},
+    )
+    events, _ = await generated(
+        json.dumps(trivial),
+        level=ValidationLevel.DRY_RUN,
+        limits=GenerationLimits(answers=1),
+    )
+    (found,) = of(ValidationFailed, events)
+    assert {"TOO_EASY", "WON_AT_ONCE"} <= set(codes(found))
+    assert any("mostly by win" in finding.message for finding in found.findings)
 
 
 AMOUNT = {"n": {"type": "integer", "minimum": 1, "maximum": 3}}

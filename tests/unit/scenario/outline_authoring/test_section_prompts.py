@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,10 +35,46 @@ def test_quantities_get_their_sizes_and_secrets_their_holders() -> None:
     assert blueprint.quantities[6] == Quantity("Crack", Role.THREAT, Size.SMALL, holder="Beta")
 
 
-def test_a_secret_of_nobody_in_particular_stays_hidden() -> None:
+def test_a_secret_belongs_to_a_person_and_without_people_stays_hidden() -> None:
     told = {"quantities_07": {"start": "small", "known_to": "nobody", "helps": True}}
     blueprint, _ = QUANTITIES.apply_answer(OUTLINED, told)
+    assert blueprint.quantities[6] == Quantity("Crack", Role.SUPPLY, Size.SMALL, holder="Beta")
+    assert "nobody" not in json.dumps(QUANTITIES.schema(OUTLINED))
+    alone = replace(OUTLINED, people=())
+    blueprint, _ = QUANTITIES.apply_answer(alone, told)
     assert blueprint.quantities[6] == Quantity("Crack", Role.SUPPLY, Size.SMALL, is_hidden=True)
+
+
+@pytest.mark.parametrize(
+    ("section", "part", "change", "agrees"),
+    [
+        (ACTIONS, "actions_01", {}, True),
+        (ACTIONS, "actions_01", {"for": "Gauge (condition)"}, False),
+        (ACTIONS, "actions_01", {"changes": ["-- Report (progress)", "- Fuel (reserve)"]}, False),
+        (ACTIONS, "actions_01", {"changes": ["++ Report (progress)", "+ Fuel (reserve)"]}, False),
+        (EVENTS, "events_01", {}, True),
+        (EVENTS, "events_01", {"about": "Gauge (condition)"}, False),
+    ],
+)
+def test_an_answer_has_to_agree_with_what_it_is_about(
+    section: Any,
+    part: str,
+    change: dict[str, Any],
+    agrees: bool,
+) -> None:
+    answer = (generation.ACTIONS if section is ACTIONS else generation.EVENTS)[part]
+    assert section.agrees(OUTLINED, {**answer, **change}) is agrees
+    silent = {key: value for key, value in answer.items() if key not in {"for", "about"}}
+    assert section.agrees(OUTLINED, silent)
+
+
+def test_a_third_of_the_parts_may_contradict_themselves() -> None:
+    wrong = {key: {**answer, "for": "Crack"} for key, answer in generation.ACTIONS.items()}
+    first, second, *_ = wrong
+    assert not ACTIONS.contradicts_itself(OUTLINED, {**generation.ACTIONS, first: wrong[first]})
+    two = {**generation.ACTIONS, first: wrong[first], second: wrong[second]}
+    assert ACTIONS.contradicts_itself(OUTLINED, two)
+    assert not ACTIONS.contradicts_itself(OUTLINED, None)
 
 
 def test_actions_get_their_changes() -> None:

@@ -826,11 +826,14 @@ class GenerateScenarioResponse(_message.Message):
         FINDINGS_FIELD_NUMBER: _builtins.int
         ATTEMPTS_FIELD_NUMBER: _builtins.int
         USAGE_FIELD_NUMBER: _builtins.int
+        SPEC_FIELD_NUMBER: _builtins.int
         attempts: _builtins.int
         """Number of model answers used."""
+        spec: _builtins.bytes
+        """The best draft, as JSON: the one that passed most checks; empty without one."""
         @_builtins.property
         def findings(self) -> Global___Findings:
-            """Findings on the last draft."""
+            """Findings on the best draft, and the limit that was met."""
 
         @_builtins.property
         def usage(self) -> _common_pb2.ModelUsage:
@@ -842,10 +845,11 @@ class GenerateScenarioResponse(_message.Message):
             findings: Global___Findings | None = ...,
             attempts: _builtins.int = ...,
             usage: _common_pb2.ModelUsage | None = ...,
+            spec: _builtins.bytes = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings", "usage", b"usage"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "findings", b"findings", "usage", b"usage"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "findings", b"findings", "spec", b"spec", "usage", b"usage"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2286,6 +2286,7 @@ class ForecastOutcomesRequest(_message.Message):
     HORIZON_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     ACTIONS_FIELD_NUMBER: _builtins.int
+    POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required. The session."""
     persona: _engine_pb2.Persona.ValueType
@@ -2296,6 +2297,8 @@ class ForecastOutcomesRequest(_message.Message):
     """Turns per future; 0 for the rest of the scenario's horizon."""
     seed: _builtins.int
     """Seed of the first future, 0 to 2^53 - 1; unset to derive it from the session."""
+    pov_entity_id: _builtins.str
+    """Entity whose knowledge decides from which deals the futures start; empty for the public part."""
     @_builtins.property
     def actions(self) -> _containers.RepeatedCompositeFieldContainer[_engine_pb2.ActionCall]:
         """Actions of the next turn in every future; empty for the choice of the persona."""
@@ -2309,10 +2312,11 @@ class ForecastOutcomesRequest(_message.Message):
         horizon: _builtins.int = ...,
         seed: _builtins.int | None = ...,
         actions: _abc.Iterable[_engine_pb2.ActionCall] | None = ...,
+        pov_entity_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "actions", b"actions", "horizon", b"horizon", "persona", b"persona", "runs", b"runs", "seed", b"seed", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "actions", b"actions", "horizon", b"horizon", "persona", b"persona", "pov_entity_id", b"pov_entity_id", "runs", b"runs", "seed", b"seed", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
