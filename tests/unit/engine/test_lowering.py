@@ -71,6 +71,23 @@ def test_a_document_of_1_0_knows_none_of_the_keys() -> None:
     assert codes(known) == [("UNKNOWN_OPERATOR", "/loss_conditions/0/when")]
 
 
+def test_bulk_validation_leaves_each_key_to_the_reference() -> None:
+    alone: list[Json] = [
+        {"actions": [{**action("act"), "once": True}]},
+        {"random_events": [{**event("e"), "once": True}]},
+        {"entities": [{"id": "x", "place": "p"}], "places": {"p": {}}},
+        {"clues": {"c": {"text": "x"}}},
+        {"statements": {}},
+        {"promises": {}},
+    ]
+    documents = [as_bytes(spec(spec_version="1.1", **parts)) for parts in alone]
+    assert backend_named("native").validate_many(documents, 1) == [None] * len(documents)
+    for document, result in zip(documents, engine.validate_many(documents), strict=True):
+        assert result.program is not None
+        assert result.spec_hash == hashlib.sha256(result.program.document).hexdigest()
+        assert list(result.findings) == engine.validate(document)
+
+
 def test_every_path_into_a_program_plays_the_same() -> None:
     document = as_bytes(story())
     canonical = engine.canonicalize(story())
@@ -434,6 +451,9 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
         (lambda d: d["clues"].update(constructor={"text": "x"}), ("FORBIDDEN_KEY", "/clues/constructor")),
         (lambda d: d["state"].update(clues={}), ("RESERVED_NAME", "/state/clues")),
         (lambda d: d["state"]["hidden"].update(once={}), ("RESERVED_NAME", "/state/hidden/once")),
+        (lambda d: d["state"].update(hidden=5), ("RESERVED_NAME", "/state/hidden")),
+        (lambda d: d["state"].update(private=5), ("RESERVED_NAME", "/state/private")),
+        (lambda d: d["state"].update(private={"gamma": 5}), ("RESERVED_NAME", "/state/private/gamma")),
         (
             lambda d: d["state"].update(private={"gamma": {"promises": {}}}),
             ("RESERVED_NAME", "/state/private/gamma/promises"),
