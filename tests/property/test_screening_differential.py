@@ -84,7 +84,30 @@ def later_spec() -> dict[str, Any]:
         "labels": {
             "state.a": {"name": "A", "unit": "u", "bands": [{"upto": 3, "word": "low"}, {"word": "high"}]}
         },
+        "solutions": [
+            {
+                "id": "s",
+                "when": {"==": [{"var": "state.note"}, "x"]},
+                "steps": [
+                    {**MOVE, "otherwise": "skip"},
+                    {**MOVE, "otherwise": MOVE},
+                    MOVE,
+                ],
+            }
+        ],
     }
+
+
+MOVE = {
+    "action": "act",
+    "params": {"n": 3, "text": "ééééé", "flag": True, "choice": 2.5, "word": "low", "yes": True},
+}
+
+
+def steps(**params: Any) -> dict[str, Any]:
+    """Return a part of a scenario with one step."""
+    move = {"action": "act", "params": {**MOVE["params"], **params}}  # type: ignore[dict-item]
+    return {"solutions": [{"id": "s", "steps": [move]}]}
 
 
 def test_the_keys_of_the_later_version_are_vouched_for() -> None:
@@ -127,6 +150,22 @@ def test_each_constraint_of_the_later_schema_is_held() -> None:
         {"deal": [{"id": "x", "path": "state.note", "values": ["x", [0] * 100]}], "state": "big"},
         {"epilogues": {"zz": "Over."}},
         {"labels": {"state.zz": {"name": "A"}}},
+        {"solutions": [{"id": "s", "steps": [{**MOVE, "action": "zz"}]}]},
+        {"solutions": [{"id": "s", "steps": [{"action": "act"}]}]},
+        {"solutions": [{"id": "s", "steps": [MOVE]}] * 2},
+        {"solutions": [{"id": "s", "steps": [{**MOVE, "otherwise": {"action": "act"}}]}]},
+        {"solutions": [{"id": "s", "steps": [MOVE], "when": {"var": "state.zz"}}]},
+        steps(n=4),
+        steps(n=0.5),
+        steps(n=-1),
+        steps(n="x"),
+        steps(text="éééééé"),
+        steps(text=1),
+        steps(flag=1),
+        steps(choice=1.5),
+        steps(word="x"),
+        steps(yes=False),
+        steps(zz=1),
     ],
 )
 def test_what_is_wrong_with_a_later_key_is_not_vouched_for(part: dict[str, Any]) -> None:

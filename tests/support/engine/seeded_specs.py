@@ -250,7 +250,48 @@ def later_version(random: Random, spec: Json) -> Json:
         later["epilogues"] = {spec["loss_conditions"][0]["id"]: "low"}
         later["labels"] = {path: {"name": "high", "bands": [{"word": "low"}]} for path in places[:1]}
         later["entities"] = [{**entity, "secret": "low"} for entity in spec.get("entities", [])]
+    if random.random() < 0.5:
+        later["solutions"] = [
+            {"id": f"s{number}", **_some_when(random, deals), "steps": _steps(random, later["actions"])}
+            for number in range(random.randint(1, 3))
+        ]
     return {key: value for key, value in later.items() if value or key not in {"bounds", "deal"}}
+
+
+def _some_when(random: Random, deals: list[Json]) -> Json:
+    """Return the condition of a solution: none, or one about a deal."""
+    if not deals or random.random() < 0.5:
+        return {}
+    deal = random.choice(deals)
+    name = ".".join(str(part) for part in parse_path(deal["path"]))
+    return {"when": {"==": [{"var": name}, random.choice(deal["values"])]}}
+
+
+def _steps(random: Random, actions: list[Json]) -> list[Json]:
+    """Return random steps; the parameters are legal, but the actions need not be."""
+    steps: list[Json] = []
+    for _ in range(random.randint(1, 5)):
+        otherwise = random.choice((None, "wait", "skip", _move(random, actions)))
+        steps.append({**_move(random, actions), **({"otherwise": otherwise} if otherwise else {})})
+    return steps
+
+
+def _move(random: Random, actions: list[Json]) -> Json:
+    action = random.choice(actions)
+    params = {name: _legal_value(random, schema) for name, schema in action["params"].items()}
+    return {"action": action["id"], **({"params": params} if params else {})}
+
+
+def _legal_value(random: Random, schema: Json) -> Any:
+    if "enum" in schema:
+        return random.choice(schema["enum"])
+    match schema["type"]:
+        case "boolean":
+            return random.random() < 0.5
+        case "string":
+            return ""
+        case _:
+            return random.choice((schema["minimum"], schema["maximum"]))
 
 
 class _Story:

@@ -96,7 +96,7 @@ class Writer(scenario_pb2_grpc.ScenarioServiceServicer):
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     service = Writer()
     add = partial(scenario_pb2_grpc.add_ScenarioServiceServicer_to_server, service)
-    monkeypatch.setattr("peripety.cli.scenario_generate.embedded_services", embedding(add))
+    monkeypatch.setattr("peripety.cli.scenario_generate.services_at", embedding(add))
     return service
 
 

@@ -11,7 +11,7 @@ from peripety.core.text_files import read_prompt, read_prompts
 from peripety.engine.policies.types import ToolRequest
 from peripety.engine.schemas import POLICY_SPEC, schema_document
 from peripety.gateway.conversations.conversation import Conversation
-from peripety.gateway.types.request import CacheConfig, GenerationOptions
+from peripety.gateway.types.request import CacheConfig, GenerationOptions, ReasoningEffort
 from peripety.policy.types import Expectation, ScenarioOrigin, TestScenario
 
 if TYPE_CHECKING:
@@ -33,9 +33,17 @@ _TEXT = {"type": "string", "maxLength": 4_000}
 
 def rules_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
     """Return the schema of rules for tools of one server, limited to existing tools and argument roles."""
-    return _object_schema(
-        {"rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}}},
-    ) | _rule_definitions(tools)
+    part = _object_schema(
+        {"sentence": _TEXT, "part": _TEXT, "rules": {"type": "array", "items": {"type": "string"}}},
+    )
+    answer = _object_schema(
+        {
+            "rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}},
+            "unexpressed": {"type": "array", "items": part},
+        },
+        optional=("unexpressed",),
+    )
+    return answer | _rule_definitions(tools)
 
 
 def patches_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
@@ -157,6 +165,7 @@ MAX_OUTPUT_TOKENS = 8_192
 """Output token limit of a response; larger responses are split into smaller batches."""
 
 _EXPECTED_TURNS = 3
+_MOST_OTHER_TOOLS = 200
 
 
 def authoring_system_text(name: str, material: Mapping[str, Any]) -> str:
@@ -176,18 +185,29 @@ def start_conversation(gateway: ModelGateway, system: str, model: str | None) ->
     return Conversation(
         gateway,
         system,
-        options=GenerationOptions(model=model, max_output_tokens=MAX_OUTPUT_TOKENS, cache=cache),
+        options=GenerationOptions(
+            model=model,
+            answer_tokens=MAX_OUTPUT_TOKENS,
+            cache=cache,
+            reasoning_effort=ReasoningEffort.MEDIUM,
+        ),
     )
 
 
 def prompt_material(order: CompileOrder, tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
-    """Return the material of prompts about some tools."""
-    return {
+    """Return the material of prompts about some tools; other tools of the policy are only named."""
+    own = {(tool.server_name, tool.tool_name) for tool in tools}
+    names = [(tool.server_name, tool.tool_name) for tool in order.tools]
+    others = [name for name in names if name not in own][:_MOST_OTHER_TOOLS]
+    material: dict[str, Any] = {
         "constitution": order.constitution,
         "tools": [tool_to_document(tool) for tool in tools],
         "invariants": [*order.invariants],
         "lists": dict(order.lists),
     }
+    if others:
+        material["other_tools"] = [{"server_name": server, "tool_name": name} for server, name in others]
+    return material
 
 
 def tool_to_document(tool: AnnotatedTool) -> dict[str, Any]:

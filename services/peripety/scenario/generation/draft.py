@@ -7,6 +7,7 @@ The history of findings detects a regression: a finding that an earlier answer h
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from peripety.core.concurrency import closing
@@ -156,6 +157,7 @@ class SpecDraft:
         evaluator: the evaluator.
         document: the initial document; empty for a new one.
         fixed: top-level members that an answer cannot change.
+        defaults: top-level members of a document whose answers have none.
 
     Attributes:
         document: the present document.
@@ -169,9 +171,11 @@ class SpecDraft:
         evaluator: SpecEvaluator,
         document: Mapping[str, Any],
         fixed: Mapping[str, Any],
+        defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._evaluator = evaluator
         self._fixed = fixed
+        self._defaults = defaults
         self._history = FindingHistory()
         self._scope = EVERYTHING
         self._evaluations: list[SpecEvaluation] = []
@@ -206,7 +210,7 @@ class SpecDraft:
         """
         was, before = self.document, self.evaluation
         merged = merge(was, self._with_fixed_members(answer.value), self._scope)
-        written = {**merged.document, **self._fixed}
+        written = {**self._defaults, **merged.document, **self._fixed}
         derived = derive_named_params(written, was)
         judgement, undone = await self._evaluate_without_regressions(derived)
         remarks = _describe_rollbacks(merged.left_out, undone)

@@ -111,6 +111,7 @@ class NarrationContext:
         recent_turns: the last turns, oldest first.
         history: the turns of the prompt, oldest first, limited to what the audience may know.
         room: the room of the prompt.
+        words_only: True if the turn has nothing but the player's words, so that it can be left unplayed.
     """
 
     spec: Mapping[str, Any]
@@ -122,6 +123,12 @@ class NarrationContext:
     recent_turns: tuple[CommittedTurn, ...] = ()
     history: tuple[TurnText, ...] = ()
     room: PromptRoom = field(default_factory=partial(PromptRoom.for_window, 0))
+    words_only: bool = False
+
+    @property
+    def has_actors(self) -> bool:
+        """True if people are voiced by calls of their own; a small context window has no room for that."""
+        return self.session.narrator.actors and not self.room.is_small
 
     @property
     def rules(self) -> ScenarioRules:

@@ -52,7 +52,7 @@ OPEN, KEPT, BROKEN = "open", "kept", "broken"
 
 _ITERATORS = frozenset({"map", "filter", "reduce", "all", "some", "none"})
 _RULES = (("actions", "preconditions"), ("random_events", "when"))
-_ENDS = ("loss_conditions", "win_conditions")
+_ENDS = ("loss_conditions", "win_conditions", "solutions")
 # A valid document in canonical form that has a lowered key has one of these words.
 _WORDS = (b'"once":', *(f'"{section}":'.encode() for section in SECTIONS))
 
@@ -218,7 +218,10 @@ class _Lowerer:
             ]
         for section in _ENDS:
             if section in spec:
-                spec[section] = [{**end, "when": self._lower_logic(end["when"])} for end in spec[section]]
+                spec[section] = [
+                    {**one, "when": self._lower_logic(one["when"])} if "when" in one else one
+                    for one in spec[section]
+                ]
         return Lowering(spec, self._places)
 
     # --- state ---

@@ -46,8 +46,8 @@ def parse_state_path(text: str) -> Path:
     """Parse a path into the state; each segment must be a key or index that a document may have.
 
     Raises:
-        EngineError: `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG` (a
-            snapshot with such a key could not be read).
+        EngineError: `BAD_PATH`, `FORBIDDEN_KEY` (dangerous to clients in other languages) or `KEY_TOO_LONG`
+            (a snapshot with such a key could not be read).
     """
     if len(text) > MAX_PATH_CHARACTERS:
         raise EngineError("BAD_PATH", f"'{text[:80]}…' has more than {MAX_PATH_CHARACTERS} characters")

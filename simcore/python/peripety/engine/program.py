@@ -255,6 +255,7 @@ class Program:
         digest: bool = False,
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
+        paths: bool = False,
     ) -> DryRunReport:
         """Simulate many runs without a model.
 
@@ -269,6 +270,7 @@ class Program:
             digest: hash the final states of the runs.
             detail: collect the statistics of `RunDetail`.
             watch: with detail, paths of numbers to follow, each with the scale of its moves, more than 0.
+            paths: with detail, collect the actions of won runs; such runs are not vectorised.
 
         Raises:
             InvalidArgumentError: an option is out of range.
@@ -285,6 +287,8 @@ class Program:
         if detail:
             options["detail"] = True
             options["watch"] = [_check_watched_path(path, scale) for path, scale in (watch or {}).items()]
+            if paths:
+                options["paths"] = True
         report = self._backend_program.dry_run(json.dumps(options).encode())
         return DryRunReport.from_json(self._to_written(from_json(report)))
 

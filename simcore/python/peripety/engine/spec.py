@@ -423,6 +423,30 @@ class Label(StrictModel):
     bands: Annotated[list[Band], Field(min_length=1, max_length=32)] | None = None
 
 
+class SolutionMove(StrictModel):
+    """An action with its parameters."""
+
+    action: _Id
+    params: Annotated[dict[str, float | str | bool], Field(max_length=16)] | None = None
+
+
+class SolutionStep(SolutionMove):
+    """A move of a solution."""
+
+    otherwise: Literal["wait", "skip"] | SolutionMove | None = Field(
+        default=None,
+        description="What to do while the move is not legal: wait (the default), skip it, or another move.",
+    )
+
+
+class Solution(StrictModel):
+    """Steps that win; players never see them."""
+
+    id: _Id
+    when: _Logic | None = Field(default=None, description="The deals that it solves; all by default.")
+    steps: Annotated[list[SolutionStep], Field(min_length=1, max_length=512)]
+
+
 class ScenarioSpec11(ScenarioSpec):
     """A scenario of version 1.1."""
 
@@ -436,6 +460,7 @@ class ScenarioSpec11(ScenarioSpec):
     opening: _LongText | None = None
     epilogues: Annotated[dict[str, _LongText], Field(max_length=1024)] | None = None
     labels: Annotated[dict[str, Label], Field(max_length=512)] | None = None
+    solutions: Annotated[list[Solution], Field(min_length=1, max_length=64)] | None = None
     clues: Annotated[dict[str, Clue], Field(max_length=256)] | None = None
     statements: Annotated[dict[str, Statement], Field(max_length=256)] | None = None
     promises: Annotated[dict[str, Commitment], Field(max_length=256)] | None = None

@@ -50,6 +50,13 @@ class _Label:
             label = label.children.setdefault(segment, _Label())
         return label
 
+    def shows_children(self, viewer: str | None) -> bool:
+        """Return True if no label below excludes a viewer."""
+        return all(
+            (not child.is_labelled or _includes(child.audience, viewer)) and child.shows_children(viewer)
+            for child in self.children.values()
+        )
+
 
 class Visibility:
     """Visibility labels of a scenario.
@@ -88,6 +95,23 @@ class Visibility:
             if label.is_veiled:
                 return _NO_AUDIENCE
         return audience
+
+    def shows_whole(self, path: Path, viewer: str | None) -> bool:
+        """Return True if a viewer may see the value at a path and everything below it.
+
+        Args:
+            path: as from `parse_path`.
+            viewer: the id of an entity; None for the public.
+        """
+        audience = self.find_audience(path)
+        label: _Label | None = self._root
+        for segment in path[1:]:
+            label = label.children.get(segment) if label else None
+        return _includes(audience, viewer) and (label is None or label.shows_children(viewer))
+
+
+def _includes(audience: frozenset[str] | None, viewer: str | None) -> bool:
+    return audience is None or viewer in audience
 
 
 @dataclass(frozen=True, slots=True)

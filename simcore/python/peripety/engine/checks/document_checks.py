@@ -114,7 +114,7 @@ def iter_effects(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 MAX_EFFECTS = 4096
-_SECTIONS = ("entities", "actions", "random_events", "loss_conditions", "win_conditions", "deal")
+_SECTIONS = ("entities", "actions", "random_events", "loss_conditions", "win_conditions", "deal", "solutions")
 
 
 def check_document(spec: dict[str, Any]) -> Iterator[Finding]:
