@@ -210,7 +210,9 @@ async def _compile(
     follower: RunFollower,
 ) -> pb.CompilePolicyResponse.Compiled:
     """Compile a policy, or follow the run with this id."""
-    with live_policy_view(out, "" if isinstance(request, str) else request.constitution) as story:
+    # The text of a followed run is not known here; the summary then counts the findings alone.
+    constitution = "" if isinstance(request, str) else request.constitution
+    with live_policy_view(out, constitution) as story:
         async with services_at(server, "gateway", "policies") as channel:
             first: AsyncIterable[pb.CompilePolicyResponse]
             if isinstance(request, str):
@@ -225,7 +227,7 @@ async def _compile(
                 if event.HasField("failed"):
                     found = list(map(finding_from_proto, event.failed.findings))
                     if any(one.code in {UNREAD_CODE, PARTIAL_CODE} for one in found):
-                        summary = summarize_sentences(request.constitution, found)
+                        summary = summarize_sentences(constitution, found)
                         raise SpecError(f"{summary}; nothing is stored", found)
                     raise SpecError("rules and scenarios could not be reconciled", found)
     raise InternalError("the policy service ended its stream without a result")

@@ -23,8 +23,9 @@ from peripety.session.narration.turn_context import (
 from peripety.session.visibility import ViewerProjection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from peripety.session.events import Event
     from peripety.session.narration.tool_executor import VoiceCue
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.turn_transaction import TurnResult
@@ -58,7 +59,7 @@ def actor_request(scene: NarrationContext, cue: VoiceCue, played: TurnResult | N
     """
     view = ViewerProjection(Visibility(scene.spec), cue.entity_id)
     board = scene.speculation.transaction
-    events = board.events if played is None else (*played.actions, played.world)
+    events: Sequence[Event] = board.events if played is None else (*played.actions, played.world)
     tree = board.state.tree() if played is None else played.tree
     told = {
         "memories": last_fitting(list(_memories(scene, cue.entity_id)), _MEMORY_BYTES),

@@ -57,7 +57,8 @@ def only_of(happened: list[Any], kind: type) -> list[Any]:
 
 
 async def test_without_an_action_the_narrator_learns_what_the_world_does(database_url: str) -> None:
-    gateway = FakeGateway(*[NO_ACTION, outcome("Time passes.")] * 12)
+    answers: list[Any] = [NO_ACTION, outcome("Time passes.")] * 12
+    gateway = FakeGateway(*answers)
     happened = set()
     async with table(database_url, FATEFUL, gateway) as game:
         for turn in range(1, 13):
@@ -124,6 +125,7 @@ async def test_the_question_belongs_to_those_who_hear_the_narration(database_url
         view = (await game.sessions._rulesets.get((await game.now()).session.spec_hash)).projector
         for_others = view.for_viewer(None).project_event(asked, "p")
     assert "Which" in asked.message
+    assert isinstance(for_others, RuleFailed)
     assert "Which" not in for_others.message
 
 
@@ -135,7 +137,7 @@ async def test_a_question_that_would_tell_a_secret_is_replaced() -> None:
     assert happened[-1].failure.code == "NOT_UNDERSTOOD"
 
 
-_ACTIONS = [
+_ACTIONS: list[dict[str, Any]] = [
     {"id": name, "name": name, "params": {}, "preconditions": {}, "effects": []} for name in ("one", "two")
 ]
 
