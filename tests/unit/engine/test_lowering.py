@@ -332,7 +332,7 @@ def test_a_place_without_exits_is_not_left(core: Backend) -> None:
 
 
 def test_no_lowered_write_is_a_precedent_for_the_narrator(core: Backend) -> None:
-    program, state = on(core)
+    program, state = on(core, **ENDLESS)
     for path, value in (
         ("state.clues.mark", WORDS["first"]),
         ("state.statements.claim", WORDS["claim"]),
@@ -344,6 +344,15 @@ def test_no_lowered_write_is_a_precedent_for_the_narrator(core: Backend) -> None
         assert [reason.code for reason in result.reasons] == ["OUT_OF_SCOPE"]
     paths = {engine.format_path(one.path) for one in engine.list_narrator_permissions(program.spec)}
     assert paths == {"state.a", "state.b"}
+    # Paths that an end condition reads are not in scope, also if a statement reads them.
+    read = {**STATEMENTS["claim"], "true": {"<": [{"var": "state.a"}, 5]}}
+    ends: Json = {
+        "win_conditions": [{"id": "up", "when": {"broken": "claim"}}],
+        "statements": {"claim": read},
+    }
+    program, _ = on(core, **ENDLESS | ends)
+    paths = {engine.format_path(one.path) for one in engine.list_narrator_permissions(program.spec)}
+    assert paths == {"state.b"}
 
 
 # --- places in the document ---
