@@ -205,6 +205,8 @@ def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, vie
         (engine.ABSENT, WORDS[state.tree()["hidden"]["owner"]]),
     ]
     assert list(view.project_state(state.tree())["clues"]) == ["mark"]
+    assert view.can_see("state.places.me")
+    assert not view.can_see("state.clues.mark")
 
 
 # --- statements ---
