@@ -31,6 +31,7 @@ from support.session.leak_probes import (
     LABELS,
     OWNERS,
     VIEWERS,
+    add_sealed_story,
     assert_clean,
     canary,
     secret_state,
@@ -87,7 +88,7 @@ def secretive(draw: st.DrawFn) -> Json:
             condition = {">": [{"+": [{"var": f"{draw(st.sampled_from(sorted(OWNERS)))}.x"}]}, 0]}
             rule["preconditions" if "preconditions" in rule else "when"] = condition
     spec["actions"] += [draw(stirring(f"stir{number}")) for number in range(4)]
-    return spec
+    return add_sealed_story(spec) if draw(st.booleans()) else spec
 
 
 _CANARY = re.compile(r"canary-\w+-\d+-")

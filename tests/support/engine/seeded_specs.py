@@ -378,10 +378,10 @@ class _Story:
             return rule
         params = dict(rule.get("params", {}))
         effects = [self.once(effect) for effect in rule["effects"]]
+        # Steps of solutions give only the parameters that the actions have.
+        may_ask = condition != "when" and "solutions" not in self.base
         for _ in range(random.randint(0, 2)):
-            effects.insert(
-                random.randint(0, len(effects)), self.effect(params, is_action=condition != "when")
-            )
+            effects.insert(random.randint(0, len(effects)), self.effect(params, may_ask=may_ask))
         changed = {**rule, "effects": effects, condition: self.condition(rule[condition])}
         if condition != "when":
             changed["params"] = params
@@ -391,7 +391,7 @@ class _Story:
         is_once = effect["op"] == "schedule" and self.chance(0.3)
         return {**effect, "once": True} if is_once else effect
 
-    def effect(self, params: Json, *, is_action: bool) -> Json:
+    def effect(self, params: Json, *, may_ask: bool) -> Json:
         random = self.random
         reveal = {"op": "reveal", "clue": random.choice(self.clues)}
         match random.randrange(5):
@@ -409,10 +409,10 @@ class _Story:
             "entity": random.choice(self.entities),
             "to": random.choice(self.places),
         }
-        if is_action and self.chance(0.6):
+        if may_ask and self.chance(0.6):
             params["to"] = {"type": "string", "enum": self.places}
             move["to"] = {"param": "to"}
-        if is_action and self.chance(0.4):
+        if may_ask and self.chance(0.4):
             params["moved"] = {"type": "string", "enum": self.entities}
             move["entity"] = {"param": "moved"}
         return move

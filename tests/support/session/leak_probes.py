@@ -119,7 +119,37 @@ def secretive_spec(random: Random) -> Json:
         where = random.choice(places)
         fresh = canary(OWNERS[where], random.randint(10, 99))
         spec["actions"].append(action(f"stir{place}", [random.choice(writes(where, fresh))]))
-    return spec
+    return add_sealed_story(spec) if random.random() < 0.5 else spec
+
+
+def add_sealed_story(spec: Json) -> Json:
+    """Return a scenario of version 1.1 with texts that no run ever reveals."""
+    sealed = {"op": "reveal", "clue": canary("nobody", 90)}
+    claim = {"op": "say", "statement": canary("nobody", 91)}
+    return {
+        **spec,
+        "spec_version": "1.1",
+        "places": {"first": {"exits": ["second"]}, "second": {"exits": ["first"]}},
+        "entities": [{**entity, "place": "first"} for entity in spec["entities"]],
+        "clues": {canary("nobody", 90): {"text": canary("nobody", 92), "about": canary("nobody", 93)}},
+        "statements": {
+            canary("nobody", 91): {
+                "by": "r",
+                "text": canary("nobody", 94),
+                "true": {"===": [{"var": "state.hidden.x"}, canary("nobody", 95)]},
+                "broken_by": canary("nobody", 90),
+            },
+        },
+        "actions": [
+            *spec["actions"],
+            action("walk", [{"op": "move", "entity": "p", "to": "second"}]),
+            action("unseal", [sealed, claim], preconditions={"known": canary("nobody", 90)}),
+        ],
+        "win_conditions": [
+            *spec.get("win_conditions", []),
+            {"id": "sealed", "when": {"broken": canary("nobody", 91)}},
+        ],
+    }
 
 
 # --- ways to write a text ---

@@ -71,6 +71,23 @@ def test_a_document_of_1_0_knows_none_of_the_keys() -> None:
     assert codes(known) == [("UNKNOWN_OPERATOR", "/loss_conditions/0/when")]
 
 
+def test_bulk_validation_leaves_each_key_to_the_reference() -> None:
+    alone: list[Json] = [
+        {"actions": [{**action("act"), "once": True}]},
+        {"random_events": [{**event("e"), "once": True}]},
+        {"entities": [{"id": "x", "place": "p"}], "places": {"p": {}}},
+        {"clues": {"c": {"text": "x"}}},
+        {"statements": {}},
+        {"promises": {}},
+    ]
+    documents = [as_bytes(spec(spec_version="1.1", **parts)) for parts in alone]
+    assert backend_named("native").validate_many(documents, 1) == [None] * len(documents)
+    for document, result in zip(documents, engine.validate_many(documents), strict=True):
+        assert result.program is not None
+        assert result.spec_hash == hashlib.sha256(result.program.document).hexdigest()
+        assert list(result.findings) == engine.validate(document)
+
+
 def test_every_path_into_a_program_plays_the_same() -> None:
     document = as_bytes(story())
     canonical = engine.canonicalize(story())
@@ -188,6 +205,8 @@ def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, vie
         (engine.ABSENT, WORDS[state.tree()["hidden"]["owner"]]),
     ]
     assert list(view.project_state(state.tree())["clues"]) == ["mark"]
+    assert view.can_see("state.places.me")
+    assert not view.can_see("state.clues.mark")
 
 
 # --- statements ---
@@ -315,7 +334,7 @@ def test_a_place_without_exits_is_not_left(core: Backend) -> None:
 
 
 def test_no_lowered_write_is_a_precedent_for_the_narrator(core: Backend) -> None:
-    program, state = on(core)
+    program, state = on(core, **ENDLESS)
     for path, value in (
         ("state.clues.mark", WORDS["first"]),
         ("state.statements.claim", WORDS["claim"]),
@@ -327,6 +346,15 @@ def test_no_lowered_write_is_a_precedent_for_the_narrator(core: Backend) -> None
         assert [reason.code for reason in result.reasons] == ["OUT_OF_SCOPE"]
     paths = {engine.format_path(one.path) for one in engine.list_narrator_permissions(program.spec)}
     assert paths == {"state.a", "state.b"}
+    # Paths that an end condition reads are not in scope, also if a statement reads them.
+    read = {**STATEMENTS["claim"], "true": {"<": [{"var": "state.a"}, 5]}}
+    ends: Json = {
+        "win_conditions": [{"id": "up", "when": {"broken": "claim"}}],
+        "statements": {"claim": read},
+    }
+    program, _ = on(core, **ENDLESS | ends)
+    paths = {engine.format_path(one.path) for one in engine.list_narrator_permissions(program.spec)}
+    assert paths == {"state.b"}
 
 
 # --- places in the document ---
@@ -434,6 +462,9 @@ def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
         (lambda d: d["clues"].update(constructor={"text": "x"}), ("FORBIDDEN_KEY", "/clues/constructor")),
         (lambda d: d["state"].update(clues={}), ("RESERVED_NAME", "/state/clues")),
         (lambda d: d["state"]["hidden"].update(once={}), ("RESERVED_NAME", "/state/hidden/once")),
+        (lambda d: d["state"].update(hidden=5), ("RESERVED_NAME", "/state/hidden")),
+        (lambda d: d["state"].update(private=5), ("RESERVED_NAME", "/state/private")),
+        (lambda d: d["state"].update(private={"gamma": 5}), ("RESERVED_NAME", "/state/private/gamma")),
         (
             lambda d: d["state"].update(private={"gamma": {"promises": {}}}),
             ("RESERVED_NAME", "/state/private/gamma/promises"),

@@ -48,6 +48,7 @@ from peripety.engine.documents import (
     validate_many,
 )
 from peripety.engine.json_values import extend_hash_chain, loads, start_hash_chain
+from peripety.engine.lowering import lower
 from peripety.engine.paths import format_path
 from peripety.engine.paths import parse_path as _parse_path
 from peripety.engine.paths import split_variable as _split_variable
@@ -203,7 +204,7 @@ def list_narrator_permissions(spec: Mapping[str, Any]) -> tuple[NarratorPermissi
     The scenario's `narrator_scope` defines them; without it, they are derived from the rules. The spec must
     be valid.
     """
-    return NarratorPermissions(dict(spec)).list_permissions()
+    return NarratorPermissions(lower(spec).spec).list_permissions()
 
 
 def compile_rule(logic: Any) -> CompiledRule:

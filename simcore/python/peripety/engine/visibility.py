@@ -144,8 +144,12 @@ class View:
         return tuple(seen for change in changes if (seen := self._project_change(change)) is not None)
 
     def can_see(self, path: str) -> bool:
-        """Return True if the value at a path is visible; parts of it may have another audience."""
-        return self._find_position(path).is_visible
+        """Return True if the value at a path is visible; parts of it may have another audience.
+
+        A veiled value is not, as it may not exist yet.
+        """
+        place = self._find_position(path)
+        return place.is_visible and not (place.label is not None and place.label.is_veiled)
 
     def _find_position(self, path: str) -> _Position:
         place = self._root

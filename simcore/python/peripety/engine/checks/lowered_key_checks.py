@@ -52,17 +52,18 @@ def _check_reserved_names(spec: dict[str, Any]) -> Iterator[Finding]:
     for name in reserved:
         if lookup(spec["state"], name[1:]) is not MISSING:
             yield _reserved_finding(format_pointer(name), format_path(name))
-    hidden = ("state", "hidden", "once") in reserved
-    if hidden and not isinstance(spec["state"].get("hidden", {}), dict):
-        yield Finding(
-            "RESERVED_NAME", "/state/hidden", "'state.hidden' must be an object, as 'once' adds to it"
-        )
-    for place, text, op, value in _iter_writes(spec):
+        for holder in (name[:end] for end in range(2, len(name))):
+            value = lookup(spec["state"], holder[1:])
+            if value is not MISSING and not isinstance(value, dict):
+                message = f"'{format_path(holder)}' must be an object, as '{format_path(name)[:80]}' is added"
+                yield Finding("RESERVED_NAME", format_pointer(("state", *holder[1:])), message)
+                break
+    for place, text, op, given in _iter_writes(spec):
         try:
             path = parse_state_path(text)
         except EngineError:
             continue
-        members = value if op == "patch" and isinstance(value, dict) else None
+        members = given if op == "patch" and isinstance(given, dict) else None
         written: list[Path] = [path] if members is None else [(*path, key) for key in members]
         touched = next((one for one in reserved if any(_overlap(one, each) for each in written)), None)
         if touched:
