@@ -23,7 +23,7 @@ from support.servers.apps import embedding
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from click.testing import Result
+    from typer.testing import Result
 
 
 def run_of(run_id: str, method: str, at: int, **fields: Any) -> common.CallRun:
