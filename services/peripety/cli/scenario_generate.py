@@ -189,11 +189,11 @@ async def _generate(
         return (await write_specification(channel, request, view, follower)).spec
 
 
-def _generate_random(count: int, *, seed: int, out: Path | None) -> None:
+def _generate_random(count: int, *, seed: int, out: Path | None, with_story: bool) -> None:
     """Write specifications as JSON Lines to a file or to standard output, each as soon as it is generated."""
     with open_output(out) as lines, progress_bar("generating", count) as advance:
         for index in range(count):
-            lines.write(generate_spec(seed, index) + b"\n")
+            lines.write(generate_spec(seed, index, with_story=with_story) + b"\n")
             advance(1)
 
 
@@ -235,6 +235,12 @@ def generate(
             help="Generate N valid random specifications instead, one per line.",
         ),
     ] = None,
+    with_story: Annotated[
+        bool,
+        typer.Option(
+            "--story", help="Random specifications of version 1.1, with places, clues and promises."
+        ),
+    ] = False,
     follow: Follow = None,
     server: Server = None,
 ) -> None:
@@ -251,8 +257,10 @@ def generate(
             raise typer.BadParameter(
                 "--random cannot be combined with --description, --model or --follow; leave them out",
             )
-        _generate_random(random, seed=seed or 0, out=out)
+        _generate_random(random, seed=seed or 0, out=out, with_story=with_story)
         return
+    if with_story:
+        raise typer.BadParameter("--story requires --random; leave it out, or add --random N")
     if follow is not None and description is not None:
         raise typer.BadParameter("--follow RUN continues a run; leave out --description")
     require_writable(out)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.engine.lowering import find_target
 from peripety.engine.schemas import OUTCOME, schema_document
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.message_normalization import to_wire_name
@@ -90,7 +91,7 @@ class PublicScenario:
                 later = list(self.filter_effects(one["effects"], [other["effects"] for other in meant]))
                 if later:
                     yield {**one, "effects": later}
-            elif "path" in one and all(map(self._can_see_writes, meant)):
+            elif one["op"] != "addlog" and all(map(self._can_see_writes, meant)):
                 yield one
 
     def _find_hidden_derives(self, action: Mapping[str, Any]) -> frozenset[str]:
@@ -115,8 +116,7 @@ class PublicScenario:
         return True
 
     def _can_see_writes(self, effect: Mapping[str, Any]) -> bool:
-        paths = _iter_written_paths(engine.parse_path(effect["path"]), effect.get("value"))
-        audiences = map(self._visibility.find_audience, paths)
+        audiences = map(self._visibility.find_audience, _iter_targets(effect))
         return all(audience is None or self._viewer in audience for audience in audiences)
 
 
@@ -137,6 +137,15 @@ def _join_conjunction(conditions: list[Any]) -> Mapping[str, Any]:
             return only
         case _:
             return {"and": conditions}
+
+
+def _iter_targets(effect: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the paths that an effect writes, each part of its value included."""
+    target = find_target(effect)
+    if target is not None:
+        yield target
+    elif "path" in effect:
+        yield from _iter_written_paths(engine.parse_path(effect["path"]), effect.get("value"))
 
 
 def _iter_written_paths(path: Path, value: Any) -> Iterator[Path]:
@@ -222,6 +231,8 @@ def _action_sentences(
     yield _sentence(name)
     if needed:
         yield f"Only when {needed}."
+    if action.get("once"):
+        yield "Only once."
     if public.has_secret_preconditions:
         yield "Has a precondition on hidden state."
     if costs:

@@ -108,6 +108,8 @@ def _format_prefix(operator: str, arguments: list[Any]) -> tuple[str, int]:
             return f"not {_parenthesize(denied, _COMPARED)}", _NOT
         case "!!", [meant]:
             return _phrase_with_precedence(meant)
+        case "known" | "broken", [str(name)]:
+            return f"{name} is {operator}", _COMPARED
         case "-", [negated]:
             return f"-{_parenthesize(negated, _WHOLE)}", _PRODUCT
         case "if" | "?:", [tested, then, otherwise]:
@@ -166,7 +168,18 @@ _EFFECTS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "pop": lambda done, _: f"{format_path(done['path'])} loses its last",
     "addlog": lambda done, _: f"says {format_literal(done['message'])}",
     "schedule": _describe_schedule,
+    "reveal": lambda done, _: f"reveals the clue {format_literal(done['clue'])}",
+    "say": lambda done, _: f"the statement {format_literal(done['statement'])} is made",
+    "promise": lambda done, _: f"the promise {format_literal(done['promise'])} is made",
+    "keep": lambda done, _: f"the promise {format_literal(done['promise'])} is kept",
+    "break": lambda done, _: f"the promise {format_literal(done['promise'])} is broken",
+    "move": lambda done, _: f"{_describe_subject(done['entity'])} moves to {_describe_subject(done['to'])}",
 }
+
+
+def _describe_subject(given: str | Mapping[str, Any]) -> str:
+    """Format an id, or the name of the parameter that gives it."""
+    return given if isinstance(given, str) else str(given["param"])
 
 
 _MAX_TEXT = 80
@@ -303,8 +316,8 @@ def _clip(text: str) -> str:
 def diff_specs(before: Any, after: Any) -> tuple[RuleEdit, ...]:
     """Return the differences between two documents, valid or not: in the order of the new one, removals last.
 
-    Parts are matched by name, not by position. The content of solutions is left out: the reader may be about to
-    play.
+    Parts are matched by name, not by position. The content of solutions is left out: the reader may be about
+    to play.
     """
     old = {part.name: part for part in split_parts(before)}
     new = {part.name: part for part in split_parts(after)}

@@ -24,9 +24,9 @@ Alternatives not used: a fixed sample size, which wastes runs on clear cases and
 testing after every single run, which increases the error rate by repeated testing; and a confidence interval
 as the criterion, which does not bound the error rate of a sequential decision.
 
-Players. The fail rate of a player without skill does not show if skill is of use. From version 1.1 on, players
-that think are measured as well (`player_checks`), and `max_fail_rate` is required only where chance is the
-game: where none of them loses clearly less often than the random persona.
+Players. The fail rate of a player without skill does not show if skill is of use. From version 1.1 on,
+players that think are measured as well (`player_checks`), and `max_fail_rate` is required only where chance
+is the game: where none of them loses clearly less often than the random persona.
 
 Only the miss of a budget can be repaired by moving numbers. The repair is confirmed with fresh run numbers,
 because the search has already adapted to the old ones.

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.engine.lowering import CONDITIONS, find_target
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.static_analysis.evaluation import find_signs
 from peripety.errors import ResourceExhaustedError
@@ -125,6 +126,10 @@ def find_read_paths(logic: Any, root: str = "state") -> Iterator[Path]:
             operands = given if isinstance(given, list) else [given]
             if operator == "var":
                 yield from _variables(operands[:1], root)
+            elif operator in CONDITIONS and root == "state":
+                yield from (
+                    ("state", CONDITIONS[operator], name) for name in operands if isinstance(name, str)
+                )
             elif operator in {"missing", "missing_some"}:
                 yield from _variables(operands, root)
             # The expression for each element can read only that element.
@@ -138,10 +143,15 @@ def find_written_paths(
 ) -> Iterator[tuple[Path, EdgeKind]]:
     """Yield the paths that an effect writes, with the kind of the write; none for logs and schedules.
 
+    The subject of an operation of the story, such as `reveal`, counts as its path.
+
     Args:
         effect: the effect.
         signs: the signs of the derived values in scope.
     """
+    target = find_target(effect)
+    if target is not None:
+        yield target, EdgeKind.WRITES
     if "path" not in effect:
         return
     path, value = engine.parse_path(effect["path"]), effect.get("value")
