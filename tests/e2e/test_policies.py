@@ -60,14 +60,27 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_the_example_is_compiled_without_a_model_and_says_what_was_not_understood(home: Path) -> None:
+def test_the_example_is_compiled_without_a_model_with_every_sentence_followed(home: Path) -> None:
     told = (home / "told.txt").read_text(encoding="utf-8")
-    assert "Work should be done carefully." in told
+    line, figures = told.index("11 of 11 sentences followed"), told.index("rule coverage: ")
+    assert line < figures
     assert re.search(r"^  mutants killed: ", told, re.MULTILINE)
-    rules = read(office(home) / "policy.json")["rules"]
-    assert all("(offline, no model)" in rule["description"] for rule in rules)
-    sources = {one["source"] for one in read(office(home) / "scenarios.json")}
-    assert "handwritten" in sources
+
+
+def test_a_sentence_that_is_not_followed_fails_or_closes_its_tools(tmp_path: Path) -> None:
+    text = "It may fetch. It may fetch at most 5 times per hour. Be careful."
+    folder = order(tmp_path, text, [TOOL])
+    failed = peripety(tmp_path, "compile", folder)
+    assert failed.returncode == 1
+    assert "1 of 3 sentences followed: 1 enforced, 1 in part (" in failed.stderr
+    assert "no rule implements: Be careful." in failed.stderr
+    assert "coverage" not in failed.stdout
+    assert peripety(tmp_path, "list").stdout == ""
+    done = peripety(tmp_path, "compile", folder, "--allow-partial", "-o", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.index("1 of 3 sentences followed") < done.stdout.index("rule coverage: ")
+    decided = peripety(tmp_path, "decide", str(tmp_path / "out"), "alpha", "fetch")
+    assert decided.stdout.startswith("escalate")
 
 
 @pytest.mark.slow(reason="starts a process for each case")

@@ -34,6 +34,7 @@ from peripety.cli.output import (
 from peripety.cli.render.policy import live_policy_view
 from peripety.cli.runs import Follow, RunFollower, resumed_compilation
 from peripety.errors import InternalError, InvalidArgumentError, SpecError
+from peripety.policy.authoring.sentence_report import PARTIAL_CODE, UNREAD_CODE, summarize_sentences
 from peripety.rpc.proto_json import from_json, to_json
 from peripety.rpc.status import finding_from_proto
 
@@ -209,7 +210,9 @@ async def _compile(
     follower: RunFollower,
 ) -> pb.CompilePolicyResponse.Compiled:
     """Compile a policy, or follow the run with this id."""
-    with live_policy_view(out) as story:
+    # The text of a followed run is not known here; the summary then counts the findings alone.
+    constitution = "" if isinstance(request, str) else request.constitution
+    with live_policy_view(out, constitution) as story:
         async with services_at(server, "gateway", "policies") as channel:
             first: AsyncIterable[pb.CompilePolicyResponse]
             if isinstance(request, str):
@@ -223,6 +226,9 @@ async def _compile(
                     return event.compiled
                 if event.HasField("failed"):
                     found = list(map(finding_from_proto, event.failed.findings))
+                    if any(one.code in {UNREAD_CODE, PARTIAL_CODE} for one in found):
+                        summary = summarize_sentences(constitution, found)
+                        raise SpecError(f"{summary}; nothing is stored", found)
                     raise SpecError("rules and scenarios could not be reconciled", found)
     raise InternalError("the policy service ended its stream without a result")
 
@@ -262,6 +268,13 @@ def compile_(
             help="Store the result as the latest version of this policy. [default: a new policy]",
         ),
     ] = None,
+    allow_partial: Annotated[
+        bool,
+        typer.Option(
+            "--allow-partial",
+            help="Store a policy with sentences that were not followed to the end, with their tools closed.",
+        ),
+    ] = False,
     model: Model = "",
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
@@ -284,8 +297,8 @@ def compile_(
 ) -> None:
     """Compile a written policy into rules and a test suite.
 
-    Stores both. Exit code 0 if rules and suite agree, 1 if they could not be reconciled: the findings give
-    the reasons. The work is a run; see `peripety generate`.
+    Stores both. Exit code 0 if every sentence is followed, and rules and suite agree. Exit code 1 otherwise:
+    the findings give the reasons, and nothing is stored. The work is a run; see `peripety generate`.
     """
     require_folder(out)
     order: pb.CompilePolicyRequest | str
@@ -294,6 +307,7 @@ def compile_(
         order.request_id = str(uuid4())
         order.policy_id = version_of or ""
         order.model = model
+        order.options.allow_partial = allow_partial
         order.budget.CopyFrom(
             make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
         )

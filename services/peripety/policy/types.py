@@ -404,6 +404,7 @@ class CompileOrder:
         directed: True to generate scenarios for coverage gaps.
         mutation: True to measure the mutation score.
         model: the model that writes and judges, as in `GenerateRequest.model`.
+        allow_partial: True to compile a policy with sentences that rules do not enforce to their last word.
     """
 
     constitution: str
@@ -416,6 +417,7 @@ class CompileOrder:
     directed: bool = True
     mutation: bool = True
     model: str | None = None
+    allow_partial: bool = False
 
 
 class CompilePhase(Enum):

@@ -155,7 +155,7 @@ class Committed:
 
 
 NOT_UNDERSTOOD = "NOT_UNDERSTOOD"
-"""Code of a turn that the narrator did not play, because it asks the player back."""
+"""Code of a turn that the narrator did not play, because it returned a question to the player."""
 
 Event: TypeAlias = (
     Accepted

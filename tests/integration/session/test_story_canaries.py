@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from peripety.session.types import PlayerAction
 from support.engine.specs import as_bytes
 from support.engine.story_specs import EVENTS, WORDS, story
-from support.session.sessions import ScriptedGateway, outcome, table, verified
+from support.gateway.fake_gateway import FakeGateway
+from support.session.sessions import outcome, table, verified
 
 if TYPE_CHECKING:
     import pytest
@@ -32,7 +33,7 @@ async def test_no_output_has_a_text_before_it_is_revealed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    gateway = ScriptedGateway([outcome("It is told.")])
+    gateway = FakeGateway(outcome("It is told."))
     async with table(database_url, as_bytes(QUIET), gateway) as game:
         for turn, actions in enumerate(TURNS, start=1):
             shown = [str(event.event) for event in await game.play(turn, *actions)]

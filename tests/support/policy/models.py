@@ -104,7 +104,7 @@ def below(*places: str) -> list[dict[str, Any]]:
 E = TypeVar("E")
 
 POLICY = "Everything below /open is allowed, and nothing else."
-ORDER = CompileOrder(POLICY, (tool("a"),), directed=False)
+ORDER = CompileOrder(POLICY, (tool("a"),), directed=False, allow_partial=True)
 RIGHT = ({**rule("open", "allow", arguments=below("/open")), "principle": POLICY},)
 FINE = (
     generated_scenario("inside", "allow", at="/open/x"),

@@ -290,7 +290,11 @@ class TruePolicy:
 
     def order(self, **changed: Any) -> CompileOrder:
         """Return the order to compile it into rules."""
-        inputs = {"invariants": tuple(self.spec["invariants"]), "lists": self.spec["lists"]}
+        inputs = {
+            "invariants": tuple(self.spec["invariants"]),
+            "lists": self.spec["lists"],
+            "allow_partial": True,
+        }
         return CompileOrder(self.constitution, self.tools, **{**inputs, **changed})
 
     def rules(self, server: str) -> list[Json]:

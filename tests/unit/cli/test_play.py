@@ -135,7 +135,7 @@ def test_play_tells_every_repair_and_every_warning() -> None:
 
 
 class AskingPlayer:
-    """A player that asks a question before the first turn."""
+    """A player with a question before the first turn."""
 
     def __init__(self) -> None:
         self.turns: list[int] = []

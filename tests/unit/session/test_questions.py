@@ -9,8 +9,9 @@ import pytest
 from peripety.errors import InvalidArgumentError
 from peripety.session.questions.answers import CANNOT_SAY, answer_question
 from support.engine.specs import action, document
+from support.gateway.fake_gateway import FakeGateway
 from support.session.questions import CANARIES, Asked, Game, play, questions
-from support.session.sessions import ScriptedGateway, outcome, table
+from support.session.sessions import outcome, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +86,7 @@ COUNTED = document(
 
 async def test_a_question_costs_no_turn_and_shows_only_the_point_of_view(tmp_path: Path) -> None:
     said = outcome(visible_dialogue=[{"entity_id": "q", "utterance": "Count again."}])
-    async with table(f"sqlite:///{tmp_path}/a.db", COUNTED, ScriptedGateway([said])) as game:
+    async with table(f"sqlite:///{tmp_path}/a.db", COUNTED, FakeGateway(said)) as game:
         await game.play(1, "spend", pov="p")
         before = await game.now()
         answer = await game.sessions.ask(game.session_id, "How many supplies are left?", "p")

@@ -1,6 +1,8 @@
 """Rule derivation: rules of a policy from the sentences of a written policy in English, without a model.
 
-A sentence that is not fully understood never allows anything, and is reported.
+A sentence allows only what was followed to its last word. A permission that is not followed whole gives
+nothing. A prohibition that is not followed whole stops all calls of every tool that it may be about. Both are
+named, with the part that was not followed.
 """
 
 from __future__ import annotations
@@ -8,123 +10,76 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.policy_author.conditions import (
-    ClauseSubject,
-    DescribedTool,
-    build_caller_condition,
-    build_conditions,
-    extract_annotation,
-    find_caller_roles,
-    match_tools,
-    merge_conditions,
+from peripety.author.policy_author.binding import Vocabulary
+from peripety.author.policy_author.clauses import derive_sentence, find_stop
+from peripety.author.policy_author.formulas import (
+    MOST_DISJUNCTS,
+    Junction,
+    all_of,
+    assume_approval,
+    negate,
+    to_disjuncts,
 )
-from peripety.author.policy_author.sentences import (
-    PLACE_WORDS,
-    STOP_WORDS,
-    ExtractedLiterals,
-    extract_literals,
-    split_clauses,
-    split_sentences,
-    stems,
+from peripety.author.policy_author.meaning import (
+    Effect,
+    NotFollowedError,
+    iter_phrases,
+    join_text,
+    read_meaning,
 )
+from peripety.author.policy_author.sentences import split_sentences, stems, verb_stems
+from peripety.author.policy_author.tokens import read_tokens
+from peripety.author.policy_author.vocabulary import DescribedTool, has_verb, merge_conditions
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-
-class ClauseDecision(Enum):
-    """Decision of a clause about its calls."""
-
-    ALLOW = "allow"
-    DENY = "deny"
-    ESCALATE = "escalate"
-    REQUIRE = "require"
-    """The condition is required; everything else is denied."""
-
-
-def _words_pattern(*patterns: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(patterns)})\b", re.IGNORECASE)
-
-
-_APPROVAL = r"(?:ask\w*|approv\w*|confirm\w*|permission|consent|escalat\w*|sign-?offs?|review\w*)"
-_UNLESS_ASKED = _words_pattern(rf"(?:without|unless|until)\b[^,;]*?\b{_APPROVAL}")
-_ASK = _words_pattern(
-    _APPROVAL,
-    r"(?:a|some) (?:person|human) (?:has to|must|decides)",
-    r"up to a (?:person|human)",
-)
-_TWICE = _words_pattern(
-    r"(?:not|never|no) (?:be )?(?:forbidden|prohibited|denied|refused|rejected|disallowed)",
-)
-_NOTHING = _words_pattern("nothing", "nobody", "no one", "no", "neither")
-_DENY = _words_pattern(
-    "never",
-    "not",
-    r"can(?:not|.t)",
-    "mustn.t",
-    "don.t",
-    r"forbid(?:s|den)?",
-    r"prohibit(?:s|ed)?",
-    r"den(?:y|ies|ied)",
-    r"refuse[sd]?",
-    r"reject(?:s|ed)?",
-    r"disallow(?:s|ed)?",
-    "off[- ]limits",
-)
-_DENIED_OTHERWISE = _words_pattern(
-    r"(?:may|can|must|shall|should|do(?:es)?|is|are) (?:never|not)(?: be)?(?: allowed| permitted)?",
-)
-_ALLOW = _words_pattern(r"allow(?:s|ed)?", "may", "can", r"permit(?:s|ted)?", "fine", r"free(?:ly)?")
-_MUST = _words_pattern("must", "has to", "have to", "shall", "should", "limited to")
-_REST = _words_pattern(
-    r"(?:everything|anything|all|any|every\w*|each)\b[^.;]*?\b(?:else|other)",
-    "otherwise",
-    "by default",
-)
-
-
-def decide_clause(text: str) -> tuple[ClauseDecision | None, str]:
-    """Return the decision of a clause, None if it is ambiguous, and the remaining words.
-
-    Args:
-        text: the clause without its literals.
-    """
-    if _TWICE.search(text):
-        return None, text
-    text, unless = _UNLESS_ASKED.subn(" ", text)
-    text, asks = _ASK.subn(" ", text)
-    text, denials = _DENIED_OTHERWISE.subn(" ", text)
-    text, others = _DENY.subn(" ", text)
-    nothing = _NOTHING.search(text) is not None
-    denies = bool(denials or others or nothing)
-    allows = _ALLOW.search(text) is not None and not nothing
-    match bool(unless), bool(asks), denies, allows:
-        case (True, _, True, _) | (False, True, False, _):
-            return ClauseDecision.ESCALATE, text
-        case (True, False, False, True) | (False, False, False, True):
-            return ClauseDecision.ALLOW, text
-        case (False, False, True, False):
-            return ClauseDecision.DENY, text
-        case (False, False, False, False) if _MUST.search(text):
-            return ClauseDecision.REQUIRE, text
-    return None, text
-
-
-def covers_remaining_calls(text: str) -> bool:
-    """Return True if the clause is about all calls that no other clause covers."""
-    return _REST.search(text) is not None
+    from peripety.author.policy_author.binding import BoundGroup
+    from peripety.author.policy_author.formulas import Formula
+    from peripety.author.policy_author.meaning import ClauseMeaning
+    from peripety.author.policy_author.tokens import WordToken
 
 
 _ORDER = ("deny", "escalate", "allow")
-_ONLY = re.compile(r"\bonly\b", re.IGNORECASE)
 _NO_ID = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_SERVER_NAME = 32
 _MAX_REASON = 1_000
 _MAX_SENTENCE = 2_000
+_PROHIBITING = {"NOT", "DONOT", "NO", "NOTHING", "NOONE", "FORBIDDEN"}
+_LIMITING = {
+    *_PROHIBITING,
+    "MUST",
+    "NEED",
+    "SUBJECT_TO",
+    "ONLY",
+    "EXCEPT",
+    "OUTSIDE",
+    "UNLESS",
+    "UNTIL",
+    "WITHOUT",
+    "APPROVE",
+    "ASK",
+    "BOUND",
+}
+"""Terminals of sentences that stop calls. Such a sentence closes tools if it is not followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfollowedSentence:
+    """Sentence that was not followed to its last word.
+
+    Attributes:
+        sentence: the sentence.
+        part: the words that were not followed; the whole sentence if none of it was.
+        rule_ids: the rules that stop all calls of the tools that it may be about.
+    """
+
+    sentence: str
+    part: str
+    rule_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,162 +88,344 @@ class DerivedRules:
 
     Attributes:
         rules: the rules of a policy document, strictest first.
-        not_understood: the sentences that are not fully understood.
+        unfollowed: the sentences that were not followed to their last word.
     """
 
     rules: tuple[dict[str, Any], ...]
-    not_understood: tuple[str, ...]
+    unfollowed: tuple[UnfollowedSentence, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _ClauseStatement:
-    """Decision of one clause about some tools of a server."""
+class _Statement:
+    """Part of a sentence that becomes one rule."""
 
     server: str
+    tools: tuple[str, ...]
     when: Mapping[str, Any]
     then: str
-    is_fallback: bool
-    tools: tuple[str, ...] = ()
+    is_fallback: bool = False
 
 
 def build_rules(
     constitution: str,
-    tools: Iterable[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
     lists: Mapping[str, str] | None = None,
+    other_tools: Sequence[tuple[str, str]] = (),
 ) -> DerivedRules:
     """Derive rules from a written policy, sentence by sentence.
-
-    A sentence that is only partly understood yields no allow rule. If it stops calls, it stops all calls of
-    its tools.
 
     Args:
         constitution: the written policy, in English Markdown.
         tools: the tools, as in a policy document.
         lists: the value kind of each list that the policy may reference as `@name`.
+        other_tools: server and name of tools that the policy covers as well; they get no rules here.
     """
     known = [DescribedTool(tool["server_name"], tool["tool_name"], tool) for tool in tools]
+    own = {(tool.server, tool.name) for tool in known}
+    known += [DescribedTool(server, name, {}) for server, name in other_tools]
+    reader = _SentenceReader(Vocabulary(known, lists or {}))
     rules: list[tuple[tuple[bool, int, int], dict[str, Any]]] = []
-    unread: list[str] = []
+    unfollowed: list[UnfollowedSentence] = []
     for number, sentence in enumerate(split_sentences(constitution), start=1):
-        statements, whole = _parse_sentence(sentence, known, lists or {})
-        if not whole:
-            unread.append(sentence)
-            statements = [one for one in statements if one.then != "allow"]
-        for count, statement in enumerate(statements):
+        statements, missing = reader.read(sentence)
+        ids: list[str] = []
+        for count, statement in enumerate(_keep_tools(statements, own)):
             rule = _build_rule(statement, sentence, f"{number}{_rule_id_suffix(count)}")
-            if whole:
-                # The sentence is the principle of the rule only if all of it was understood.
+            ids.append(rule["id"])
+            if missing is None:
+                # The sentence is the principle of the rule only if all of it was followed.
                 rule["principle"] = sentence
             rules.append(((statement.is_fallback, _ORDER.index(statement.then), number), rule))
-    return DerivedRules(tuple(rule for _, rule in sorted(rules, key=lambda one: one[0])), tuple(unread))
+        if missing is not None:
+            unfollowed.append(replace(missing, rule_ids=tuple(ids)))
+    ordered = tuple(rule for _, rule in sorted(rules, key=lambda one: one[0]))
+    return DerivedRules(ordered, tuple(unfollowed))
 
 
-def _parse_sentence(
-    sentence: str,
-    tools: Sequence[DescribedTool],
-    lists: Mapping[str, str],
-) -> tuple[list[_ClauseStatement], bool]:
-    """Return the statements of a sentence, and whether all of it is understood."""
-    if len(sentence) > _MAX_SENTENCE:
-        return [], False
-    statements: list[_ClauseStatement] = []
-    whole = True
-    before = ClauseSubject(())
-    for clause in split_clauses(sentence):
-        found, before, understood = _parse_clause(extract_literals(clause), before, tools, lists)
-        statements += found
-        whole = whole and understood
-    return statements, whole
+class _SentenceReader:
+    """Reader of single sentences."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    def read(self, sentence: str) -> tuple[list[_Statement], UnfollowedSentence | None]:
+        """Return the statements of a sentence, and the part that was not followed, if any."""
+        tokens = read_tokens(sentence) if len(sentence) <= _MAX_SENTENCE else []
+        if not tokens:
+            return [], UnfollowedSentence(sentence, sentence)
+        statements: list[_Statement] = []
+        parts: list[str] = []
+        previous: ClauseMeaning | None = None
+        for piece in _split_at_semicolons(tokens):
+            try:
+                found, previous = self._read_piece(piece, previous)
+                statements += found
+            except NotFollowedError as error:
+                parts.append(_widen_part(piece, error.part) if error.part else join_text(piece))
+                statements += self._close_tools(piece)
+        if not parts:
+            return statements, None
+        kept = [one for one in statements if one.then != "allow"]
+        return kept, UnfollowedSentence(sentence, "; ".join(parts))
+
+    def _read_piece(
+        self,
+        tokens: Sequence[WordToken],
+        previous: ClauseMeaning | None,
+    ) -> tuple[list[_Statement], ClauseMeaning]:
+        """Return the statements that all followed derivations agree on.
+
+        Raises:
+            NotFollowedError: no derivation was followed, or two of them differ.
+        """
+        readings: dict[str, tuple[list[_Statement], ClauseMeaning]] = {}
+        failed: list[NotFollowedError] = []
+        for derivation in derive_sentence(tokens):
+            try:
+                clauses = read_meaning(derivation, previous)
+                statements = [one for clause in clauses for one in self._bind_clause(clause)]
+            except NotFollowedError as error:
+                failed.append(error)
+                continue
+            key = json.dumps(
+                [[one.server, one.tools, one.when, one.then, one.is_fallback] for one in statements]
+            )
+            readings.setdefault(key, (statements, clauses[-1]))
+        if len(readings) == 1:
+            return next(iter(readings.values()))
+        if readings:
+            raise NotFollowedError(join_text(tokens))
+        if failed:
+            raise min(failed, key=lambda one: (not one.part, len(one.part)))
+        raise NotFollowedError(_unread_part(tokens))
+
+    # ---- Statements of a clause
+
+    def _bind_clause(self, clause: ClauseMeaning) -> list[_Statement]:
+        is_stopping = clause.effect is not Effect.PERMIT
+        bound = self._vocabulary.bind_groups(clause.groups, is_stopping=is_stopping)
+        if not bound:
+            raise NotFollowedError("")
+        found: list[_Statement] = []
+        for group, calls in bound:
+            is_rest = clause.is_rest or any(one.kind == "ELSE" for one in group.tokens)
+            meant = replace(
+                clause, condition=all_of(clause.condition, group.condition, clause.callers), is_rest=is_rest
+            )
+            found += self._bind_group(meant, calls)
+        return _join_tools(found, self._vocabulary.tools)
+
+    def _bind_group(self, clause: ClauseMeaning, calls: BoundGroup) -> list[_Statement]:
+        condition = all_of(calls.condition, clause.condition)
+        whole = all_of(condition, negate(clause.exception))
+        found: list[_Statement] = []
+        if clause.effect is Effect.PERMIT:
+            found = self._bind_permission(clause, calls, condition)
+        elif clause.effect is Effect.FORBID:
+            denied = assume_approval(whole, is_given=True)
+            asked = all_of(assume_approval(whole, is_given=False), negate(denied))
+            found += self._state(clause, calls, "deny", denied)
+            found += self._state(clause, calls, "escalate", asked)
+        elif clause.effect is Effect.ESCALATE:
+            found += self._state(clause, calls, "escalate", assume_approval(whole, is_given=False))
+        else:
+            found += self._state(clause, calls, "deny", all_of(whole, negate(clause.required)))
+        if not found and calls.tools:
+            raise NotFollowedError(" ".join(calls.words))
+        return found
+
+    def _bind_permission(
+        self, clause: ClauseMeaning, calls: BoundGroup, condition: Formula
+    ) -> list[_Statement]:
+        """Return what a permission allows, what it escalates, and what its "only" denies."""
+        whole = all_of(condition, negate(clause.exception))
+        if _mentions_approval(clause.exception):
+            raise NotFollowedError("approval")
+        if clause.is_rest and not (calls.is_all and whole is True):
+            raise NotFollowedError("other")
+        if _is_bound_only(calls, self._vocabulary):
+            # "At most 5 copies are allowed" describes no call: it limits calls.
+            return self._state(clause, calls, "deny", negate(calls.condition))
+        allowed = assume_approval(whole, is_given=False)
+        asked = all_of(assume_approval(whole, is_given=True), negate(allowed))
+        found = [
+            *self._state(clause, calls, "allow", allowed),
+            *self._state(clause, calls, "escalate", asked),
+        ]
+        if clause.focus is None:
+            return found
+        rest = all_of(*(one for one in _conjuncts(condition) if one not in _conjuncts(clause.focus)))
+        beyond = negate(assume_approval(clause.focus, is_given=True))
+        if _mentions_approval(rest) or beyond is True:
+            raise NotFollowedError("only")
+        denied = self._state(clause, calls, "deny", all_of(rest, beyond, negate(clause.exception)))
+        if not denied and not _mentions_approval(clause.focus):
+            # "Only in both places" limits nothing that a rule can see.
+            raise NotFollowedError("only")
+        return [*found, *denied]
+
+    def _state(
+        self, clause: ClauseMeaning, calls: BoundGroup, then: str, formula: Formula
+    ) -> list[_Statement]:
+        """Return a statement for each server and for each condition that some of the tools share."""
+        if formula is False:
+            return []
+        is_stopping = then != "allow"
+        groups: dict[str, tuple[_Statement, list[str]]] = {}
+        failed: list[NotFollowedError] = []
+        is_bound = False
+        for tool in calls.tools:
+            try:
+                tests = self._vocabulary.bind_formula(formula, tool, calls, is_stopping=is_stopping)
+            except NotFollowedError as error:
+                failed.append(error)
+                if is_stopping and tool in calls.named:
+                    raise
+                continue
+            is_bound = True
+            disjuncts = to_disjuncts(tests)
+            if len(disjuncts) > MOST_DISJUNCTS:
+                raise NotFollowedError(" ".join(calls.words))
+            for disjunct in disjuncts:
+                parts = [
+                    test.to_condition(is_negated=is_negated, is_stopping=is_stopping)
+                    for test, is_negated in disjunct
+                ]
+                when = merge_conditions(parts)
+                key = json.dumps([tool.server, when])
+                statement = _Statement(tool.server, (), when, then, clause.is_rest)
+                groups.setdefault(key, (statement, []))[1].append(tool.name)
+        if failed and not is_bound:
+            raise failed[0]
+        return [replace(statement, tools=tuple(names)) for statement, names in groups.values()]
+
+    # ---- Sentences that were not followed
+
+    def _close_tools(self, tokens: Sequence[WordToken]) -> list[_Statement]:
+        """Return statements that stop all calls of the tools that a prohibition may be about."""
+        kinds = {one.kind for one in tokens}
+        if not kinds & _LIMITING:
+            return []
+        is_asking = bool(kinds & {"APPROVE", "ASK"}) or not kinds & _PROHIBITING
+        then = "escalate" if is_asking else "deny"
+        servers: dict[str, list[str]] = {}
+        for tool in self._affected_tools(tokens):
+            servers.setdefault(tool.server, []).append(tool.name)
+        return [_Statement(server, tuple(names), {}, then) for server, names in servers.items()]
+
+    def _affected_tools(self, tokens: Sequence[WordToken]) -> list[DescribedTool]:
+        """Return the tools that a sentence may be about, by the parts that were followed or by its words."""
+        tools = self._vocabulary.tools
+        for end in _iter_ends(tokens):
+            found = self._described_tools(tokens[:end])
+            if found:
+                rest = [one.text for one in tokens[end:] if one.kind == "WORD"]
+                return list(dict.fromkeys([*found, *(tool for tool in tools if has_verb(tool, rest))]))
+        words = [one.text for one in tokens if one.kind in {"WORD", "APPROVE", "ASK", "NAME"}]
+        said = frozenset().union(*map(stems, words)) if words else frozenset()
+        roots = said.union(*map(verb_stems, words))
+        named = [
+            tool
+            for tool in tools
+            if has_verb(tool, words) or tool.described_verb in roots or tool.objects & said
+        ]
+        named = named or [tool for tool in tools if tool.names & said]
+        if named:
+            return named
+        return list(tools) if {one.kind for one in tokens} & _PROHIBITING else []
+
+    def _described_tools(self, tokens: Sequence[WordToken]) -> list[DescribedTool]:
+        """Return the tools of a verb in some words that have a derivation; empty without one."""
+        for derivation in derive_sentence(tokens):
+            try:
+                clauses = read_meaning(derivation)
+                groups = [
+                    calls
+                    for clause in clauses
+                    for _, calls in self._vocabulary.bind_groups(clause.groups, is_stopping=True)
+                ]
+            except NotFollowedError:
+                continue
+            found = dict.fromkeys(tool for calls in groups for tool in calls.tools)
+            if found and all(self._vocabulary.has_verb(calls.words) for calls in groups):
+                return list(found)
+        return []
 
 
-def _parse_clause(
-    clause: ExtractedLiterals,
-    before: ClauseSubject,
-    tools: Sequence[DescribedTool],
-    lists: Mapping[str, str],
-) -> tuple[list[_ClauseStatement], ClauseSubject, bool]:
-    text, flag = extract_annotation(clause.text)
-    verdict, said = decide_clause(text)
-    # "All but `this`" is about unnamed tools, which cannot be determined.
-    if verdict is None or any(one.is_complement and one.kind == "name" for one in clause.literals):
-        return [], before, False
-    allows = verdict is ClauseDecision.ALLOW
-    rest = covers_remaining_calls(text)
-    about = ClauseSubject(tuple(tools)) if rest else match_tools(clause, flag, tools, described=not allows)
-    subject = about if about.tools or flag or allows else before
-    if not subject.tools:
-        return [], subject, bool(flag)
-    callers = find_caller_roles(
-        clause,
-        frozenset(name for tool in tools for name in (tool.name, tool.server)),
-    )
-    named = _remove_names(clause, subject, callers)
-    then = "deny" if verdict is ClauseDecision.REQUIRE else verdict.value
-    statements = [
-        *_build_statements(
-            named,
-            subject,
-            lists,
-            then,
-            callers,
-            rest=rest,
-            opposite=verdict is ClauseDecision.REQUIRE,
-        ),
-    ]
-    if not statements:
-        # No argument of the tools can express the literals of the prohibition, so it applies to all their
-        # calls.
-        whole = ExtractedLiterals(clause.text, (), None)
-        stops = verdict in {ClauseDecision.DENY, ClauseDecision.ESCALATE} and not subject.is_all
-        widened = (
-            _build_statements(whole, subject, lists, then, (), rest=rest, opposite=False) if stops else ()
+def _keep_tools(statements: Iterable[_Statement], own: set[tuple[str, str]]) -> Iterator[_Statement]:
+    """Yield the statements, restricted to some tools."""
+    for one in statements:
+        names = tuple(name for name in one.tools if (one.server, name) in own)
+        if names:
+            yield replace(one, tools=names)
+
+
+def _join_tools(statements: Iterable[_Statement], tools: Sequence[DescribedTool]) -> list[_Statement]:
+    """Return the statements, with the tools of those that say the same in one, in the order of all tools."""
+    joined: dict[str, tuple[_Statement, set[str]]] = {}
+    for one in statements:
+        key = json.dumps([one.server, one.when, one.then, one.is_fallback])
+        joined.setdefault(key, (one, set()))[1].update(one.tools)
+    return [
+        replace(
+            one, tools=tuple(tool.name for tool in tools if tool.server == one.server and tool.name in names)
         )
-        return [*widened], subject, False
-    if allows and _ONLY.search(text):
-        statements += _build_statements(named, subject, lists, "deny", callers, rest=rest, opposite=True)
-    left = stems(said) - STOP_WORDS - subject.words
-    left -= stems(f"{'role roles' if callers else ''} {'other else otherwise default' if rest else ''}")
-    if not allows:
-        left -= PLACE_WORDS.union(*(tool.words for tool in subject.tools))
-    return statements, subject, not left
+        for one, names in joined.values()
+    ]
 
 
-def _remove_names(
-    clause: ExtractedLiterals,
-    subject: ClauseSubject,
-    callers: Sequence[str],
-) -> ExtractedLiterals:
-    """Return the literals about arguments, without names of tools, servers and callers."""
-    names = {*callers, *(tool.name for tool in subject.tools), *(tool.server for tool in subject.tools)}
-    kept = tuple(one for one in clause.literals if one.kind != "name" or one.value not in names)
-    return replace(clause, literals=kept)
+def _split_at_semicolons(tokens: Sequence[WordToken]) -> Iterator[Sequence[WordToken]]:
+    first = 0
+    for place, token in enumerate(tokens):
+        if token.kind == "SEMICOLON":
+            yield tokens[first:place]
+            first = place + 1
+    yield tokens[first:]
 
 
-def _build_statements(
-    clause: ExtractedLiterals,
-    subject: ClauseSubject,
-    lists: Mapping[str, str],
-    then: str,
-    callers: Sequence[str],
-    *,
-    rest: bool,
-    opposite: bool,
-) -> Iterator[_ClauseStatement]:
-    """Yield one statement for each server and for each condition that some of its tools share."""
-    groups: dict[str, tuple[_ClauseStatement, list[str]]] = {}
-    for tool in subject.tools:
-        named = build_conditions(tool, clause, subject, lists, is_stopping=then != "allow", negate=opposite)
-        if named is None:
-            continue
-        parts = [*named, *build_caller_condition(callers, negate=opposite)]
-        for when in parts if opposite else [merge_conditions(parts)]:
-            key = json.dumps([tool.server, when])
-            groups.setdefault(key, (_ClauseStatement(tool.server, when, then, rest), []))[1].append(tool.name)
-    for statement, names in groups.values():
-        yield replace(statement, tools=tuple(names))
+def _iter_ends(tokens: Sequence[WordToken]) -> Iterator[int]:
+    """Yield the ends of parts that may have a derivation, longest first."""
+    if derive_sentence(tokens):
+        yield len(tokens)
+    yield from range(min(find_stop(tokens), len(tokens) - 1), 1, -1)
 
 
-def _build_rule(statement: _ClauseStatement, sentence: str, number: str) -> dict[str, Any]:
+def _unread_part(tokens: Sequence[WordToken]) -> str:
+    """Return the words behind the longest part that has a derivation; all words without one."""
+    for end in _iter_ends(tokens):
+        if derive_sentence(tokens[:end]):
+            return join_text(tokens[end:])
+    return join_text(tokens)
+
+
+def _widen_part(tokens: Sequence[WordToken], part: str) -> str:
+    """Return a part with the words that belong to it: "times" becomes "at most 5 times per hour"."""
+    kinds = [one.kind for one in tokens]
+    places = [place for place, one in enumerate(tokens) if one.text == part.split(maxsplit=1)[0]]
+    if not places or {"MAY", "MUST", "BE"} & set(kinds[places[-1] :]):
+        return part
+    first = places[-1]
+    bounds = [place for place in range(first) if kinds[place] == "BOUND"]
+    return join_text(tokens[bounds[-1] if bounds else first :])
+
+
+def _mentions_approval(formula: Formula) -> bool:
+    return assume_approval(formula, is_given=True) != assume_approval(formula, is_given=False)
+
+
+def _conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    if isinstance(formula, Junction) and formula.operator == "and":
+        return tuple(one for part in formula.parts for one in _conjuncts(part))
+    return (formula,)
+
+
+def _is_bound_only(calls: BoundGroup, vocabulary: Vocabulary) -> bool:
+    """Return True if a group holds a number and no verb."""
+    has_number = any(phrase.has("BOUND") for phrase in iter_phrases(calls.condition))
+    return has_number and not vocabulary.has_verb(calls.words)
+
+
+def _build_rule(statement: _Statement, sentence: str, number: str) -> dict[str, Any]:
     server = _NO_ID.sub("-", statement.server)[:_MAX_SERVER_NAME].strip("-_") or "server"
     return {
         "id": f"{server}.{number}.{statement.then}",

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from peripety import engine
-from peripety.author.policy_author.conditions import value_kind
 from peripety.author.policy_author.rules import build_rules
+from peripety.author.policy_author.vocabulary import value_kind
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine import ToolRequest
 
@@ -176,6 +176,7 @@ def build_scenarios(
     constitution: str,
     tools: Sequence[Mapping[str, Any]],
     lists: Mapping[str, Mapping[str, Any]] | None = None,
+    other_tools: Sequence[tuple[str, str]] = (),
 ) -> list[dict[str, Any]]:
     """Return a scenario for each sentence that decides a call by itself.
 
@@ -185,9 +186,11 @@ def build_scenarios(
         constitution: the written policy.
         tools: the tools, as in a policy document.
         lists: the lists, as in a policy document.
+        other_tools: as for `build_rules`.
     """
     lists = dict(lists or {})
-    rules = build_rules(constitution, tools, {name: one["kind"] for name, one in lists.items()}).rules
+    kinds = {name: one["kind"] for name, one in lists.items()}
+    rules = build_rules(constitution, tools, kinds, other_tools).rules
     if not rules:
         return []
     document = {

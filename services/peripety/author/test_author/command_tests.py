@@ -14,7 +14,8 @@ from itertools import islice, pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from peripety.author.policy_author.sentences import extract_literals, split_sentences
+from peripety.author.policy_author.sentences import split_sentences
+from peripety.author.policy_author.tokens import find_bounds
 from peripety.author.test_author.candidates import Candidate, CandidateDetails
 
 if TYPE_CHECKING:
@@ -449,16 +450,9 @@ def _limit_candidates(sentence: str) -> Iterator[Candidate]:
         operator = ">=" if found["kind"].lower().startswith("min") else "<="
         yield from _candidates_around(sentence, operator, _parse_limit(found["number"]), found[0])
         rest = rest.replace(found[0], " ")
-    stated = extract_literals(rest)
-    while stated.bound is not None:
-        bound = stated.bound
-        yield from _candidates_around(
-            sentence,
-            bound.operator,
-            bound.number,
-            f"{bound.operator} {bound.number:g}",
-        )
-        stated = extract_literals(stated.text)
+    for bound in find_bounds(rest):
+        named = f"{bound.operator} {bound.number:g}"
+        yield from _candidates_around(sentence, bound.operator, bound.number, named)
 
 
 def _candidates_around(sentence: str, operator: str, number: float, limit: str) -> Iterator[Candidate]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 NOT_UNDERSTOOD = "NOT_UNDERSTOOD"
-"""Code of a turn that was not played, because the narrator asks back."""
+"""Code of a turn that was not played, because the narrator returned a question."""
 
 _END_OF_SPEECH = ".,!?\u2026;:"
 _SHOWN_VALUE = 60

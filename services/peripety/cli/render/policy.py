@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.cli.output import finding_lines, format_model_usage, one_line
+from peripety.policy.authoring.sentence_report import summarize_sentences
 from peripety.rpc.proto_json import enum_word
 from peripety.rpc.status import finding_from_proto
 
@@ -148,8 +149,8 @@ _PHASE = pb.CompilePolicyResponse.Progress.DESCRIPTOR.fields_by_name["phase"]
 
 
 @contextmanager
-def live_policy_view(out: Console) -> Iterator[PolicyProgressView]:
-    """Yield a progress view. The bar is shown only on a terminal."""
+def live_policy_view(out: Console, constitution: str = "") -> Iterator[PolicyProgressView]:
+    """Yield a progress view of the compilation of a written policy. The bar is shown only on a terminal."""
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as bar:
         task = bar.add_task("", total=1.0)
@@ -157,7 +158,7 @@ def live_policy_view(out: Console) -> Iterator[PolicyProgressView]:
         def follow(told: pb.CompilePolicyResponse.Progress) -> None:
             bar.update(task, completed=told.fraction, description=one_line(told.message))
 
-        yield PolicyProgressView(out, follow)
+        yield PolicyProgressView(out, follow, constitution)
 
 
 class PolicyProgressView:
@@ -166,14 +167,17 @@ class PolicyProgressView:
     Args:
         out: the console.
         follow: called with each progress event.
+        constitution: the written policy, whose sentences are counted above all figures.
     """
 
     def __init__(
         self,
         out: Console,
         follow: Callable[[pb.CompilePolicyResponse.Progress], None] = lambda _: None,
+        constitution: str = "",
     ) -> None:
         self._out = out
+        self._constitution = constitution
         self._follow = follow
         self._phase = pb.COMPILE_PHASE_UNSPECIFIED
         self._scenarios: dict[str, pb.PolicyScenario] = {}
@@ -217,6 +221,10 @@ class PolicyProgressView:
         rules = json.loads(policy.document)["rules"]
         cached = ", cached for the same input; no model was called" if compiled.from_cache else ""
         self._print(f"{format_count(len(rules), 'rule')}, {format_sources(policy.scenarios)}{cached}", "bold")
+        findings = [*map(finding_from_proto, compiled.findings)]
+        self._print(
+            f"  {summarize_sentences(self._constitution, findings)}; figures of the rules as they stand:"
+        )
         self._lines(format_coverage(policy.verification.coverage))
         if policy.verification.HasField("mutation"):
             self._lines(format_mutation_score(policy.verification.mutation))

@@ -220,7 +220,7 @@ class ModelTraits:
         reasoning_can_be_off: whether reasoning can be disabled.
         tools_while_reasoning: whether it calls tools while reasoning, in Chat Completions; else a request
             with tools must disable reasoning.
-        reasoning_efforts: the efforts that a request may ask for; none if the model has no such option.
+        reasoning_efforts: the efforts that a request may select; none if the model has no such option.
         length_field: the field that limits the answer, in Chat Completions.
         instructions_role: the role of the instructions, in Chat Completions.
         strict_schema: whether it accepts only the strict subset of JSON Schema.
@@ -297,7 +297,7 @@ class ModelData:
         return min(wanted, self.max_output_tokens or wanted)
 
     def effort_to_request(self, request: GenerateRequest) -> str | None:
-        """Return the effort that a request asks for; None if this model has no such option."""
+        """Return the effort that a request sets; None if this model has no such option."""
         effort = request.reasoning_effort
         known = effort is not None and effort.value in self.traits.reasoning_efforts
         return effort.value if effort and known and Capability.REASONING in self.capabilities else None

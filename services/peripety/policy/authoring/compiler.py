@@ -31,8 +31,8 @@ from peripety.policy.authoring.scenario_suite import (
     ScenarioSuite,
     evaluate_scenarios,
     finalize,
-    uncovered_sentences,
 )
+from peripety.policy.authoring.sentence_report import report_sentences
 from peripety.policy.events import PolicyCompileFailed, RulesWritten, ScenariosVerified, ScenariosWritten
 from peripety.policy.types import CompilePhase, PolicyCompiled, ScenarioFeedback, VerificationReport
 from peripety.policy.validation import check_order
@@ -152,6 +152,25 @@ class _CompileRun:
         self._rulebook = Rulebook(self._order, written.results())
         self._policy = await asyncio.to_thread(_compile_rulebook, self._rulebook)
         yield RulesWritten(self._policy.document)
+        if not self._order.allow_partial:
+            self._check_sentences()
+        ids = {rule_id for part in self._rulebook.unexpressed for rule_id in part.rule_ids}
+        closing = [rule for rule in self._policy.rules if rule["id"] in ids]
+        if closing:
+            document = make_document(self._order, self._order.tools, closing, invariants=[])
+            self._suite.close(await asyncio.to_thread(compile_policy, document))
+
+    def _check_sentences(self) -> None:
+        """Check that the rules enforce every sentence to its last word.
+
+        Raises:
+            RunFailedError: some sentences are not enforced whole; the findings name them.
+        """
+        order = self._order
+        rules = [*order.invariants, *self._current_policy.rules]
+        found = report_sentences(order.constitution, rules, self._rulebook.unexpressed, Severity.ERROR)
+        if found:
+            raise RunFailedError(found)
 
     async def _write_scenarios(self) -> AsyncIterator[CompileEvent]:
         written = _BatchWork(self._batches(), self._authors.write)
@@ -314,7 +333,8 @@ class _CompileRun:
             self._context.add_warning(warning)
         if suite.generated:
             yield ScenariosWritten(suite.generated)
-        for warning in uncovered_sentences(self._order.constitution, self._current_policy.rules):
+        rules, unexpressed = self._current_policy.rules, self._rulebook.unexpressed
+        for warning in report_sentences(self._order.constitution, rules, unexpressed):
             self._context.add_warning(warning)
         if any(self._judges.doubts.values()):
             message = "a judge is not satisfied, though every scenario passes"

@@ -33,9 +33,17 @@ _TEXT = {"type": "string", "maxLength": 4_000}
 
 def rules_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
     """Return the schema of rules for tools of one server, limited to existing tools and argument roles."""
-    return _object_schema(
-        {"rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}}},
-    ) | _rule_definitions(tools)
+    part = _object_schema(
+        {"sentence": _TEXT, "part": _TEXT, "rules": {"type": "array", "items": {"type": "string"}}},
+    )
+    answer = _object_schema(
+        {
+            "rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}},
+            "unexpressed": {"type": "array", "items": part},
+        },
+        optional=("unexpressed",),
+    )
+    return answer | _rule_definitions(tools)
 
 
 def patches_schema(tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
@@ -157,6 +165,7 @@ MAX_OUTPUT_TOKENS = 8_192
 """Output token limit of a response; larger responses are split into smaller batches."""
 
 _EXPECTED_TURNS = 3
+_MOST_OTHER_TOOLS = 200
 
 
 def authoring_system_text(name: str, material: Mapping[str, Any]) -> str:
@@ -186,13 +195,19 @@ def start_conversation(gateway: ModelGateway, system: str, model: str | None) ->
 
 
 def prompt_material(order: CompileOrder, tools: Sequence[AnnotatedTool]) -> dict[str, Any]:
-    """Return the material of prompts about some tools."""
-    return {
+    """Return the material of prompts about some tools; other tools of the policy are only named."""
+    own = {(tool.server_name, tool.tool_name) for tool in tools}
+    names = [(tool.server_name, tool.tool_name) for tool in order.tools]
+    others = [name for name in names if name not in own][:_MOST_OTHER_TOOLS]
+    material: dict[str, Any] = {
         "constitution": order.constitution,
         "tools": [tool_to_document(tool) for tool in tools],
         "invariants": [*order.invariants],
         "lists": dict(order.lists),
     }
+    if others:
+        material["other_tools"] = [{"server_name": server, "tool_name": name} for server, name in others]
+    return material
 
 
 def tool_to_document(tool: AnnotatedTool) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from peripety.policy.authoring.prompts import (
     tool_to_document,
 )
 from peripety.policy.authoring.run_context import ToolBatch, digest_key, request_in_halves
+from peripety.policy.authoring.sentence_report import UnexpressedPart, normalize_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from peripety.engine.policies.types import ToolRequest
     from peripety.gateway.types.response import ModelGateway
@@ -47,10 +48,12 @@ class RuleSection:
     Attributes:
         batch: the tools; the rules apply to no others.
         rules: the rules, in order.
+        unexpressed: the parts of sentences that no rule expresses. Their rules stay as they are.
     """
 
     batch: ToolBatch
     rules: tuple[Mapping[str, Any], ...]
+    unexpressed: tuple[UnexpressedPart, ...] = ()
 
     def restrict_to_batch(self) -> RuleSection:
         """Return the section with rules that are restricted to the tools of the batch."""
@@ -59,7 +62,7 @@ class RuleSection:
         if not self.batch.is_complete:
             own["tools"] = names
         rules = [{**rule, "when": {**own, **rule["when"], "servers": own["servers"]}} for rule in self.rules]
-        return RuleSection(self.batch, tuple(rules))
+        return replace(self, rules=tuple(rules))
 
 
 class Rulebook:
@@ -91,6 +94,11 @@ class Rulebook:
         """
         rules = [rule for section in self.sections for rule in section.rules]
         return engine.compile_policy(make_document(self._order, self._order.tools, rules))
+
+    @property
+    def unexpressed(self) -> tuple[UnexpressedPart, ...]:
+        """The parts of sentences that no rule expresses."""
+        return tuple(part for section in self.sections for part in section.unexpressed)
 
     def section_index(self, request: ToolRequest) -> int:
         """Return the index of the section whose rules apply to a request; 0 for unknown tools."""
@@ -149,14 +157,20 @@ def _policy_name(constitution: str) -> str:
 def _with_unique_ids(section: RuleSection, used_ids: set[str]) -> RuleSection:
     """Return a section with a number appended to each used id, and mark its ids as used."""
     rules = []
+    renamed: dict[str, str] = {}
     for rule in section.rules:
         name, number = rule["id"], 2
         while name in used_ids:
             ending = f"-{number}"
             name, number = rule["id"][: _MAX_ID_LENGTH - len(ending)] + ending, number + 1
         used_ids.add(name)
+        renamed[rule["id"]] = name
         rules.append(rule if name == rule["id"] else {**rule, "id": name})
-    return replace(section, rules=tuple(rules))
+    unexpressed = tuple(
+        replace(part, rule_ids=tuple(renamed.get(one, one) for one in part.rule_ids))
+        for part in section.unexpressed
+    )
+    return replace(section, rules=tuple(rules), unexpressed=unexpressed)
 
 
 _RULES_MESSAGE = "Write the rules for the tools, following the instructions above."
@@ -229,16 +243,16 @@ class RuleAuthor:
 
     async def _request_rules(self, batch: ToolBatch, question: str = _RULES_MESSAGE) -> WrittenRules:
         async def accept(value: Any) -> Sequence[Finding]:
-            rules = RuleSection(batch, tuple(value["rules"])).restrict_to_batch().rules
+            section = _parse_section(batch, value).restrict_to_batch()
             return await run_in_thread_if_large(
-                lambda: self._rule_errors(batch, rules),
-                len(to_compact_json(rules)),
+                lambda: [*self._rule_errors(batch, section.rules), *_unexpressed_errors(section)],
+                len(to_compact_json(section.rules)),
             )
 
         schema = ResponseSchema(RULES_SCHEMA_NAME, rules_schema(batch.tools), accept)
         conversation = start_conversation(self._gateway, self._system_text(batch), self._order.model)
         completion = await conversation.send(question, schema=schema)
-        section = RuleSection(batch, tuple((completion.value or {}).get("rules", ()))).restrict_to_batch()
+        section = _parse_section(batch, completion.value or {}).restrict_to_batch()
         return WrittenRules(section, f"{completion.provider}/{completion.model}")
 
     def _rule_errors(self, batch: ToolBatch, rules: Sequence[Mapping[str, Any]]) -> list[Finding]:
@@ -251,15 +265,45 @@ class RuleAuthor:
         ]
 
 
+def _parse_section(batch: ToolBatch, answer: Mapping[str, Any]) -> RuleSection:
+    unexpressed = tuple(
+        UnexpressedPart(one["sentence"], one["part"], tuple(one["rules"]))
+        for one in answer.get("unexpressed", ())
+    )
+    return RuleSection(batch, tuple(answer.get("rules", ())), unexpressed)
+
+
+def _unexpressed_errors(section: RuleSection) -> Iterator[Finding]:
+    """Yield the rules that allow calls for a sentence with a part that no rule expresses."""
+    named = {rule_id for part in section.unexpressed for rule_id in part.rule_ids}
+    sentences = {normalize_words(part.sentence) for part in section.unexpressed}
+    for index, rule in enumerate(section.rules):
+        if rule["then"] != "allow":
+            continue
+        if rule["id"] in named or normalize_words(rule.get("principle", "")) in sentences:
+            message = "a sentence with an unexpressed part may deny or escalate, and never allow"
+            yield Finding("UNEXPRESSED_ALLOWED", f"{_RULES_PATH_PREFIX}{index}/then", message)
+
+
 def _sections_to_json(sections: Sequence[RuleSection]) -> list[Any]:
     """Return the stored form of sections; tools are stored as a count, in the order of the batch."""
-    return [[len(section.batch.tools), section.batch.is_complete, [*section.rules]] for section in sections]
+    return [
+        [
+            len(section.batch.tools),
+            section.batch.is_complete,
+            [*section.rules],
+            [[one.sentence, one.part, [*one.rule_ids]] for one in section.unexpressed],
+        ]
+        for section in sections
+    ]
 
 
 def _sections_from_json(written: Sequence[Any], batch: ToolBatch) -> tuple[RuleSection, ...]:
     sections, first = [], 0
-    for count, is_all, rules in written:
+    for count, is_all, rules, *unexpressed in written:
         own = batch if count == len(batch.tools) else ToolBatch(batch.tools[first : first + count], is_all)
-        sections.append(RuleSection(own, tuple(rules)))
+        parts = unexpressed[0] if unexpressed else ()
+        named = tuple(UnexpressedPart(sentence, part, tuple(ids)) for sentence, part, ids in parts)
+        sections.append(RuleSection(own, tuple(rules), named))
         first += count
     return tuple(sections)

@@ -410,12 +410,35 @@ async def _evaluate_rules(
     return _EvaluatedRules(book, policy, results)
 
 
+async def _opened_part(standing: _EvaluatedRules, after: _EvaluatedRules) -> str:
+    """Return the reason to reject a change that opens what a part that no rule expresses has closed."""
+    closing = {rule_id: part for part in standing.rulebook.unexpressed for rule_id in part.rule_ids}
+    if not closing:
+        return ""
+    kept = {rule["id"]: rule for rule in after.policy.rules}
+    for rule in standing.policy.rules:
+        part = closing.get(rule["id"])
+        if part is not None and kept.get(rule["id"]) != rule:
+            return f'it was undone, as rule {rule["id"]} stands for "{part.part}", which no rule can see'
+    differing = await asyncio.to_thread(find_differences, standing.policy, after.policy)
+    for change in differing.changes:
+        part = closing.get(change.before.rule_id)
+        if part is not None and change.after.decision is Decision.ALLOW:
+            return (
+                f'it was undone, as it allows a call although "{part.part}" is something that no rule can see'
+            )
+    return ""
+
+
 async def _rejection_reason(
     standing: _EvaluatedRules,
     after: _EvaluatedRules,
     problems: Sequence[ScenarioResult],
 ) -> str:
     """Return the reason to reject changed rules, or an empty text."""
+    opened = await _opened_part(standing, after)
+    if opened:
+        return opened
     pairs = [*zip(standing.results, after.results, strict=True)]
     broken = [new.scenario.description for old, new in pairs if old.passed and not new.passed]
     if broken:

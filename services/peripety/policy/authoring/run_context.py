@@ -89,7 +89,7 @@ def order_fingerprint(order: CompileOrder) -> str:
     limits = asdict(order.limits)
     del limits["budget"]
     schemas = [schema(order.tools) for schema in (rules_schema, patches_schema, judgement_schema)]
-    options = [order.replace_corrected, order.directed, order.mutation, order.model]
+    options = [order.replace_corrected, order.directed, order.mutation, order.model, order.allow_partial]
     handwritten = [*map(scenario_to_document, order.handwritten)]
     return digest_key(
         prompt_material(order, order.tools), handwritten, limits, options, load_prompts(), schemas

@@ -12,7 +12,7 @@ from peripety import engine
 from peripety.engine.policies.types import Decision
 from peripety.errors import InvalidArgumentError
 from peripety.policy.rule_paths import argument_violations
-from peripety.policy.types import DiscardedScenario, ScenarioOrigin
+from peripety.policy.types import DiscardedScenario, Expectation, ScenarioOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from peripety.engine.policies.types import ToolRequest
     from peripety.policy.types import (
         AnnotatedTool,
-        Expectation,
         ScenarioCorrection,
         ScenarioFeedback,
         TestScenario,
@@ -58,6 +57,11 @@ class ScenarioFilter:
         self._tools: Mapping[tuple[str, str], AnnotatedTool] = {
             (tool.server_name, tool.tool_name): tool for tool in tools
         }
+        self._closing: Policy | None = None
+
+    def close(self, closing: Policy) -> None:
+        """Discard scenarios from now on that expect to be allowed what the rules of a policy stop."""
+        self._closing = closing
 
     def apply(self, scenarios: Iterable[TestScenario]) -> FilterResult:
         """Split scenarios into runnable and discarded ones."""
@@ -83,6 +87,9 @@ class ScenarioFilter:
             return ARGUMENT_SCHEMA_RULE, Decision.DENY
         if decided.by_invariant and not scenario.expected_decision.is_met_by(decided.decision):
             return decided.rule_id, decided.decision
+        if self._closing is not None and scenario.expected_decision is Expectation.ALLOW:
+            stopped = self._closing.decide(request)
+            return (stopped.rule_id, stopped.decision) if stopped.rule_id else None
         return None
 
 

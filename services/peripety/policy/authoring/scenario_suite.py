@@ -1,16 +1,13 @@
 """Scenario suite of a run: current and replaced scenarios, their results, and the final suite.
 
-The final suite is completed, minimised and measured. Sentences of the written policy that no rule
-implements are found without a model call.
+The final suite is completed, minimised and measured.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from peripety.author.policy_author.sentences import split_sentences
 from peripety.errors import Finding, Severity
 from peripety.policy.authoring.scenario_merge import (
     ScenarioFilter,
@@ -26,8 +23,7 @@ from peripety.policy.types import ScenarioOrigin, ScenarioResult
 from peripety.policy.verification.verify import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from peripety.engine import Policy
     from peripety.policy.authoring.scenario_merge import FilterResult
@@ -126,6 +122,10 @@ class ScenarioSuite:
         self.scenarios = tuple(handwritten)
         self.replaced: tuple[TestScenario, ...] = ()
 
+    def close(self, closing: Policy) -> None:
+        """Discard scenarios from now on that expect to be allowed what the rules of a policy stop."""
+        self._filter.close(closing)
+
     def filter_new(self, scenarios: Iterable[TestScenario]) -> FilterResult:
         """Split scenarios into runnable, new ones and discarded ones."""
         found = self._filter.apply(scenarios)
@@ -179,41 +179,3 @@ def _contradiction_warning(existing: TestScenario, new: TestScenario) -> Finding
         f" has the same request, expects {new.expected_decision.value} ({new.reasoning}), and was left out"
     )
     return Finding("SCENARIOS_CONTRADICT", "", message, Severity.WARNING)
-
-
-_WORD_PATTERN = re.compile(r"\w+")
-_MAX_SENTENCE_LENGTH = 200
-
-
-def uncovered_sentences(constitution: str, rules: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
-    """Return a warning for each sentence that no rule names as its principle.
-
-    Args:
-        constitution: the written policy.
-        rules: all rules, including invariants.
-    """
-    followed = {words for rule in rules for words in _normalized_sentences(rule.get("principle", ""))}
-    return tuple(
-        Finding(
-            "SENTENCE_UNFOLLOWED",
-            "",
-            f"no rule implements: {_shorten_sentence(sentence)}",
-            Severity.WARNING,
-        )
-        for sentence in dict.fromkeys(split_sentences(constitution))
-        if _normalized_words(sentence) not in followed
-    )
-
-
-def _normalized_sentences(principle: str) -> Iterator[tuple[str, ...]]:
-    """Yield the normalized words of sentences, which identify them regardless of formatting."""
-    yield _normalized_words(principle)
-    yield from map(_normalized_words, split_sentences(principle))
-
-
-def _normalized_words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD_PATTERN.findall(text.casefold()))
-
-
-def _shorten_sentence(sentence: str) -> str:
-    return sentence if len(sentence) <= _MAX_SENTENCE_LENGTH else f"{sentence[: _MAX_SENTENCE_LENGTH - 1]}…"

@@ -151,6 +151,7 @@ def order_from_proto(request: pb.CompilePolicyRequest) -> CompileOrder:
         directed=options.directed if options.HasField("directed") else True,
         mutation=options.mutation if options.HasField("mutation") else True,
         model=request.model or None,
+        allow_partial=options.allow_partial,
     )
 
 

@@ -23,8 +23,9 @@ from peripety.session.narration.turn_context import (
 from peripety.session.visibility import ViewerProjection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from peripety.session.events import Event
     from peripety.session.narration.tool_executor import VoiceCue
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.turn_transaction import TurnResult
@@ -49,7 +50,7 @@ _SCHEMA = ResponseSchema(
 
 
 def actor_request(scene: NarrationContext, cue: VoiceCue, played: TurnResult | None) -> GenerateRequest:
-    """Return the request for what a person says.
+    """Return the request for the words of a person.
 
     Args:
         scene: the turn.
@@ -58,7 +59,7 @@ def actor_request(scene: NarrationContext, cue: VoiceCue, played: TurnResult | N
     """
     view = ViewerProjection(Visibility(scene.spec), cue.entity_id)
     board = scene.speculation.transaction
-    events = board.events if played is None else (*played.actions, played.world)
+    events: Sequence[Event] = board.events if played is None else (*played.actions, played.world)
     tree = board.state.tree() if played is None else played.tree
     told = {
         "memories": last_fitting(list(_memories(scene, cue.entity_id)), _MEMORY_BYTES),
@@ -96,7 +97,7 @@ def _memories(scene: NarrationContext, entity_id: str) -> Iterator[str]:
     """Yield what the person remembers from narrations for the same audience or for everyone.
 
     The narrator itself reads none of the private ones in a narration for another entity. The audience of this
-    turn hears the words, so a memory from a narration for the same audience tells no other entity's secret.
+    turn hears the words, so a memory from a narration for the same audience reveals no other entity's secret.
     """
     for memory in scene.session.memories:
         is_own = memory.visibility == "private" and memory.owner == entity_id

@@ -395,7 +395,7 @@ class _ModelCalls:
         return events
 
     async def _fill_voices(self, results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
-        """Return the results of a round with what the people said that the narrator let speak."""
+        """Return the results of a round with the words of the people that the narrator let speak."""
         filled = list(results)
         for cue in self._narration.tool_executor.cues:
             utterance = await self._voice(cue)
@@ -407,7 +407,7 @@ class _ModelCalls:
         return tuple(filled)
 
     async def _voice(self, cue: VoiceCue) -> str | None:
-        """Return what a person says; None if the call fails, or the player may not know the words."""
+        """Return the words of a person; None if the call fails, or the player may not know the words."""
         request = replace(
             actor_request(self._scene, cue, self._narration.tool_executor.known_result),
             budget=self._budget.remaining_budget(),

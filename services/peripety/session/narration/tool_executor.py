@@ -136,7 +136,7 @@ class NarratorToolExecutor:
 
         Args:
             calls: the calls.
-            may_ask: whether the narrator may still ask the player back.
+            may_ask: whether the narrator may still return a question.
 
         Returns:
             A result for each call, and the events to send.
@@ -213,7 +213,7 @@ class NarratorToolExecutor:
         return {"accepted": True}
 
     def _ask_player(self, question: str) -> dict[str, Any]:
-        """Ask the player back instead of playing the turn."""
+        """Return a question to the player instead of playing the turn."""
         board = self._scene.speculation.transaction
         has_begun = bool(board.events) or self._is_closed or self._known_result is not None
         if not self._scene.words_only or has_begun or not self._may_ask:
@@ -323,7 +323,7 @@ def _voice_tools(cast: Sequence[str]) -> list[Tool]:
         "about": {"type": "string", "maxLength": _CUE_CHARACTERS, "description": about},
     }
     description = (
-        "Let a person speak. The result is what this person says; quote it word for word. Without an "
+        "Let a person speak. The result has the words of this person; quote them word for word. Without an "
         "utterance, the person stays silent. Changes nothing."
     )
     return [_own_tool(VOICE, description, properties)] if cast else []
@@ -342,7 +342,7 @@ _NO_ACTION_TOOL = _own_tool(
 )
 _ASK_PLAYER_TOOL = _own_tool(
     ASK_PLAYER,
-    "The player's words cannot be understood. Ask one short question, before any other call and without a "
+    "The player's words cannot be understood. Send one short question, before any other call and without a "
     "narration. No turn is spent.",
     {"question": {"type": "string", "maxLength": _QUESTION_CHARACTERS}},
 )

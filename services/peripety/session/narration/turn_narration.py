@@ -235,7 +235,7 @@ class TurnNotPlayed:
     """Result of a narration of words that led to no turn: nothing is stored.
 
     Attributes:
-        failure: the last event of the turn; it explains to the player how to go on.
+        failure: the last event of the turn; it explains to the player how to continue.
         usage: usage of language models.
     """
 
@@ -303,7 +303,7 @@ class TurnNarration:
         return self._prose.has_streamed
 
     def add_utterance(self, entity_id: str, utterance: str) -> None:
-        """Add what a person said by itself: the dialogue of the turn, whatever the Outcome quotes."""
+        """Add the words of a person with a call of its own: the dialogue of the turn, besides the Outcome."""
         self._voiced.append(DialogueSpoken(entity_id, utterance))
 
     async def on_event(self, event: GatewayEvent) -> Iterable[NarrationEvent]:
@@ -375,7 +375,7 @@ class TurnNarration:
         yield NarrationResult(narrative, Resolution.SERVER_RESOLVED, UsageTotal(), "", memories, self.stats)
 
     def ask_player(self, question: str) -> TurnNotPlayed:
-        """Return the result of words that the narrator asks back about."""
+        """Return the result of words about which the narrator returned a question."""
         return TurnNotPlayed(
             RuleFailed(NOT_UNDERSTOOD, "", question or _DEFAULT_QUESTION, turn_abandoned=True),
             UsageTotal(),
@@ -407,11 +407,11 @@ class TurnNarration:
         if prose and is_alone and not await self.validator.check_plain_prose(prose):
             for chunk in self._prose.finish(prose):
                 yield chunk
-        message = f"{problem}; no turn was spent: say it again, or choose an action"
+        message = f"{problem}; no turn was spent: try again, or choose an action"
         yield TurnNotPlayed(RuleFailed(reason, "", message, turn_abandoned=True), UsageTotal())
 
     def _keep_plain_answer(self) -> None:
-        """Keep a whole answer that is plain prose without an Outcome around it."""
+        """Retain a whole answer that is plain prose without an Outcome around it."""
         text = normalize_text(self._answer).strip()
         is_prose = any(map(str.isalnum, text)) and not _STRUCTURE.search(text)
         if is_prose and len(text) <= NARRATIVE_CHARACTERS:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from peripety.author.policy_author.rules import build_rules
+from peripety.author.policy_author.rules import DerivedRules, build_rules
 
 NAMES = {"type": "object", "properties": {"path": {"type": "string"}, "max_items": {"type": "integer"}}}
 
@@ -30,8 +30,12 @@ LISTS = {"known": "domain"}
 def read(text: str) -> list[tuple[str, list[str], Any]]:
     """Return the decision, the tools and the argument conditions of each parsed rule."""
     found = build_rules(text, TOOLS, LISTS)
-    assert not found.not_understood
+    assert not found.unfollowed
     return [told(rule) for rule in found.rules]
+
+
+def unfollowed(found: DerivedRules) -> tuple[str, ...]:
+    return tuple(one.sentence for one in found.unfollowed)
 
 
 def told(rule: dict[str, Any]) -> tuple[str, list[str], Any]:
@@ -99,10 +103,8 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
         "Items may be read from @unheard_of.",
         "Reading items is not forbidden.",
         "It need not ask before it reads items.",
-        "Items must not be moved, but may be read.",
         "Non-destructive tools are allowed.",
         "Items may be read; but only when it is dark.",
-        "Items may be read in /a unless they are in /b.",
         "Other items may be read.",
         "It may fetch from http://127.1/x.",
         f"It may fetch from {'a' * 70}.test.",
@@ -119,13 +121,13 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
 def test_what_is_not_understood_to_its_end_allows_nothing_and_is_named(text: str) -> None:
     found = build_rules(text, TOOLS, LISTS)
     assert "allow" not in {rule["then"] for rule in found.rules}
-    assert found.not_understood == (text,)
+    assert unfollowed(found) == (text,)
 
 
 def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_understood() -> None:
     found = build_rules("Items must not be moved on weekends.", TOOLS)
     assert [told(rule) for rule in found.rules] == [("deny", ["move_item"], {})]
-    assert found.not_understood == ("Items must not be moved on weekends.",)
+    assert unfollowed(found) == ("Items must not be moved on weekends.",)
     assert "principle" not in found.rules[0]
 
 
@@ -136,12 +138,34 @@ def test_what_stops_calls_stops_them_altogether_where_its_condition_is_not_under
 def test_what_stops_calls_stops_them_altogether_where_what_it_names_cannot_be_asked(text: str) -> None:
     found = build_rules(text, TOOLS, LISTS)
     assert [told(rule) for rule in found.rules] == [("deny", ["fetch"], {})]
-    assert found.not_understood == (text,)
+    assert unfollowed(found) == (text,)
 
 
-def test_what_is_about_anything_stops_nothing_where_what_it_names_cannot_be_asked() -> None:
+def test_a_prohibition_of_anything_stops_every_tool_where_what_it_names_cannot_be_asked() -> None:
+    # It stopped nothing before, although the text forbids every call of the kind.
     found = build_rules("Nothing may be sent to http://127.1/.", TOOLS, LISTS)
-    assert (found.rules, len(found.not_understood)) == ((), 1)
+    assert {(rule["then"], tool) for rule in found.rules for tool in rule["when"]["tools"]} == {
+        ("deny", one["tool_name"]) for one in TOOLS
+    }
+    assert len(found.unfollowed) == 1
+
+
+def test_a_permission_and_a_prohibition_in_one_sentence_have_the_same_subject() -> None:
+    # It was not understood before; both halves are whole statements about items.
+    assert read("Items must not be moved, but may be read.") == [
+        ("deny", ["move_item"], {}),
+        ("allow", ["read_item"], {}),
+    ]
+
+
+def test_an_exception_of_a_permission_takes_away_from_it() -> None:
+    # It was not understood before.
+    ((then, tools, when),) = read("Items may be read in /a unless they are in /b.")
+    assert (then, tools) == ("allow", ["read_item"])
+    assert when["arguments"] == [
+        matcher("read_path", "path", ["/a"], "all"),
+        matcher("read_path", "path", ["/b"], "none"),
+    ]
 
 
 def test_a_call_is_stopped_by_what_is_said_of_its_tool_but_not_let_pass() -> None:

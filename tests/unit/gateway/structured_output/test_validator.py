@@ -501,7 +501,7 @@ async def test_the_room_for_thoughts_and_answer_is_doubled_as_a_whole() -> None:
     model = model_of("", '{"a": 1}', stop=StopReason.LENGTH)
     asked = replace(QUESTION, max_output_tokens=500, answer_tokens=100)
     _ = [event async for event in generate_valid(model.ask, asked, ANSWER)]
-    assert (model.requests[1].max_output_tokens, model.questions[1].answer_tokens) == (None, 1_000)
+    assert (model.requests[1].max_output_tokens, model.requests[1].answer_tokens) == (None, 1_000)
 
 
 async def test_an_empty_answer_is_asked_again_once() -> None:

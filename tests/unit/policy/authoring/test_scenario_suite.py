@@ -1,7 +1,4 @@
-"""End of a run that exceeds its time: finished and skipped measurements are both reported.
-
-Sentences of a written policy that no rule follows.
-"""
+"""End of a run that exceeds its time: finished and skipped measurements are both reported."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from random import Random
 import pytest
 
 from peripety.engine import Policy, compile_policy
-from peripety.errors import Severity
-from peripety.policy.authoring.scenario_suite import FinalSuite, finalize, uncovered_sentences
+from peripety.policy.authoring.scenario_suite import FinalSuite, finalize
 from peripety.policy.mutation.operators import iter_mutations
 from peripety.policy.types import ScenarioOrigin, TestScenario
 from support.engine.policies import allow, deny, request, tiny_policy
@@ -89,33 +85,3 @@ def test_whenever_the_time_ends_what_is_told_holds(seed: int) -> None:
 
 def test_with_time_for_all_of_it_nothing_is_left() -> None:
     assert late_after(pieces(POLICY, SUITE)) == finalize(POLICY, SUITE)
-
-
-TEXT = "# Rules\n\nAlpha may be read. Beta must not be. \nBe careful!\n- Gamma is free.\n"
-
-
-def unnamed(*principles: str) -> list[str]:
-    found = uncovered_sentences(
-        TEXT,
-        [{"id": str(n), "principle": text} for n, text in enumerate(principles)],
-    )
-    assert all(one.severity is Severity.WARNING and one.remedy for one in found)
-    return [one.message.removeprefix("no rule implements: ") for one in found]
-
-
-def test_every_sentence_without_a_rule_is_named_in_order() -> None:
-    assert unnamed() == ["Alpha may be read.", "Beta must not be.", "Be careful!", "Gamma is free."]
-    assert unnamed("Beta must not be.", "Be careful!") == ["Alpha may be read.", "Gamma is free."]
-
-
-def test_a_sentence_is_known_by_its_words_alone_or_among_others() -> None:
-    assert unnamed("alpha may be **read**", "Beta must not be. Be careful!", "Gamma is free") == []
-
-
-def test_a_rule_without_a_principle_follows_nothing() -> None:
-    assert len(uncovered_sentences(TEXT, [{"id": "a"}])) == 4
-
-
-def test_a_long_sentence_is_cut_and_one_that_stands_twice_named_once() -> None:
-    (found,) = uncovered_sentences(f"{'long ' * 100}\n\n{'long ' * 100}", [])
-    assert found.message.endswith("…")

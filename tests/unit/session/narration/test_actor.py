@@ -14,12 +14,10 @@ from peripety.session.events import DialogueSpoken
 from peripety.session.narration.prompt_room import PromptRoom
 from peripety.session.types import NarratorMemory, NarratorOptions, NewSession
 from support.engine.specs import at_most, document, never
+from support.gateway.fake_gateway import SPENT, FakeGateway, calling
 from support.session.sessions import (
     ACTIONS,
     FULL_ROOM,
-    SPENT,
-    ScriptedGateway,
-    calling,
     new_id,
     outcome,
     played,
@@ -141,7 +139,9 @@ async def test_without_actors_there_is_no_voice(about: Any) -> None:
 
 
 async def test_a_small_model_refuses_actors_when_the_session_is_created(database_url: str) -> None:
-    async with table(database_url, DOCUMENT, ScriptedGateway(), room=PromptRoom.for_window(4_096)) as game:
+    async with table(
+        database_url, DOCUMENT, FakeGateway(outcome()), room=PromptRoom.for_window(4_096)
+    ) as game:
         with pytest.raises(InvalidArgumentError) as caught:
             await game.sessions.create(
                 NewSession(new_id(), "scenario", narrator=NarratorOptions(actors=True)),

@@ -1,14 +1,17 @@
-"""Dialogue stands where the narrative quotes it, else after the narrative."""
+"""Dialogue has its place where the narrative quotes it, else after the narrative."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted
-from support.session.sessions import Answer, played, scene
+from support.session.sessions import played, scene
+
+if TYPE_CHECKING:
+    from support.gateway.fake_gateway import Answer
 
 HIDDEN = "Quicksilver Harbour"
 

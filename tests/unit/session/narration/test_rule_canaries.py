@@ -9,7 +9,8 @@ import pytest
 
 from peripety.session.events import RuleFailed, encode_value
 from support.engine.specs import action, document, event, never
-from support.session.sessions import ScriptedGateway, calling, only, outcome, prompt_bytes, table
+from support.gateway.fake_gateway import FakeGateway, calling
+from support.session.sessions import only, outcome, prompt_bytes, table
 
 if TYPE_CHECKING:
     from peripety.gateway.types.request import GenerateRequest
@@ -83,7 +84,7 @@ async def test_no_prompt_tool_event_or_error_holds_one(database_url: str, pov: s
         ("query", {"path": "state.hidden.x"}),
         ("query", {"path": "state"}),
     )
-    gateway = ScriptedGateway([calls, outcome("Told."), outcome("Told.")])
+    gateway = FakeGateway(calls, outcome("Told."), outcome("Told."))
     async with table(database_url, DOCUMENT, gateway) as game:
         events = await game.play(1, input="I wait.", pov=pov)
         events += await game.play(2, "locked", pov=pov)
@@ -96,7 +97,7 @@ async def test_no_prompt_tool_event_or_error_holds_one(database_url: str, pov: s
 
 
 async def test_a_line_of_the_log_is_told_once_it_is_written(database_url: str) -> None:
-    gateway = ScriptedGateway([outcome("Told.")])
+    gateway = FakeGateway(outcome("Told."))
     async with table(database_url, DOCUMENT, gateway) as game:
         events = await game.play(1, "logged", pov="p")
     line = ACTS[3]["effects"][0]["message"]
@@ -110,7 +111,7 @@ async def test_prose_may_quote_a_line_of_the_log_that_was_hidden_before(database
     changed = json.loads(DOCUMENT)
     changed["state"]["hidden"]["x"] = line
     changed["actions"][3]["effects"][0]["message"] = line
-    gateway = ScriptedGateway([outcome(f"It reads: {line}.")])
+    gateway = FakeGateway(outcome(f"It reads: {line}."))
     async with table(database_url, json.dumps(changed).encode(), gateway) as game:
         await game.play(1, "logged", pov="p")
     assert len(gateway.requests) == 1

@@ -1,4 +1,4 @@
-"""Words of the player that are no action, that are not understood, or that the narrator fails to narrate."""
+"""Words of the player that try no action, that are not understood, or that the narrator fails to narrate."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ from peripety.session.events import (
 )
 from peripety.session.narration.turn_narration import NarrationResult, TurnNotPlayed
 from peripety.session.types import TurnOrder, TurnRequest
+from support.gateway.fake_gateway import SPENT, FakeGateway, calling
 from support.session.sessions import (
     FATEFUL,
-    SPENT,
-    ScriptedGateway,
     at_a_table,
-    calling,
     kinds,
     names,
     new_id,
@@ -59,7 +57,8 @@ def only_of(happened: list[Any], kind: type) -> list[Any]:
 
 
 async def test_without_an_action_the_narrator_learns_what_the_world_does(database_url: str) -> None:
-    gateway = ScriptedGateway([NO_ACTION, outcome("Time passes.")] * 12)
+    answers: list[Any] = [NO_ACTION, outcome("Time passes.")] * 12
+    gateway = FakeGateway(*answers)
     happened = set()
     async with table(database_url, FATEFUL, gateway) as game:
         for turn in range(1, 13):
@@ -103,7 +102,7 @@ async def test_no_action_is_refused_where_the_player_chose_one() -> None:
 
 
 async def test_words_that_are_not_understood_are_asked_about_and_spend_no_turn(database_url: str) -> None:
-    gateway = ScriptedGateway([ASKED, NO_ACTION, outcome("Now it is told.")])
+    gateway = FakeGateway(ASKED, NO_ACTION, outcome("Now it is told."))
     async with table(database_url, FATEFUL, gateway) as game:
         request = game.request(1, input="mumble")
         first = await game.take(request)
@@ -119,13 +118,14 @@ async def test_words_that_are_not_understood_are_asked_about_and_spend_no_turn(d
 
 
 async def test_the_question_belongs_to_those_who_hear_the_narration(database_url: str) -> None:
-    gateway = ScriptedGateway([ASKED])
+    gateway = FakeGateway(ASKED)
     async with table(database_url, FATEFUL, gateway) as game:
         seen = await game.play(1, input="mumble", pov="p")
         (asked,) = only(seen, RuleFailed)
         view = (await game.sessions._rulesets.get((await game.now()).session.spec_hash)).projector
         for_others = view.for_viewer(None).project_event(asked, "p")
     assert "Which" in asked.message
+    assert isinstance(for_others, RuleFailed)
     assert "Which" not in for_others.message
 
 
@@ -137,7 +137,7 @@ async def test_a_question_that_would_tell_a_secret_is_replaced() -> None:
     assert happened[-1].failure.code == "NOT_UNDERSTOOD"
 
 
-_ACTIONS = [
+_ACTIONS: list[dict[str, Any]] = [
     {"id": name, "name": name, "params": {}, "preconditions": {}, "effects": []} for name in ("one", "two")
 ]
 
@@ -172,7 +172,7 @@ async def test_after_a_chosen_action_there_is_no_question() -> None:
 async def test_words_that_are_not_narrated_spend_no_turn_but_their_usage(
     database_url: str,
 ) -> None:
-    gateway = ScriptedGateway(["{", "{", NO_ACTION, outcome("Now it is told.")])
+    gateway = FakeGateway("{", "{", NO_ACTION, outcome("Now it is told."))
     async with table(database_url, FATEFUL, gateway) as game:
         request = game.request(1, input="I try it.")
         first = await game.take(request)
@@ -192,20 +192,20 @@ async def test_a_chosen_action_and_waiting_are_committed_without_a_narrator(
     request_: tuple[str, ...],
     turn: int,
 ) -> None:
-    async with table(database_url, FATEFUL, ScriptedGateway([OUTAGE])) as game:
+    async with table(database_url, FATEFUL, FakeGateway(OUTAGE)) as game:
         events = await game.play(turn, *request_)
         assert isinstance(events[-1].event, Committed)
         assert only(events, Degraded)
 
 
 async def test_a_chosen_action_with_words_is_committed_without_a_narrator(database_url: str) -> None:
-    async with table(database_url, FATEFUL, ScriptedGateway([OUTAGE])) as game:
+    async with table(database_url, FATEFUL, FakeGateway(OUTAGE)) as game:
         events = await game.play(1, "act", input="I try it.")
         assert isinstance(events[-1].event, Committed)
 
 
 async def test_a_joint_turn_is_always_committed(database_url: str) -> None:
-    gateway = ScriptedGateway([OUTAGE])
+    gateway = FakeGateway(OUTAGE)
     async with at_a_table(database_url, gateway, order=TurnOrder.SIMULTANEOUS) as game:
         request = TurnRequest(game.session_id, new_id(), 1, (), input="p: Words.")
         async with aclosing(game.sessions.turn_runner.run(request, is_joint=True)) as events:
@@ -246,7 +246,7 @@ async def test_prose_that_was_streamed_is_retracted_when_the_turn_is_left_unplay
 async def test_an_action_of_the_narrator_is_not_kept_without_its_narration(
     database_url: str,
 ) -> None:
-    gateway = ScriptedGateway([calling(("action:act", {})), "{", "{"])
+    gateway = FakeGateway(calling(("action:act", {})), "{", "{")
     async with table(database_url, FATEFUL, gateway) as game:
         events = await game.play(1, input="I act.")
         assert only(events, ActionResolved)

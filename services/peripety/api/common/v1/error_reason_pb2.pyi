@@ -213,7 +213,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: _ErrorReason.ValueType  # 115
     """The body of an HTTP request is not declared as JSON.
 
-    Why: A page of another site can send other media types without being asked first.
+    Why: A page of another site can send other media types without a preflight request.
 
     Fix: Send `Content-Type: application/json`.
     """
@@ -810,11 +810,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Watch again with `after_sequence`, and read faster.
     """
     ERROR_REASON_NOT_UNDERSTOOD: _ErrorReason.ValueType  # 621
-    """The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+    """The narrator does not understand the words of the player, and returns a question (event `rule_failed`).
 
     Why: No turn was spent, and nothing was stored. The message of the event is the question.
 
-    Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+    Fix: Answer the question, use other words, or choose an action. The `request_id` can be used again.
     """
     ERROR_REASON_ACTORS_UNSUPPORTED: _ErrorReason.ValueType  # 622
     """The model of the narrator has no room to voice people by calls of their own.
@@ -1233,7 +1233,7 @@ Fix: Send `Authorization: Bearer TOKEN`.
 ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: ErrorReason.ValueType  # 115
 """The body of an HTTP request is not declared as JSON.
 
-Why: A page of another site can send other media types without being asked first.
+Why: A page of another site can send other media types without a preflight request.
 
 Fix: Send `Content-Type: application/json`.
 """
@@ -1830,11 +1830,11 @@ Why: The server does not buffer without limit.
 Fix: Watch again with `after_sequence`, and read faster.
 """
 ERROR_REASON_NOT_UNDERSTOOD: ErrorReason.ValueType  # 621
-"""The narrator does not understand the words of the player, and asks back (event `rule_failed`).
+"""The narrator does not understand the words of the player, and returns a question (event `rule_failed`).
 
 Why: No turn was spent, and nothing was stored. The message of the event is the question.
 
-Fix: Answer the question, say it in other words, or choose an action. The `request_id` can be used again.
+Fix: Answer the question, use other words, or choose an action. The `request_id` can be used again.
 """
 ERROR_REASON_ACTORS_UNSUPPORTED: ErrorReason.ValueType  # 622
 """The model of the narrator has no room to voice people by calls of their own.

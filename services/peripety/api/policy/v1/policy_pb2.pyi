@@ -917,6 +917,7 @@ class CompileOptions(_message.Message):
     REPLACE_CORRECTED_FIELD_NUMBER: _builtins.int
     DIRECTED_FIELD_NUMBER: _builtins.int
     MUTATION_FIELD_NUMBER: _builtins.int
+    ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
     max_repairs: _builtins.int
     """Maximum number of repairs after the first verification; unset for 3."""
     max_probes: _builtins.int
@@ -933,6 +934,10 @@ class CompileOptions(_message.Message):
     """If true, directed scenarios are added for uncovered targets; unset means true."""
     mutation: _builtins.bool
     """If true, the mutation score is measured; unset means true."""
+    allow_partial: _builtins.bool
+    """If true, a policy is stored although sentences are not followed to their last word; the tools that they may be
+    about are closed. If false, compiling fails and names these sentences.
+    """
     def __init__(
         self,
         *,
@@ -944,10 +949,11 @@ class CompileOptions(_message.Message):
         replace_corrected: _builtins.bool = ...,
         directed: _builtins.bool | None = ...,
         mutation: _builtins.bool | None = ...,
+        allow_partial: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_directed", b"_directed", "_max_probe_rounds", b"_max_probe_rounds", "_max_probes", b"_max_probes", "_max_repairs", b"_max_repairs", "_max_turns", b"_max_turns", "_mutation", b"_mutation", "_tools_per_batch", b"_tools_per_batch", "directed", b"directed", "max_probe_rounds", b"max_probe_rounds", "max_probes", b"max_probes", "max_repairs", b"max_repairs", "max_turns", b"max_turns", "mutation", b"mutation", "tools_per_batch", b"tools_per_batch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_directed", b"_directed", "_max_probe_rounds", b"_max_probe_rounds", "_max_probes", b"_max_probes", "_max_repairs", b"_max_repairs", "_max_turns", b"_max_turns", "_mutation", b"_mutation", "_tools_per_batch", b"_tools_per_batch", "directed", b"directed", "max_probe_rounds", b"max_probe_rounds", "max_probes", b"max_probes", "max_repairs", b"max_repairs", "max_turns", b"max_turns", "mutation", b"mutation", "replace_corrected", b"replace_corrected", "tools_per_batch", b"tools_per_batch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_directed", b"_directed", "_max_probe_rounds", b"_max_probe_rounds", "_max_probes", b"_max_probes", "_max_repairs", b"_max_repairs", "_max_turns", b"_max_turns", "_mutation", b"_mutation", "_tools_per_batch", b"_tools_per_batch", "allow_partial", b"allow_partial", "directed", b"directed", "max_probe_rounds", b"max_probe_rounds", "max_probes", b"max_probes", "max_repairs", b"max_repairs", "max_turns", b"max_turns", "mutation", b"mutation", "replace_corrected", b"replace_corrected", "tools_per_batch", b"tools_per_batch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__directed: _TypeAlias = _typing.Literal["directed"]  # noqa: Y015
     _WhichOneofArgType__directed: _TypeAlias = _typing.Literal["_directed", b"_directed"]  # noqa: Y015

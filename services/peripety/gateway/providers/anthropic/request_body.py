@@ -335,7 +335,7 @@ def _thinking(call: ProviderCall, request: GenerateRequest) -> dict[str, Any] | 
 
 
 def _output_config(call: ProviderCall, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the effort of the reasoning and the schema of the answer, as far as they are set."""
+    """Return the effort of the reasoning and the schema of the answer, if they are set."""
     effort = call.data.effort_to_request(call.request)
     asked = {
         "effort": None if requires_tool_call(call.request) else effort,

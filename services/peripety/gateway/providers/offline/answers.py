@@ -213,6 +213,7 @@ _POLICY_INPUT_SCHEMA = {
         "constitution": _NAME,
         "tools": {"type": "array", "items": _TOOL},
         "lists": {"type": "object", "additionalProperties": _LIST},
+        "other_tools": {"type": "array", "items": _TOOL},
     },
     "required": ["constitution", "tools"],
 }
@@ -235,9 +236,15 @@ _FAILED_SCENARIOS_SCHEMA = {
 def _answer_rules(request: GenerateRequest) -> dict[str, Any]:
     material = _policy_input(request)
     lists = {name: one["kind"] for name, one in material.get("lists", {}).items()}
-    rules = build_rules(material["constitution"], material["tools"], lists).rules
+    found = build_rules(material["constitution"], material["tools"], lists, _other_tools(material))
     # The author does not depend on the server of the tools.
-    return {"rules": [{**rule, "when": _without_key(rule["when"], "servers")} for rule in rules]}
+    return {
+        "rules": [{**rule, "when": _without_key(rule["when"], "servers")} for rule in found.rules],
+        "unexpressed": [
+            {"sentence": one.sentence, "part": one.part, "rules": list(one.rule_ids)}
+            for one in found.unfollowed
+        ],
+    }
 
 
 def _answer_scenarios(request: GenerateRequest) -> dict[str, Any]:
@@ -245,7 +252,12 @@ def _answer_scenarios(request: GenerateRequest) -> dict[str, Any]:
         # The first answer already contains everything that the text yields.
         return {"scenarios": []}
     material = _policy_input(request)
-    written = build_scenarios(material["constitution"], material["tools"], material.get("lists"))
+    written = build_scenarios(
+        material["constitution"],
+        material["tools"],
+        material.get("lists"),
+        _other_tools(material),
+    )
     return {"scenarios": [_without_key(scenario, "rule_id") for scenario in written]}
 
 
@@ -273,6 +285,10 @@ POLICY_ANSWERS: Mapping[str, Callable[[GenerateRequest], dict[str, Any]]] = {
 def _policy_input(request: GenerateRequest) -> dict[str, Any]:
     *_, last = (request.system or "").splitlines() or [""]
     return parse_object(last, _POLICY_INPUT_SCHEMA, "the last line of the instructions", _PURPOSE)
+
+
+def _other_tools(material: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(one["server_name"], one["tool_name"]) for one in material.get("other_tools", ())]
 
 
 def _without_key(document: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -227,6 +227,6 @@ def _split_actions(told: str) -> list[str]:
 
 
 def _related_words(kind: str) -> tuple[str, ...]:
-    """Return the words for the purpose of a roll: `climb`, `climbs`, `climbing`."""
+    """Return the forms of the word for the purpose of a roll, such as climb, climbs and climbing."""
     word = to_words(kind)
     return (word,) if " " in word else verb_forms(word)

@@ -1,0 +1,534 @@
+"""Binding of a meaning to tools: the calls that its words describe, and tests of their arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from peripety.author.policy_author.formulas import all_of, replace_leaves
+from peripety.author.policy_author.meaning import (
+    AGENTS,
+    CALLERS,
+    NotFollowedError,
+    Phrase,
+    join_text,
+)
+from peripety.author.policy_author.sentences import stem, stems, verb_stems
+from peripety.author.policy_author.vocabulary import (
+    ALL_CALLS,
+    KINDS,
+    PLACE_WORDS,
+    DescribedTool,
+    Test,
+    has_verb,
+    is_described,
+    is_named,
+    is_valid_entry,
+    word_stems,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from peripety.author.policy_author.formulas import Formula
+    from peripety.author.policy_author.meaning import CallGroup
+    from peripety.author.policy_author.tokens import Literal, WordToken
+
+
+_ANNOTATIONS = {
+    "read-only": "read_only",
+    "readonly": "read_only",
+    "destructive": "destructive",
+    "irreversible": "destructive",
+}
+_MEASURES = frozenset({"long"})
+_WORDS = {"WORD", "APPROVE", "ASK"}
+_USERS = frozenset({"user", "users"})
+_PLAIN = {"COMMA", "AND", "OR", "WORD", "DETERMINER", "QUANTIFIER", "NAME", "VALUE", "BOUND", "NUMBER"}
+_VAGUE = {"ELSE", "POSSESSIVE", "PRONOUN", "NOONE", "NOTHING", "NO", "SAME"}
+
+
+@dataclass(frozen=True)
+class BoundGroup:
+    """Calls of tools that a group of words describes.
+
+    Attributes:
+        tools: the tools.
+        words: the words of the group, for arguments that they mention.
+        condition: what the words say of the arguments, on top of the condition of the group.
+        named: the tools whose full name the words contain.
+        is_all: True if the words describe calls of all tools.
+    """
+
+    tools: tuple[DescribedTool, ...]
+    words: tuple[str, ...]
+    condition: Formula = True
+    named: frozenset[DescribedTool] = frozenset()
+    is_all: bool = False
+
+
+class Vocabulary:
+    """Words of some tools and lists.
+
+    Args:
+        tools: the tools.
+        lists: the value kind of each list that a policy may reference as `@name`.
+    """
+
+    def __init__(self, tools: Sequence[DescribedTool], lists: Mapping[str, str]) -> None:
+        self.tools = tuple(tools)
+        self.lists = lists
+        self._names = {tool.name for tool in tools}
+        self._servers = {tool.server for tool in tools}
+
+    def has_verb(self, words: Sequence[str]) -> bool:
+        """Return True if a word is a form of the verb of some tool."""
+        return any(has_verb(tool, words) for tool in self.tools)
+
+    def bind_groups(
+        self, groups: Sequence[CallGroup], *, is_stopping: bool
+    ) -> list[tuple[CallGroup, BoundGroup]]:
+        """Return the tools of each group of words.
+
+        A group without a verb has the verb of the group before; one without an object that a tool needs has
+        the object of the group behind: "open and read items".
+
+        Raises:
+            NotFollowedError: a word belongs to no tool.
+        """
+        completed = self._complete_groups(groups)
+        return [(group, self._bind_group(group, is_stopping=is_stopping)) for group in completed]
+
+    def _complete_groups(self, groups: Sequence[CallGroup]) -> list[CallGroup]:
+        completed: list[CallGroup] = []
+        verb: tuple[WordToken, ...] = ()
+        for number, group in enumerate(groups):
+            tokens = group.tokens
+            words = [one for one in tokens if one.kind in _WORDS]
+            verbs = tuple(one for one in words if self.has_verb([one.text]))
+            named = any(
+                one.kind == "NAME" and one.literal and one.literal.value in self._names for one in tokens
+            )
+            if not verbs and verb and not named:
+                tokens = (*verb, *tokens)
+            elif verbs and len(verbs) == len(words) and number + 1 < len(groups) and not named:
+                behind = groups[number + 1].tokens
+                nouns = tuple(one for one in behind if one.kind in _WORDS and not self.has_verb([one.text]))
+                if not any(is_named(tool, _texts(words)) for tool in self.tools):
+                    tokens = (*tokens, *nouns)
+            verb = verbs or verb
+            completed.append(replace(group, tokens=tokens))
+        return completed
+
+    def _bind_group(self, group: CallGroup, *, is_stopping: bool) -> BoundGroup:
+        tokens = group.tokens
+        names = {one.literal.value for one in tokens if one.kind == "NAME" and one.literal}
+        words = [one.text for one in tokens if one.kind in _WORDS]
+        flags = {_ANNOTATIONS[word.casefold()] for word in words if word.casefold() in _ANNOTATIONS}
+        words = [word for word in words if word.casefold() not in _ANNOTATIONS]
+        kinds = {one.kind for one in tokens}
+        vague = kinds & {"POSSESSIVE", "PRONOUN", "EVERYONE", "NOONE", "NO", "SAME"}
+        is_all = bool(word_stems(words) & ALL_CALLS) and bool(kinds & {"QUANTIFIER", "ELSE"})
+        if vague or ("ELSE" in kinds and not (is_stopping or is_all)):
+            raise NotFollowedError(join_text(tokens))
+        if kinds & {"ANYTHING", "NOTHING"}:
+            return self._bind_anything(tokens, words, kinds, is_stopping=is_stopping)
+        if flags:
+            if (
+                len(flags) > 1
+                or word_stems(words) - ALL_CALLS
+                or kinds - {"WORD", "DETERMINER", "QUANTIFIER"}
+            ):
+                raise NotFollowedError(join_text(tokens))
+            (flag,) = flags
+            return BoundGroup(tuple(one for one in self.tools if one.document.get(flag)), ())
+        named = [tool for tool in self.tools if tool.name in names]
+        of_words = [tool for tool in self.tools if is_named(tool, words)]
+        tools = named or of_words
+        if not tools:
+            tools = self._match_words(words, kinds, is_all=is_all, is_stopping=is_stopping)
+        if not tools:
+            # The sentence is about no tool that is known: none of it is followed.
+            raise NotFollowedError("")
+        found = self._check_words(tools, words, is_all=is_all, is_stopping=is_stopping)
+        condition = self._read_embedded(tokens, names, tools)
+        said = [tool for tool in tools if tool in named or frozenset(tool.parts) <= word_stems(words)]
+        return BoundGroup(
+            tuple(tools), tuple(words), all_of(found, condition), frozenset(said), is_all=is_all and not said
+        )
+
+    def _bind_anything(
+        self, tokens: Sequence[WordToken], words: Sequence[str], kinds: set[str], *, is_stopping: bool
+    ) -> BoundGroup:
+        """Return the tools for "everything else", and for "nothing may be written"."""
+        if kinds - {"WORD", "ANYTHING", "NOTHING", "ELSE"} or (words and not is_stopping):
+            raise NotFollowedError(join_text(tokens))
+        if not words:
+            return BoundGroup(self.tools, (), is_all=True)
+        said = word_stems(words)
+        tools = [
+            tool
+            for tool in self.tools
+            if has_verb(tool, words)
+            or any(tool.roles_mentioned(one.kind, said) for one in tool.arguments if one.role)
+        ]
+        if not tools or not said <= frozenset().union(*(tool.words for tool in tools)):
+            raise NotFollowedError(join_text(tokens))
+        return BoundGroup(tuple(tools), tuple(words))
+
+    def _match_words(
+        self, words: Sequence[str], kinds: set[str], *, is_all: bool, is_stopping: bool
+    ) -> list[DescribedTool]:
+        """Return the tools for words that contain no full name."""
+        said = word_stems(words)
+        if is_all and not (said - ALL_CALLS):
+            return list(self.tools)
+        if any(has_verb(tool, words) for tool in self.tools):
+            return self._match_verbs(words, is_stopping=is_stopping)
+        found: list[DescribedTool] = []
+        if (is_stopping or "BOUND" in kinds) and said and not is_all:
+            found = self._match_objects(words)
+        if not found and is_stopping:
+            found = [tool for tool in self.tools if is_described(tool, said)]
+        return found
+
+    def _match_verbs(self, words: Sequence[str], *, is_stopping: bool) -> list[DescribedTool]:
+        """Return the tools whose verb is among the words, if the other words fit."""
+        with_verb = [tool for tool in self.tools if has_verb(tool, words)]
+        nouns = [word for word in words if not any(has_verb(tool, [word]) for tool in with_verb)]
+        fitting = [tool for tool in with_verb if word_stems(nouns) <= tool.names | PLACE_WORDS | ALL_CALLS]
+        fitting = fitting or [
+            tool for tool in with_verb if all(_describes_argument(tool, word) for word in nouns)
+        ]
+        if is_stopping:
+            return fitting or with_verb
+        # "It may read" does not say which of the tools that read.
+        return fitting if nouns or len(fitting) == 1 else []
+
+    def _match_objects(self, words: Sequence[str]) -> list[DescribedTool]:
+        """Return the tools whose object, or else whose arguments, all words are about."""
+        found = [
+            tool
+            for tool in self.tools
+            if word_stems(word for word in words if _test_of_word(tool, word) is None)
+            <= tool.objects | frozenset(tool.parts)
+        ]
+        return found or [tool for tool in self.tools if word_stems(words) <= tool.names]
+
+    def _check_words(
+        self, tools: Sequence[DescribedTool], words: Sequence[str], *, is_all: bool, is_stopping: bool
+    ) -> Formula:
+        """Account for each word of a group; return what the words say of arguments: "urgent", "force"."""
+        names = frozenset().union(*(tool.names for tool in tools))
+        described = frozenset().union(*(tool.words for tool in tools)) if is_stopping else frozenset()
+        objects = frozenset().union(*(tool.objects for tool in tools))
+        found: list[Formula] = []
+        for word in words:
+            of_verb = any(has_verb(tool, [word]) for tool in tools)
+            root = stem(word)
+            if of_verb or stems(word) <= objects:
+                continue
+            tests = [_test_of_word(tool, word) for tool in tools]
+            if all(tests):
+                found.append(_WordTest(word))
+                continue
+            known = names | described | PLACE_WORDS | (ALL_CALLS if is_all or is_stopping else frozenset())
+            if not (root in known or stems(word) <= known):
+                raise NotFollowedError(word)
+        return all_of(*found)
+
+    def _read_embedded(
+        self, tokens: Sequence[WordToken], names: set[str], tools: Sequence[DescribedTool]
+    ) -> Formula:
+        """Return the condition of literals and numbers among the words of a group."""
+        values = [
+            one
+            for one in tokens
+            if one.kind in {"VALUE", "BOUND", "NUMBER"}
+            or (one.kind == "NAME" and one.literal and one.literal.value not in self._names | self._servers)
+        ]
+        if not values:
+            return True
+        del names, tools
+        kept = tuple(one for one in tokens if one in values or one.kind == "WORD")
+        return Phrase("", kept)
+
+    # ---- Conditions
+
+    def bind_formula(
+        self,
+        formula: Formula,
+        tool: DescribedTool,
+        group: BoundGroup,
+        *,
+        is_stopping: bool,
+    ) -> Formula:
+        """Return the formula with tests of the tool in place of phrases.
+
+        Raises:
+            NotFollowedError: a phrase has no argument in the tool, or a word that belongs to no argument.
+        """
+
+        def bind(leaf: Any) -> Formula:
+            if isinstance(leaf, Phrase):
+                return self._bind_phrase(leaf, tool, group, is_stopping=is_stopping)
+            if isinstance(leaf, _WordTest):
+                test = _test_of_word(tool, leaf.word)
+                if test is None:
+                    raise NotFollowedError(leaf.word)
+                return test
+            return leaf
+
+        return replace_leaves(formula, bind)
+
+    def _bind_phrase(
+        self, phrase: Phrase, tool: DescribedTool, group: BoundGroup, *, is_stopping: bool
+    ) -> Formula:
+        kinds = {one.kind for one in phrase.tokens}
+        words = [one.text for one in phrase.tokens if one.kind in _WORDS]
+        if kinds & _VAGUE or kinds & {"APPROVE", "ASK"} or (phrase.has_value and kinds - _PLAIN):
+            raise NotFollowedError(phrase.text)
+        caller = self._bind_caller(phrase, words, tool)
+        if caller is not None:
+            return caller
+        if phrase.preposition == "BY":
+            raise NotFollowedError(phrase.text)
+        if not phrase.has_value:
+            return self._bind_words(phrase, words, tool)
+        tests: list[Formula] = []
+        numbers = [one for one in phrase.tokens if one.kind in {"BOUND", "NUMBER"}]
+        if numbers:
+            tests += self._bind_numbers(numbers, tool, phrase)
+        literals = [one.literal for one in phrase.tokens if one.literal is not None]
+        if literals and numbers:
+            raise NotFollowedError(phrase.text)
+        if literals:
+            tests += self._bind_literals(literals, words, tool, group, phrase, is_stopping=is_stopping)
+        return all_of(*tests)
+
+    def _bind_caller(self, phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Formula | None:
+        """Return the test of the roles of the caller; None if the phrase is about something else."""
+        kinds = {one.kind for one in phrase.tokens}
+        lower = {word.casefold() for word in words}
+        is_by = phrase.preposition == "BY"
+        if kinds - {"WORD", "NAME", "DETERMINER", "QUANTIFIER", "EVERYONE", "COMMA", "AND", "OR"}:
+            return None
+        if "NAME" not in kinds:
+            is_any = kinds <= {"EVERYONE"} or lower <= AGENTS or ("QUANTIFIER" in kinds and lower <= CALLERS)
+            return True if is_by and is_any else None
+        is_role = bool(lower & {"role", "roles"})
+        is_caller = bool(lower & CALLERS) or (is_role and bool(lower & _USERS))
+        if not lower <= CALLERS | _USERS | {"role", "roles"} or not (is_role or is_caller):
+            return None
+        if not (is_caller or is_by) and any("rol" in one.words for one in tool.arguments):
+            # "Created with the role `a`" is about an argument.
+            return None
+        return Test("roles", values=tuple(one.literal.value for one in phrase.tokens if one.literal))
+
+    def _bind_words(self, phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Formula:
+        """Account for a phrase without a value: its words restrict nothing, or they name a server."""
+        said = word_stems(words)
+        server = stem("server")
+        kinds = {one.kind for one in phrase.tokens}
+        if server in said:
+            return self._bind_server(said - {server}, (), phrase, tool)
+        if kinds <= {"EVERYONE"} or kinds <= {"ANYWHERE"} or kinds <= {"ANYTHING"}:
+            return True
+        if not words or kinds - {"WORD", "DETERMINER", "QUANTIFIER"}:
+            raise NotFollowedError(phrase.text)
+        if said <= tool.objects | frozenset(tool.parts) and phrase.preposition != "WITH":
+            return True
+        is_definite = any(one.kind == "DETERMINER" and one.text.casefold() == "the" for one in phrase.tokens)
+        is_any = "QUANTIFIER" in kinds
+        if said <= tool.names and (is_any or (not is_definite and phrase.preposition != "WITH")):
+            return True
+        if len(words) == 1 and (test := _test_of_word(tool, words[0])) is not None and test.values != (True,):
+            return test
+        raise NotFollowedError(phrase.text)
+
+    def _bind_server(
+        self, said: frozenset[str], names: Sequence[str], phrase: Phrase, tool: DescribedTool
+    ) -> Formula:
+        servers = [one for one in self._servers if one in names or (not names and stems(one) == said)]
+        if len(servers) != 1 or (names and said):
+            raise NotFollowedError(phrase.text)
+        return tool.server == servers[0]
+
+    def _bind_numbers(
+        self, numbers: Sequence[WordToken], tool: DescribedTool, phrase: Phrase
+    ) -> list[Formula]:
+        """Return the tests of the number that a phrase names by its unit, or by the words in front of it."""
+        first, last = phrase.tokens.index(numbers[0]), phrase.tokens.index(numbers[-1])
+        unit = [
+            one.text
+            for one in phrase.tokens[last + 1 :]
+            if one.kind == "WORD" and one.text.casefold() not in _MEASURES
+        ]
+        before = [one.text for one in phrase.tokens[:first] if one.kind == "WORD"]
+        argument = tool.number_argument(word_stems(unit or before)) if unit or before else None
+        is_head = not phrase.preposition and all(
+            has_verb(tool, [word]) or stems(word) <= tool.objects for word in before
+        )
+        if argument is None and not unit and (is_head or not before) and not phrase.has("NUMBER"):
+            # "Payments of at most 5": the only number of the call.
+            argument = tool.number_argument(frozenset())
+        known = tool.words if argument is None else tool.words | argument.words
+        accounted = all(has_verb(tool, [word]) or stems(word) <= known for word in (*unit, *before))
+        between = {one.kind for one in phrase.tokens[first : last + 1]}
+        if argument is None or not accounted or between - {"BOUND", "NUMBER", "COMMA", "AND", "OR"}:
+            raise NotFollowedError(phrase.text)
+        plain = tuple(_to_number(one) for one in numbers if one.kind == "NUMBER")
+        tests: list[Formula] = [
+            Test("bound", (argument.name,), bound=bound) for one in numbers for bound in one.bounds
+        ]
+        if plain and tests:
+            raise NotFollowedError(phrase.text)
+        return [Test("choice", (argument.name,), values=plain)] if plain else tests
+
+    def _bind_literals(
+        self,
+        literals: Sequence[Literal],
+        words: Sequence[str],
+        tool: DescribedTool,
+        group: BoundGroup,
+        phrase: Phrase,
+        *,
+        is_stopping: bool,
+    ) -> list[Formula]:
+        said = word_stems(words)
+        server = stem("server")
+        names = [one.value for one in literals if one.kind == "name"]
+        if server not in said and any(one in self._names for one in names):
+            # "All tools other than `a`" is about a tool, not about an argument.
+            raise NotFollowedError(phrase.text)
+        if server in said and names:
+            return [self._bind_server(said - {server}, names, phrase, tool)]
+        kinds: dict[str, list[str]] = {}
+        for literal in literals:
+            kind, value = self._value_kind(literal, tool, phrase)
+            kinds.setdefault(kind, []).append(value)
+        if len(kinds) > 1:
+            raise NotFollowedError(phrase.text)
+        ((kind, values),) = kinds.items()
+        if kind == "identifier":
+            test = self._bind_names(values, words, tool, group, phrase)
+        else:
+            roles = self._find_roles(kind, said, tool, group, phrase, is_stopping=is_stopping)
+            if not roles or not all(is_valid_entry(kind, value) for value in values):
+                raise NotFollowedError(phrase.text)
+            test = Test("matcher", roles, kind, tuple(values))
+        group_words = word_stems(group.words)
+        if not said <= tool.names | PLACE_WORDS | group_words | frozenset(
+            root for word in words for root in verb_stems(word) if root == tool.parts[0]
+        ) | (frozenset().union(*KINDS.values())):
+            raise NotFollowedError(phrase.text)
+        return [test]
+
+    def _value_kind(self, literal: Literal, tool: DescribedTool, phrase: Phrase) -> tuple[str, str]:
+        kind, value = literal.kind, literal.value
+        if kind == "list":
+            kind = self.lists.get(value.removeprefix("@"), "")
+            if not kind:
+                raise NotFollowedError(value)
+        elif kind == "domain" and not tool.roles_of("domain") and tool.roles_of("email"):
+            kind, value = "email", f"*@{value}"
+        elif kind == "name":
+            if value.startswith("@"):
+                raise NotFollowedError(phrase.text)
+            kind = "identifier"
+        return kind, value
+
+    def _bind_names(
+        self,
+        values: Sequence[str],
+        words: Sequence[str],
+        tool: DescribedTool,
+        group: BoundGroup,
+        phrase: Phrase,
+    ) -> Test:
+        """Return the test of the argument that names stand for."""
+        choosing = [one for one in tool.arguments if all(value.casefold() in one.choices for value in values)]
+        if len(choosing) == 1:
+            (argument,) = choosing
+            return Test(
+                "choice",
+                (argument.name,),
+                values=tuple(argument.choices[value.casefold()] for value in values),
+            )
+        said = word_stems(words)
+        texts = [
+            one
+            for one in tool.arguments
+            if not (one.is_number or one.is_flag or one.choices) and (one.role or one.name)
+        ]
+        identifiers = [one for one in texts if one.role and one.kind == "identifier"]
+        mentioned = [one for one in texts if (one.words - PLACE_WORDS) & said]
+        if len(mentioned) > 1:
+            by_name = [one for one in mentioned if (stems(one.name) - PLACE_WORDS) <= said]
+            mentioned = by_name or mentioned
+        if phrase.preposition in {"TO", "FROM"} and len({*mentioned} or {*identifiers}) > 1:
+            directed = tool.roles_by_direction("identifier", phrase.preposition)
+            mentioned = [one for one in (mentioned or identifiers) if one.role in directed]
+        fitting = mentioned or identifiers
+        if len({one.role or one.name for one in fitting}) != 1:
+            raise NotFollowedError(phrase.text)
+        (argument, *_) = fitting
+        if argument.role and argument.kind == "identifier":
+            return Test("matcher", (argument.role,), "identifier", tuple(values))
+        if argument.schema.get("type") != "string":
+            raise NotFollowedError(phrase.text)
+        del group
+        return Test("choice", (argument.name,), values=tuple(values))
+
+    def _find_roles(
+        self,
+        kind: str,
+        said: frozenset[str],
+        tool: DescribedTool,
+        group: BoundGroup,
+        phrase: Phrase,
+        *,
+        is_stopping: bool,
+    ) -> tuple[str, ...]:
+        """Return the argument roles of a phrase; a rule that allows calls covers all roles of the kind."""
+        roles = tool.roles_of(kind)
+        if len(roles) > 1 and phrase.preposition in {"TO", "FROM"}:
+            directed = tool.roles_by_direction(kind, phrase.preposition)
+            if directed:
+                return directed
+        words = said | word_stems(group.words)
+        if is_stopping and any(one.roles_mentioned(kind, words) for one in group.tools):
+            return tool.roles_mentioned(kind, words)
+        return roles
+
+
+@dataclass(frozen=True, slots=True)
+class _WordTest:
+    """Leaf of a formula for a word that is a choice or a flag of the tools: "urgent", "force"."""
+
+    word: str
+
+
+def _texts(tokens: Iterable[WordToken]) -> list[str]:
+    return [one.text for one in tokens]
+
+
+def _to_number(token: WordToken) -> float:
+    value = float(token.text.replace(",", "").replace("_", ""))
+    return int(value) if value.is_integer() else value
+
+
+def _test_of_word(tool: DescribedTool, word: str) -> Test | None:
+    """Return the test for a word that is a choice of one argument, or the name of one flag."""
+    lower = word.casefold()
+    choosing = [one for one in tool.arguments if lower in one.choices]
+    flags = [one for one in tool.arguments if one.is_flag and stems(one.name) == stems(word)]
+    if len(choosing) + len(flags) != 1:
+        return None
+    if choosing:
+        return Test("choice", (choosing[0].name,), values=(choosing[0].choices[lower],))
+    return Test("choice", (flags[0].name,), values=(True,))
+
+
+def _describes_argument(tool: DescribedTool, word: str) -> bool:
+    return _test_of_word(tool, word) is not None or stems(word) <= tool.names

@@ -1,0 +1,135 @@
+"""Derivations of a sentence: the grammar applied to its tokens.
+
+A sentence with more than one derivation has more than one possible meaning; the reader compares them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedEOF, UnexpectedToken
+from lark.lexer import Lexer
+from lark.visitors import CollapseAmbiguities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peripety.author.policy_author.tokens import WordToken
+
+_GRAMMAR = "policy_sentence.lark"
+_MOST_TOKENS = 80
+_MOST_DERIVATIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """One derivation of a sentence or of a part of it.
+
+    Attributes:
+        rule: the grammar rule.
+        children: derivations and tokens, in the order of the sentence.
+    """
+
+    rule: str
+    children: tuple[Derivation | WordToken, ...]
+
+    def __iter__(self) -> Iterator[Derivation | WordToken]:
+        """Iterate over the children."""
+        return iter(self.children)
+
+    @property
+    def parts(self) -> tuple[Derivation, ...]:
+        """The children that are derivations."""
+        return tuple(one for one in self.children if isinstance(one, Derivation))
+
+    def find(self, *rules: str) -> tuple[Derivation, ...]:
+        """Return the children of some rules."""
+        return tuple(one for one in self.parts if one.rule in rules)
+
+    def has(self, kind: str) -> bool:
+        """Return True if a child is a token of the kind."""
+        return any(one.kind == kind for one in self.children if not isinstance(one, Derivation))
+
+    @property
+    def tokens(self) -> tuple[WordToken, ...]:
+        """All tokens below."""
+        return tuple(
+            token
+            for one in self.children
+            for token in (one.tokens if isinstance(one, Derivation) else (one,))
+        )
+
+
+class _TokenLexer(Lexer):
+    """Lexer that passes tokens through."""
+
+    def __init__(self, _conf: Any) -> None:
+        """Ignore the configuration: the tokens are read already."""
+
+    def lex(self, data: Any) -> Iterator[Token]:  # type: ignore[override]
+        """Yield the tokens, each with its index as its text."""
+        for index, token in enumerate(data):
+            yield Token(token.kind, str(index))
+
+
+@cache
+def _parser() -> Lark:
+    text = files("peripety.author.policy_author").joinpath(_GRAMMAR).read_text(encoding="utf-8")
+    return Lark(text, parser="earley", lexer=_TokenLexer, ambiguity="explicit", keep_all_tokens=True)
+
+
+def derive_sentence(tokens: Sequence[WordToken]) -> tuple[Derivation, ...]:
+    """Return the derivations of a sentence; empty if there is none, or if there are too many to compare."""
+    return _derive(tuple(tokens)).derivations
+
+
+def find_stop(tokens: Sequence[WordToken]) -> int:
+    """Return the index of the first token at which no derivation continues; the length if each one fits."""
+    return _derive(tuple(tokens)).stop
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    derivations: tuple[Derivation, ...]
+    stop: int
+
+
+@lru_cache(maxsize=4_096)
+def _derive(tokens: tuple[WordToken, ...]) -> _Derived:
+    if not 0 < len(tokens) <= _MOST_TOKENS:
+        return _Derived((), 0)
+    try:
+        tree = _parser().parse(tokens)
+    except UnexpectedEOF:
+        return _Derived((), len(tokens))
+    except UnexpectedToken as error:
+        return _Derived((), int(error.token))
+    if _count_derivations(tree) > _MOST_DERIVATIONS:
+        return _Derived((), 0)
+    found = CollapseAmbiguities().transform(tree)
+    return _Derived(tuple(_to_derivation(one, tokens) for one in found), len(tokens))
+
+
+def _count_derivations(tree: Tree[Any] | Token) -> int:
+    """Return the number of derivations that a tree with ambiguities stands for, bounded."""
+    if not isinstance(tree, Tree):
+        return 1
+    counts = [_count_derivations(child) for child in tree.children]
+    if tree.data == "_ambig":
+        return min(sum(counts), _MOST_DERIVATIONS + 1)
+    total = 1
+    for count in counts:
+        total = min(total * count, _MOST_DERIVATIONS + 1)
+    return total
+
+
+def _to_derivation(tree: Tree[Any], tokens: Sequence[WordToken]) -> Derivation:
+    children = tuple(
+        _to_derivation(child, tokens) if isinstance(child, Tree) else tokens[int(child)]
+        for child in tree.children
+    )
+    return Derivation(str(tree.data), children)

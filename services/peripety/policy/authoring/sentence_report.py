@@ -1,0 +1,157 @@
+"""Sentence report: the sentences of a written policy that rules enforce whole, in part, or not at all.
+
+The report is made without a model call, from the principles of the rules and from the parts of sentences that
+their author named as unexpressed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from peripety.author.policy_author.sentences import split_sentences
+from peripety.errors import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+
+UNREAD_CODE, PARTIAL_CODE = "SENTENCE_UNFOLLOWED", "SENTENCE_IN_PART"
+"""Codes of the findings of a report."""
+
+_WORD_PATTERN = re.compile(r"\w+")
+_MAX_SENTENCE_LENGTH = 200
+_MAX_LISTED = 5
+_PART = re.compile(r'"(?P<part>.*?)" cannot be expressed in: ')
+_LIST = re.compile(r"@[A-Za-z_][\w-]*")
+_TIME = re.compile(
+    r"\b(?:per|hours?|hourly|days?|daily|weeks?|weekends?|weekly|months?|years?|during|later|earlier|before|after"
+    r"|until|times|once|twice|old|ago|today|recent(?:ly)?|already|used to)\b",
+    re.IGNORECASE,
+)
+_OWNER = re.compile(r"\b(?:own|owners?|their|his|her|who|whose|started|created)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class UnexpressedPart:
+    """A part of a sentence that no rule can express: time, rate, history, an undefined list, unknown words.
+
+    Attributes:
+        sentence: the sentence of the written policy.
+        part: the words that no rule expresses; the sentence if none of it is expressed.
+        rule_ids: the rules that deny or escalate the calls that it may be about.
+    """
+
+    sentence: str
+    part: str
+    rule_ids: tuple[str, ...] = ()
+
+
+def report_sentences(
+    constitution: str,
+    rules: Sequence[Mapping[str, Any]],
+    unexpressed: Sequence[UnexpressedPart] = (),
+    severity: Severity = Severity.WARNING,
+) -> tuple[Finding, ...]:
+    """Return a finding for each sentence that rules do not enforce to its last word.
+
+    Args:
+        constitution: the written policy.
+        rules: all rules, including invariants.
+        unexpressed: the parts that the authors of the rules named. A part without rules counts only if no
+            rule enforces the sentence: the tools of another author may enforce it.
+        severity: the weight of the findings.
+    """
+    enforced = {words for rule in rules for words in _normalized_sentences(rule.get("principle", ""))}
+    parts: dict[tuple[str, ...], list[UnexpressedPart]] = {}
+    for part in unexpressed:
+        parts.setdefault(normalize_words(part.sentence), []).append(part)
+    tools = {rule.get("id", ""): _tools_of(rule) for rule in rules}
+    found: list[Finding] = []
+    for sentence in dict.fromkeys(split_sentences(constitution)):
+        words = normalize_words(sentence)
+        missing = parts.get(words, [])
+        if words in enforced:
+            missing = [one for one in missing if one.rule_ids]
+            if not missing:
+                continue
+        found.append(_sentence_finding(sentence, missing, tools, severity))
+    return tuple(found)
+
+
+def summarize_sentences(constitution: str, findings: Iterable[Finding]) -> str:
+    """Return the line about sentences that stands above all figures of a policy.
+
+    Args:
+        constitution: the written policy.
+        findings: the findings of the compile run.
+    """
+    total = len(dict.fromkeys(split_sentences(constitution)))
+    found = [*findings]
+    partial = [one for one in found if one.code == PARTIAL_CODE]
+    unread = sum(one.code == UNREAD_CODE for one in found)
+    followed = total - len(partial) - unread
+    parts = [match["part"] for one in partial if (match := _PART.match(one.message))]
+    named = "; ".join(parts[:_MAX_LISTED]) + ("; …" if len(parts) > _MAX_LISTED else "")
+    in_part = f"{len(partial)} in part" + (f" ({named})" if named else "")
+    told = f"{followed} of {total} sentences followed"
+    if followed == total:
+        return told
+    return f"{told}: {followed} enforced, {in_part}, {unread} unread"
+
+
+def normalize_words(text: str) -> tuple[str, ...]:
+    """Return the words of a sentence, which identify it regardless of formatting."""
+    return tuple(_WORD_PATTERN.findall(text.casefold()))
+
+
+def _sentence_finding(
+    sentence: str,
+    missing: Sequence[UnexpressedPart],
+    tools: Mapping[str, Sequence[str]],
+    severity: Severity,
+) -> Finding:
+    told = _shorten_sentence(sentence)
+    named = [one for one in missing if normalize_words(one.part) != normalize_words(sentence)]
+    closed = dict.fromkeys(
+        tool for one in missing for rule_id in one.rule_ids for tool in tools.get(rule_id, ())
+    )
+    if not missing:
+        return Finding(UNREAD_CODE, "", f"no rule implements: {told}", severity)
+    effect = f"closed: {', '.join(closed)}" if closed else "it allows nothing"
+    part = min((one.part for one in named or missing), key=len)
+    hint = f"{effect}; write instead: {_advise(part)}"
+    if not named and not closed:
+        return Finding(
+            UNREAD_CODE, "", f"no rule implements: {told}; write instead: {_advise(part)}", severity
+        )
+    return Finding(PARTIAL_CODE, "", f'"{part}" cannot be expressed in: {told}; {hint}', severity)
+
+
+def _advise(part: str) -> str:
+    """Return what to write instead of a part."""
+    lists = _LIST.findall(part)
+    if lists:
+        return f"define {', '.join(lists)} under `lists` in foundation.json, with `kind` and `values`"
+    if _TIME.search(part):
+        return "a rule sees one call, not time, rate or history: let a person approve these calls"
+    if _OWNER.search(part):
+        return "a rule does not know who owns or started what: name the role of the caller, in quotes"
+    return "use the words of the tool, its arguments or its server, and put values in quotes"
+
+
+def _tools_of(rule: Mapping[str, Any]) -> tuple[str, ...]:
+    when = rule.get("when", {})
+    return tuple(f"{server}/{tool}" for server in when.get("servers", ()) for tool in when.get("tools", ()))
+
+
+def _normalized_sentences(principle: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of a principle, and those of each of its sentences."""
+    yield normalize_words(principle)
+    yield from map(normalize_words, split_sentences(principle))
+
+
+def _shorten_sentence(sentence: str) -> str:
+    return sentence if len(sentence) <= _MAX_SENTENCE_LENGTH else f"{sentence[: _MAX_SENTENCE_LENGTH - 1]}…"
