@@ -361,7 +361,7 @@ def _keep_tools(statements: Iterable[_Statement], own: set[tuple[str, str]]) -> 
 
 
 def _join_tools(statements: Iterable[_Statement], tools: Sequence[DescribedTool]) -> list[_Statement]:
-    """Return the statements, with the tools of those that say the same in one, in the order of all tools."""
+    """Return the statements, those with the same meaning joined, in the order of all tools."""
     joined: dict[str, tuple[_Statement, set[str]]] = {}
     for one in statements:
         key = json.dumps([one.server, one.when, one.then, one.is_fallback])
