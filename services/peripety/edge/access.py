@@ -30,6 +30,7 @@ from peripety.errors import (
     PeripetyError,
     ResourceExhaustedError,
 )
+from peripety.rpc.channel import CALLER_KEY
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -87,7 +88,9 @@ class AccessControl:
         request_id = headers.get(_REQUEST_ID, "")
         if not _SAFE_REQUEST_ID.fullmatch(request_id):
             request_id = uuid.uuid4().hex
-        call_context.begin_call(request_id=request_id, timeout=None)
+        # Metadata of a call is ASCII.
+        caller = ",".join(headers.getlist(CALLER_KEY)).encode("ascii", "backslashreplace").decode()
+        call_context.begin_call(request_id=request_id, timeout=None, caller=caller)
         refused = self._find_refusal(scope, headers)
         if refused is not None and scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refused[1].code})

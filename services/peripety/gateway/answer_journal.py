@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from peripety.core.concurrency import closing
-from peripety.core.runs.answers import current_answers
+from peripety.core.runs.store import current_answers
 from peripety.gateway.codec import decode_completion, encode_completion, to_json_text
 from peripety.gateway.providers.registry import AnswerSource
 from peripety.gateway.response_cache.caching_gateway import cache_key
@@ -15,7 +15,7 @@ from peripety.gateway.types.response import Completed, collect_completion, repla
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from peripety.core.runs.answers import RunAnswers
+    from peripety.core.runs.store import RunAnswers
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import Completion, GatewayEvent, ModelGateway
 

@@ -122,10 +122,9 @@ def _call_timeout(timeout: float | None) -> float:
 
 def _metadata(given: Iterable[tuple[str, str | bytes]] | None) -> tuple[tuple[str, str | bytes], ...]:
     metadata = tuple(given or ())
-    request_id = call_context.request_id()
-    if request_id is None or any(key == REQUEST_ID_KEY for key, _ in metadata):
-        return metadata
-    return (*metadata, (REQUEST_ID_KEY, request_id))
+    named = {key for key, _ in metadata}
+    own = ((REQUEST_ID_KEY, call_context.request_id()), (CALLER_KEY, call_context.caller()))
+    return (*metadata, *((key, value) for key, value in own if value and key not in named))
 
 
 @contextmanager

@@ -60,6 +60,20 @@ async def test_a_request_id_comes_back(edge: EdgeClient) -> None:
             assert (response.headers["x-request-id"] == given) is is_kept
 
 
+@pytest.mark.asyncio(loop_scope="package")
+async def test_the_caller_whom_a_proxy_names_has_runs_of_its_own(edge: EdgeClient) -> None:
+    body = {"description": "alpha wanes", "level": "static"}
+    named: list[dict[str, str]] = [{"x-peripety-caller": name} for name in ("one", "zwei \u00fc", "three")]
+    for headers in named[:2]:
+        assert (await edge.post("/scenarios/generate", body, **headers))[0] == 200
+    counts = []
+    for headers in named:
+        status, listed = await edge.post("/rpc/ScenarioService/ListScenarioRuns", {}, **headers)
+        assert status == 200
+        counts.append(len(listed["runs"]) if listed.get("runs") else 0)
+    assert counts == [1, 1, 0]
+
+
 async def test_other_origins_and_a_token_can_be_configured(tmp_path: Path) -> None:
     origin = "https://example.org"
     settings = {"edge_origins": (origin,), "edge_token": "secret", "edge_hosts": ("edge.example.org",)}

@@ -23,8 +23,13 @@ from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import IdempotencyStore, PendingResponse, RequestKey
 from peripety.core.idempotency.stream import request_fingerprint
 from peripety.core.runs import store as durable
-from peripety.core.runs.answers import RunAnswers, answer_table, current_answers
-from peripety.core.runs.store import run_tables, unknown_run_error
+from peripety.core.runs.store import (
+    RunAnswers,
+    answer_table,
+    current_answers,
+    run_tables,
+    unknown_run_error,
+)
 from peripety.core.runs.types import (
     RUNNING,
     LostLeaseError,

@@ -3,11 +3,15 @@
 Every change of a run is one transaction: its new state and the events that describe it are stored together
 or not at all. A worker holds the lease of its run, and the store rejects writes without it. Of two
 processes that believe they have the run, the database lets only one write.
+
+Paid results of a run are stored with it, so that a run that is continued does not pay for them twice.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -16,6 +20,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     Index,
+    Integer,
     Table,
     Text,
     bindparam,
@@ -26,6 +31,7 @@ from sqlalchemy import (
     update,
 )
 
+from peripety.core.concurrency import shield_until_done
 from peripety.core.idempotency.store import IdempotencyStore, request_id_reused_error, request_table
 from peripety.core.runs.types import RUNNING, LostLeaseError, RecordedEvent, RunLog, StartResult, StoredRun
 from peripety.core.storage.database import METADATA
@@ -34,7 +40,7 @@ from peripety.errors import NotFoundError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from sqlalchemy import ColumnElement, Row, Update
+    from sqlalchemy import ColumnElement, Row, Select, Update
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from peripety.core.idempotency.store import RequestKey
@@ -379,3 +385,82 @@ def run_tables(kind: str, *columns: Column[Any]) -> RunTables:
         Column("sequence", BigInteger, nullable=False),
     )
     return RunTables(runs, events, requests)
+
+
+def answer_table(runs: Table, name: str) -> Table:
+    """Declare the table of the answers of a kind of runs.
+
+    Args:
+        runs: the table of the runs; the answers of a run are deleted with it.
+        name: name of the table.
+    """
+    return Table(
+        name,
+        METADATA,
+        Column("run_id", Text, ForeignKey(runs.c.run_id, ondelete="CASCADE"), primary_key=True),
+        Column("question", Text, primary_key=True),
+        Column("number", Integer, primary_key=True),
+        Column("body", Text, nullable=False),
+    )
+
+
+class RunAnswers:
+    """Answers that a run has received, by their questions, in the order in which a question was repeated.
+
+    One object serves one execution of the run: a question that is repeated has the second
+    answer. Equal questions at the same time may exchange their answers.
+
+    Args:
+        database: contains the tables.
+        runs: the table of the runs.
+        answers: the table of the answers.
+        run_id: the run.
+    """
+
+    def __init__(self, database: Database, runs: Table, answers: Table, run_id: str) -> None:
+        self._database = database
+        self._runs = runs
+        self._answers = answers
+        self._run_id = run_id
+        self._asked: Counter[str] = Counter()
+
+    def ask(self, question: str) -> int:
+        """Count a question, and return its number in this execution, from 1 for each question."""
+        self._asked[question] += 1
+        return self._asked[question]
+
+    async def find(self, question: str, number: int) -> str | None:
+        """Return the stored answer to a question; None if there is none."""
+        async with self._database.read() as connection:
+            found: str | None = await connection.scalar(self._select(question, number))
+        return found
+
+    async def add(self, question: str, number: int, body: str) -> None:
+        """Store an answer, unless another worker has stored one. A cancellation waits until it is stored.
+
+        Raises:
+            LostLeaseError: the run was deleted.
+            UnavailableError: the database cannot be written now.
+        """
+        await shield_until_done(self._insert(question, number, body))
+
+    async def _insert(self, question: str, number: int, body: str) -> None:
+        async with self._database.write(f"run {self._run_id}") as connection:
+            exists = select(self._runs.c.run_id).where(self._runs.c.run_id == self._run_id)
+            if await connection.scalar(exists) is None:
+                raise LostLeaseError
+            if await connection.scalar(self._select(question, number)) is None:
+                values = {"run_id": self._run_id, "question": question, "number": number, "body": body}
+                await connection.execute(insert(self._answers).values(values))
+
+    def _select(self, question: str, number: int) -> Select[Any]:
+        columns = self._answers.c
+        return select(columns.body).where(
+            columns.run_id == self._run_id,
+            columns.question == question,
+            columns.number == number,
+        )
+
+
+current_answers: ContextVar[RunAnswers | None] = ContextVar("peripety_run_answers", default=None)
+"""Answers of the run that the current task executes; None outside a run that stores them."""

@@ -17,8 +17,8 @@ from peripety.core import call_context
 from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import IdempotencyStore, PendingResponse, RequestKey
 from peripety.core.idempotency.stream import request_fingerprint
-from peripety.core.runs.answers import current_answers
 from peripety.core.runs.call_runs import CallMethod, CallRuns, CallRunState, CallRunStore
+from peripety.core.runs.store import current_answers
 from peripety.core.runs.types import LostLeaseError
 from peripety.core.storage.database import METADATA, Database
 from peripety.errors import AlreadyExistsError, ConflictError, NotFoundError
