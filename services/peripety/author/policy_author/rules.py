@@ -361,7 +361,7 @@ def _keep_tools(statements: Iterable[_Statement], own: set[tuple[str, str]]) -> 
 
 
 def _join_tools(statements: Iterable[_Statement], tools: Sequence[DescribedTool]) -> list[_Statement]:
-    """Return the statements, with the tools of those that say the same in one, in the order of all tools."""
+    """Return the statements, with equal ones joined; tools are in the order of all tools."""
     joined: dict[str, tuple[_Statement, set[str]]] = {}
     for one in statements:
         key = json.dumps([one.server, one.when, one.then, one.is_fallback])
@@ -401,7 +401,7 @@ def _unread_part(tokens: Sequence[WordToken]) -> str:
 def _widen_part(tokens: Sequence[WordToken], part: str) -> str:
     """Return a part with the words that belong to it: "times" becomes "at most 5 times per hour"."""
     kinds = [one.kind for one in tokens]
-    places = [place for place, one in enumerate(tokens) if one.text == part.split()[0]]
+    places = [place for place, one in enumerate(tokens) if one.text == part.split(maxsplit=1)[0]]
     if not places or {"MAY", "MUST", "BE"} & set(kinds[places[-1] :]):
         return part
     first = places[-1]

@@ -1,6 +1,6 @@
 """Tokens of a sentence: words of the closed classes, literals, bounds, and all other words.
 
-A token keeps its text, so that every character of a sentence belongs to a token. A character that belongs to
+A token has its text, so that every character of a sentence belongs to a token. A character that belongs to
 no class becomes a token that no grammar rule accepts.
 """
 

@@ -82,7 +82,7 @@ def report_sentences(
 
 
 def summarize_sentences(constitution: str, findings: Iterable[Finding]) -> str:
-    """Return the line about sentences that stands above all figures of a policy.
+    """Return the line about sentences that precedes all figures of a policy.
 
     Args:
         constitution: the written policy.

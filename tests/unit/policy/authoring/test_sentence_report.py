@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from peripety.errors import Severity
@@ -41,7 +43,7 @@ def test_a_long_sentence_is_cut_and_one_that_stands_twice_named_once() -> None:
     assert found.message.endswith("…")
 
 
-CLOSING = {"id": "a", "when": {"servers": ["alpha"], "tools": ["read"]}, "then": "escalate"}
+CLOSING: dict[str, Any] = {"id": "a", "when": {"servers": ["alpha"], "tools": ["read"]}, "then": "escalate"}
 
 
 def test_a_sentence_with_a_part_that_no_rule_expresses_is_in_part_and_names_the_closed_tools() -> None:
