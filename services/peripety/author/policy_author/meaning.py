@@ -716,9 +716,9 @@ def _read_simple(simple: Derivation) -> Formula:
         subject = _read_condition_subject(parts[0])
         parts = parts[1:]
     phrases = [Phrase("", one.tokens) if one.rule == "item" else _to_phrase(one) for one in parts]
-    phrases = [
-        Phrase(one.preposition, tuple(t for t in one.tokens if t.kind != "POSSESSIVE")) for one in phrases
-    ]
+    if simple.rule == "named" and not phrases[0].preposition:
+        # "Their size exceeds 5"
+        phrases[0] = Phrase("", _without_possessive(phrases[0].tokens))
     merged = merge_phrases(phrases)
     if not all(one.has_value for one in merged):
         raise NotFollowedError(join_text(simple.tokens))
@@ -734,7 +734,19 @@ def _read_condition_subject(subject: Derivation) -> tuple[WordToken, ...]:
         raise NotFollowedError(join_text(subject.tokens))
     if any(one.kind not in {"WORD", "PRONOUN", "POSSESSIVE", *_IRRELEVANT} for one in tokens):
         raise NotFollowedError(join_text(subject.tokens))
+    if len(tokens) > 1 and any(one.kind == "PRONOUN" for one in tokens):
+        raise NotFollowedError(join_text(subject.tokens))
+    tokens = _without_possessive(tokens)
+    if any(one.kind == "POSSESSIVE" for one in tokens):
+        raise NotFollowedError(join_text(subject.tokens))
     return tuple(one for one in tokens if one.kind == "WORD")
+
+
+def _without_possessive(tokens: tuple[WordToken, ...]) -> tuple[WordToken, ...]:
+    """Return the tokens without a possessive in front of a word: "their size"."""
+    if [one.kind for one in tokens[:2]] == ["POSSESSIVE", "WORD"]:
+        return tokens[1:]
+    return tokens
 
 
 def iter_phrases(formula: Formula) -> Iterator[Phrase]:

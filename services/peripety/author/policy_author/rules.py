@@ -31,7 +31,7 @@ from peripety.author.policy_author.meaning import (
 )
 from peripety.author.policy_author.sentences import split_sentences, stems, verb_stems
 from peripety.author.policy_author.tokens import read_tokens
-from peripety.author.policy_author.vocabulary import DescribedTool, has_verb, merge_conditions
+from peripety.author.policy_author.vocabulary import DescribedTool, Test, has_verb, merge_conditions
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 
 if TYPE_CHECKING:
@@ -287,6 +287,9 @@ class _SentenceReader:
             if len(disjuncts) > MOST_DISJUNCTS:
                 raise NotFollowedError(" ".join(calls.words))
             for disjunct in disjuncts:
+                if not all(isinstance(test, Test) for test, _ in disjunct):
+                    # What remains is an approval that no modal verb gives a meaning to.
+                    raise NotFollowedError("approval")
                 parts = [
                     test.to_condition(is_negated=is_negated, is_stopping=is_stopping)
                     for test, is_negated in disjunct
