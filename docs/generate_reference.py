@@ -97,6 +97,11 @@ The document is JSON, but does not match the schema of its kind.
 
 The document matches the schema. These checks cover names, paths, values and sizes.
 """,
+    "craft": """\
+## Craft
+
+Advice of game masters about keys of version 1.1. All are warnings, only where the key is used.
+""",
     "policy": """\
 ## Static checks of a policy
 

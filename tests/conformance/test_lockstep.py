@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from peripety.engine.json_values import loads
 from peripety.engine.paths import format_path
-from support.engine.backends import backend_named
+from support.engine.backends import backend_named, lowered_document
 from support.engine.seeded_specs import random_spec
 from support.engine.specs import action, at_most, document, event, never
 
@@ -30,7 +31,7 @@ def native(spec: bytes) -> Program:
     """A scenario compiled by the native core itself, beneath the interface that both cores have."""
     backend_named("native")
     core = import_module("peripety_simcore")
-    program: Program = core.compile(core.parse(spec))
+    program: Program = core.compile(lowered_document(loads(core.parse(spec))))
     return program
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from peripety.engine import canonicalize
 from peripety.engine.backend_protocol import EngineError
-from support.engine.backends import backend_named
+from support.engine.backends import backend_named, lowered_document
 from support.engine.seeded_specs import random_calls, random_spec
 from support.engine.specs import action, at_most, document, event, never
 from support.engine.vectors import called
@@ -32,7 +32,7 @@ OTHER = ("arrays", "objects", "schedules", "failing", "derives", "mixed", "growi
 
 
 def compiled(spec: Json) -> BackendProgram:
-    return backend_named("native").compile(canonicalize(spec))
+    return backend_named("native").compile(lowered_document(spec))
 
 
 def native(state: Any) -> State:

@@ -21,6 +21,7 @@ from peripety.engine.canonical_json import canonicalize
 from peripety.engine.strict_json import parse_canonical
 from peripety.engine.types import DryRunReport
 from peripety.errors import Severity
+from support.engine.backends import lowered_document
 from support.engine.vectors import called
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Programs:
     """
 
     def __init__(self, spec: Json) -> None:
-        document = engine.canonicalize(spec)
+        document = lowered_document(spec)
         self.on: dict[str, BackendProgram] = {name: core.compile(document) for name, core in cores().items()}
         self.rules = Rules(document)
 

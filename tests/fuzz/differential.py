@@ -46,7 +46,16 @@ EXPRESSIONS_IN_BATCH = 1000
 MOST_TURNS = 60
 MOST_DRY_TURNS = 1000  # of one dry-run: the interpreter plays all of them, and those that are looked ahead
 # About how many turns it takes to weigh one action.
-LOOKED_AHEAD = {"idle": 0, "random": 0, "greedy": 0.3, "saboteur": 0.3, "cautious": 1, "planner": 16}
+LOOKED_AHEAD = {
+    "idle": 0,
+    "random": 0,
+    "greedy": 0.3,
+    "saboteur": 0.3,
+    "cautious": 1,
+    "planner": 16,
+    "curious": 0.3,
+    "par": 0,
+}
 LATER = 0.4  # of the scenarios are of version 1.1
 DETAILED = 0.5  # of the dry-runs
 MID_TURN = 0.5  # of the states whose futures are compared

@@ -16,7 +16,7 @@ from support.scenario.batches import BYTES, EASY, GOOD, WRONG, spaced, verdicts
 
 OPTIONS = BatchOptions(ValidationLevel.DRY_RUN, DryRunOptions(max_runs=64, horizon=8))
 DOCUMENTS = [
-    *(generate_spec(5, index) for index in range(12)),
+    *(generate_spec(5, index, with_story=index % 4 == 3) for index in range(12)),
     GOOD,
     EASY,
     WRONG,

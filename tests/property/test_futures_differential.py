@@ -19,7 +19,16 @@ from support.examples import example_count
 EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is looked ahead from, which takes the reference long.
 SMALL_SHAPES = [name for name in SHAPES if name not in {"wide", "many"}]
-HORIZONS = {"idle": 20, "random": 20, "greedy": 8, "saboteur": 8, "cautious": 4, "planner": 3}
+HORIZONS = {
+    "idle": 20,
+    "random": 20,
+    "greedy": 8,
+    "saboteur": 8,
+    "cautious": 4,
+    "planner": 3,
+    "curious": 8,
+    "par": 20,
+}
 
 thorough = settings(
     max_examples=EXAMPLES,

@@ -18,7 +18,16 @@ from support.examples import example_count
 EXAMPLES = max(1, example_count(150) // len(PERSONAS))
 # Each of the many actions of these is played on by the planner, which takes the reference long.
 CROWDED = frozenset({"wide", "many"})
-HORIZONS = {"idle": 20, "random": 20, "greedy": 8, "saboteur": 8, "cautious": 4, "planner": 3}
+HORIZONS = {
+    "idle": 20,
+    "random": 20,
+    "greedy": 8,
+    "saboteur": 8,
+    "cautious": 4,
+    "planner": 3,
+    "curious": 8,
+    "par": 20,
+}
 
 scales = st.sampled_from([1, 0.1, 7, 1e-3, 1e300, 5e-324])
 

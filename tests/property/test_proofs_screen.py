@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.reference import numeric_spec
+from peripety.engine.json_values import loads
 from peripety.engine.static_analysis.claims import prove
 from peripety.scenario.spec_generator.generator import generate_spec as sound_spec
-from support.engine.backends import backend_named
+from support.engine.backends import backend_named, lowered_document
 from support.engine.seeded_specs import SHAPES, random_spec
 from support.engine.spec_generators import specs
 from support.examples import example_count
@@ -32,7 +33,7 @@ thorough = settings(
 def answers(document: bytes, horizon: int) -> tuple[bool, tuple[Proof, ...]]:
     """Return the result of the native core, and the proofs of the reference."""
     native = backend_named("native")
-    canonical = native.parse(document)
+    canonical = lowered_document(loads(native.parse(document)))
     program = native.compile(canonical)
     return program.has_nothing_to_prove(horizon), prove(canonical, program, 7, horizon)
 

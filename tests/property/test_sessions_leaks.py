@@ -129,6 +129,15 @@ async def watch(game: Table, gateway: FakeGateway, plan: list[tuple[str | None, 
                 last -= 1
 
 
+QUESTIONS = (
+    "What happened since turn 0?",
+    "What is hidden?",
+    "How much shared is there?",
+    "Where is q?",
+    "What can I do?",
+)
+
+
 async def asked_for(served: SessionServicer, session_id: str, fork: str, viewer: str) -> list[bytes]:
     """All that a viewer can read of a session and of a fork of it, as it leaves the server."""
     named: dict[str, Any] = {"session_id": session_id, "pov_entity_id": viewer}
@@ -144,6 +153,7 @@ async def asked_for(served: SessionServicer, session_id: str, fork: str, viewer:
         await served.GetSession(pb.GetSessionRequest(session_id=fork, pov_entity_id=viewer), None),
         await served.ListSessions(pb.ListSessionsRequest(), None),
         await served.CompareBranches(compared, None),
+        *[await served.AskSession(pb.AskSessionRequest(question=one, **named), None) for one in QUESTIONS],
         turns,
         *heard,
     ]

@@ -14,7 +14,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety.agent.manifest import (
     AgentRunEnded,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from peripety.agent.manifest import AgentRun, AgentRunEvent, Phase
     from peripety.core.runs.event_log import RunEventWriter
     from peripety.gateway.conversations.manager import ConversationManager
+    from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.message import ToolCall
     from peripety.gateway.types.response import Completion, GatewayEvent
 
@@ -81,6 +82,7 @@ class PhaseRunner:
         conversations: the store of its history.
         recorder: records events and renews the lease.
         now: clock, in microseconds since 1970.
+        find_model: returns the data of a model, or of the configured one if None.
     """
 
     def __init__(
@@ -89,7 +91,9 @@ class PhaseRunner:
         conversations: ConversationManager,
         recorder: RunEventWriter[AgentRunEvent],
         now: Callable[[], int],
+        find_model: Callable[[str | None], ModelData | None] = lambda _: None,
     ) -> None:
+        self._find_model = find_model
         self._run = run
         self._conversations = conversations
         self._recorder = recorder
@@ -137,8 +141,28 @@ class PhaseRunner:
 
     async def _start_phase(self, phase: Phase) -> None:
         self._progress = replace(self._progress, started=self._progress.started or self._now())
+        self._warn_about_reasoning(phase)
         started = PhaseStarted(phase.phase_id, self._render_input(phase))
         await self._recorder.commit(make_run_update(started, progress=self._progress))
+
+    def _warn_about_reasoning(self, phase: Phase) -> None:
+        """Log a warning if the tools of the run turn the reasoning of the model off."""
+        if not self._run.manifest.tools:
+            return
+        data = self._find_model(phase.options.model or self._run.manifest.options.model)
+        if data is not None and data.stops_reasoning_for_tools:
+            use = f"phase '{phase.phase_id}' of an agent with tools"
+            _log.warning(
+                "the model does not reason; use a model that calls tools while it reasons",
+                extra={"model": f"{data.provider}/{data.name}", "use": use, "run_id": self._run.run_id},
+            )
+
+    def _options_of(self, phase: Phase) -> dict[str, Any]:
+        """Return the options of a phase; its limit is that of the answer, besides the model's thoughts."""
+        options = self._run.manifest.options.set_fields() | phase.options.set_fields()
+        if "max_output_tokens" in options:
+            options["answer_tokens"] = options.pop("max_output_tokens")
+        return options
 
     async def _execute_phase(self, phase: Phase, *, emit: bool) -> bool:
         """Complete a phase; return False if it waits for tools.
@@ -211,7 +235,7 @@ class PhaseRunner:
                 (message,),
                 schema=phase.schema,
                 tool_choice=self._tool_choice(phase, number),
-                **(self._run.manifest.options.set_fields() | phase.options.set_fields()),
+                **self._options_of(phase),
             ),
             expected_turn_count=self._progress.turns_before + number,
         )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from peripety.core.runs.event_log import RunEventWriter
     from peripety.core.runs.types import RunUpdate, StartResult
     from peripety.gateway.conversations.manager import ConversationManager
+    from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.message import ToolCall, ToolResult
     from peripety.gateway.types.request import Budget
 
@@ -62,6 +63,7 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
         store: the tables of runs.
         conversations: the conversations that hold the runs' histories.
         now: clock, in microseconds since 1970.
+        find_model: returns the data of a model, or of the configured one if None.
     """
 
     def __init__(
@@ -69,10 +71,12 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
         store: AgentRunStore,
         conversations: ConversationManager,
         now: Callable[[], int],
+        find_model: Callable[[str | None], ModelData | None] = lambda _: None,
     ) -> None:
         self._store: AgentRunStore = store
         self._conversations = conversations
         self._now = now
+        self._find_model = find_model
         super().__init__(store, RunWorker(store, self._work, now, coalesce_deltas))
 
     async def start(
@@ -230,7 +234,8 @@ class AgentRuns(RunClient[AgentRun, AgentRunEvent]):
         await self._store.delete(run_id, request)
 
     async def _work(self, run: AgentRun, recorder: RunEventWriter[AgentRunEvent], *, anew: bool) -> None:
-        await PhaseRunner(run, self._conversations, recorder, self._now).run(restart=anew)
+        runner = PhaseRunner(run, self._conversations, recorder, self._now, self._find_model)
+        await runner.run(restart=anew)
 
 
 def _derive_run_id(request: RequestKey) -> str:

@@ -85,6 +85,7 @@ COMMANDS = {
     "graph": CommandEntry("scenario_analyze", "Show the dependency graph of a scenario."),
     "scenarios": CommandEntry("scenario", "List, show and delete stored scenarios."),
     "sessions": CommandEntry("session", "List, show, fork, watch and verify sessions."),
+    "runs": CommandEntry("runs", "List, show and stop runs of long commands."),
     "policy": CommandEntry("policy", "Compile a written policy into tested rules."),
     "testgen": CommandEntry("testgen", "Generate tests and measure what they catch."),
 }

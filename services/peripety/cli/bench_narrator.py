@@ -306,6 +306,8 @@ _COUNT_FIGURES = (
     ("malformed_answers", "malformed answers"),
     ("refused_calls", "other rejected tool calls"),
     ("withheld_secrets", "answers withheld because they contain a secret"),
+    ("contradictions", "answers withheld because they contradict the record"),
+    ("unchecked_answers", "answers that are not in English, so their claims were not checked"),
     ("leaks", "rounds that revealed a secret"),
     ("unfounded_numbers", "unfounded numbers in the prose"),
     ("tool_calls", "tool calls"),

@@ -32,6 +32,8 @@ class Persona(Enum):
     CAUTIOUS = "cautious"
     PLANNER = "planner"
     SABOTEUR = "saboteur"
+    CURIOUS = "curious"
+    PAR = "par"
 
 
 Description = Annotated[

@@ -79,12 +79,25 @@ class _PlayedGame:
             choice = self.player.choose(played + 1, legal)
             if choice is None:
                 return
-            played += 1
+            if choice.question:
+                self.view.answer(await self._ask(session.session_id, choice.question))
+                continue
             end = await self._play_turn(session.session_id, next_turn, choice)
+            if not (choice.words and end.rule_failed.turn_abandoned):
+                # Words that led to no turn do not count.
+                played += 1
             if end.HasField("committed"):
                 next_turn, legal = end.turn + 1, list(end.committed.legal_actions)
                 if end.committed.status.kind != engine_pb2.RUN_STATUS_KIND_ONGOING:
                     return
+
+    async def _ask(self, session_id: str, question: str) -> session_pb2.AskSessionResponse:
+        request = session_pb2.AskSessionRequest(
+            session_id=session_id,
+            question=question,
+            pov_entity_id=self.viewpoint.entity_id,
+        )
+        return await self._session_stub.AskSession(request)
 
     async def _play_turn(self, session_id: str, turn: int, choice: TurnInput) -> session_pb2.TurnEvent:
         """Play a turn and return its last event."""

@@ -23,9 +23,11 @@ _QUESTION = "number, free text, Enter to wait, ? for help, q to stop > "
 _WAIT_SHARE, _SPEAK_SHARE = 0.1, 0.3
 _STOP = {"q", "quit"}
 _EXPLAIN = {"?", "help"}
+_ASK = "/ask "
 _HELP = (
     "number   take that action; its parameters are requested next",
     "text     pass the text to the narrator; without an action",
+    "/ask     a question about the game, such as /ask what happened in turn 2; this is not a turn",
     "Enter    wait: take no action in this turn",
     "?        show this",
     "q        stop; so does Ctrl-D",
@@ -34,10 +36,11 @@ _HELP = (
 
 @dataclass(frozen=True)
 class TurnInput:
-    """The input of a turn: actions, free text, or neither."""
+    """The input of a turn: actions, free text, or neither; or a question, which is not a turn."""
 
     actions: list[engine_pb2.ActionCall] = field(default_factory=list)
     words: str = ""
+    question: str = ""
 
 
 class GamePlayer(Protocol):
@@ -121,6 +124,8 @@ class HumanPlayer:
         answer = _prompt_choice(numbered)
         if answer in numbered:
             return _prompt_params(numbered[answer])
+        if answer is not None and answer.startswith(_ASK):
+            return TurnInput(question=answer.removeprefix(_ASK).strip())
         return None if answer is None else TurnInput(words=answer)
 
 

@@ -6,10 +6,10 @@ stored policies.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
@@ -32,13 +32,14 @@ from peripety.cli.output import (
     write_json,
 )
 from peripety.cli.render.policy import live_policy_view
+from peripety.cli.runs import Follow, RunFollower, resumed_compilation
 from peripety.errors import InternalError, InvalidArgumentError, SpecError
 from peripety.policy.authoring.sentence_report import PARTIAL_CODE, UNREAD_CODE, summarize_sentences
 from peripety.rpc.proto_json import from_json, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterable, Sequence
 
     from rich.console import Console
 
@@ -203,21 +204,30 @@ def require_folder(out: Path | None) -> None:
 
 
 async def _compile(
-    request: pb.CompilePolicyRequest,
+    request: pb.CompilePolicyRequest | str,
     server: str | None,
     out: Console,
+    follower: RunFollower,
 ) -> pb.CompilePolicyResponse.Compiled:
-    with live_policy_view(out, request.constitution) as story:
+    """Compile a policy, or follow the run with this id."""
+    # The text of a followed run is not known here; the summary then counts the findings alone.
+    constitution = "" if isinstance(request, str) else request.constitution
+    with live_policy_view(out, constitution) as story:
         async with services_at(server, "gateway", "policies") as channel:
-            stub, timeout = PolicyServiceStub(channel), deadline_of(request.budget)
-            async for event in stub.CompilePolicy(request, timeout=timeout):
+            first: AsyncIterable[pb.CompilePolicyResponse]
+            if isinstance(request, str):
+                first = resumed_compilation(channel, request, 0)
+            else:
+                timeout = deadline_of(request.budget)
+                first = PolicyServiceStub(channel).CompilePolicy(request, timeout=timeout)
+            async for event in follower.events(first, partial(resumed_compilation, channel)):
                 story.show(event)
                 if event.HasField("compiled"):
                     return event.compiled
                 if event.HasField("failed"):
                     found = list(map(finding_from_proto, event.failed.findings))
                     if any(one.code in {UNREAD_CODE, PARTIAL_CODE} for one in found):
-                        summary = summarize_sentences(request.constitution, found)
+                        summary = summarize_sentences(constitution, found)
                         raise SpecError(f"{summary}; nothing is stored", found)
                     raise SpecError("rules and scenarios could not be reconciled", found)
     raise InternalError("the policy service ended its stream without a result")
@@ -269,6 +279,7 @@ def compile_(
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
     max_time: MaxTime = None,
+    follow: Follow = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -287,18 +298,26 @@ def compile_(
     """Compile a written policy into rules and a test suite.
 
     Stores both. Exit code 0 if every sentence is followed, and rules and suite agree. Exit code 1 otherwise:
-    the findings give the reasons, and nothing is stored.
+    the findings give the reasons, and nothing is stored. The work is a run; see `peripety generate`.
     """
     require_folder(out)
-    request = policy_sources(folder, constitution, tools, handwritten, foundation).to_request()
-    request.request_id = str(uuid4())
-    request.policy_id = version_of or ""
-    request.model = model
-    request.options.allow_partial = allow_partial
-    request.budget.CopyFrom(
-        make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
-    )
-    compiled = asyncio.run(_compile(request, server, person_console() if as_json else result_console()))
+    order: pb.CompilePolicyRequest | str
+    if follow is None:
+        order = policy_sources(folder, constitution, tools, handwritten, foundation).to_request()
+        order.request_id = str(uuid4())
+        order.policy_id = version_of or ""
+        order.model = model
+        order.options.allow_partial = allow_partial
+        order.budget.CopyFrom(
+            make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
+        )
+    elif folder is not None or constitution is not None or tools is not None:
+        raise typer.BadParameter("--follow RUN continues a run; leave out the sources")
+    else:
+        order = follow
+    follower = RunFollower("peripety policy compile --follow", server)
+    shown = person_console() if as_json else result_console()
+    compiled = follower.wait(_compile(order, server, shown, follower))
     policy = compiled.policy
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)

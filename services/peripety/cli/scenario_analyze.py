@@ -51,6 +51,7 @@ from peripety.scenario.certificate import certifier
 from peripety.scenario.certificate.report import render_page
 from peripety.scenario.certificate.types import (
     MAX_RUNS,
+    USUAL_PERSONAS,
     Certificate,
     CertificateOptions,
     CertificateVerdict,
@@ -435,7 +436,7 @@ def certify(
             param_hint="--max-runs",
         )
     named = [chosen.value for chosen in persona or ()]
-    playing = tuple(one for one in PERSONAS if one in named) or PERSONAS
+    playing = tuple(one for one in PERSONAS if one in named) or USUAL_PERSONAS
     options = CertificateOptions(playing, seed, max_runs or MAX_RUNS, horizon)
     validate_certificate_options(options)
     for place in (out, html):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
@@ -16,7 +17,7 @@ import typer
 
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.cli.embedded_services import embedded_services, services_at
+from peripety.cli.embedded_services import services_at
 from peripety.cli.input_documents import read_specification
 from peripety.cli.options import (
     Attempts,
@@ -44,12 +45,15 @@ from peripety.cli.output import (
 )
 from peripety.cli.players import prompt_line
 from peripety.cli.render.console import live_view
+from peripety.cli.runs import Follow, RunFollower, resumed_amendment, resumed_generation
 from peripety.errors import InternalError, SpecError
 from peripety.rpc.proto_json import to_json
 from peripety.rpc.status import finding_from_proto
 from peripety.scenario.spec_generator.generator import generate_spec
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
     import grpc.aio
 
     from peripety.cli.render.console import ConsoleView, GameView
@@ -60,17 +64,31 @@ commands = typer.Typer()
 
 async def write_specification(
     channel: grpc.aio.Channel,
-    request: scenario_pb2.GenerateScenarioRequest,
+    request: scenario_pb2.GenerateScenarioRequest | str,
     view: GameView,
+    follower: RunFollower | None = None,
 ) -> scenario_pb2.GenerateScenarioResponse.Completed:
-    """Generate a specification and return the result. Sets the id of the request.
+    """Generate a specification and return the result.
+
+    Args:
+        channel: the channel to the service.
+        request: the request, which gets an id; or the id of the run to follow instead.
+        view: shows the events.
+        follower: follows the run; None if it is of no interest to the user.
 
     Raises:
         SpecError: no draft passed the checks.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
-    request.request_id = str(uuid4())
-    async for event in stub.GenerateScenario(request, timeout=deadline_of(request.budget)):
+    first: AsyncIterable[scenario_pb2.GenerateScenarioResponse]
+    if isinstance(request, str):
+        first = resumed_generation(channel, request, 0)
+    else:
+        request.request_id = str(uuid4())
+        first = stub.GenerateScenario(request, timeout=deadline_of(request.budget))
+    if follower is not None:
+        first = follower.events(first, partial(resumed_generation, channel))
+    async for event in first:
         view.generation(event)
         if event.HasField("completed"):
             return event.completed
@@ -107,17 +125,23 @@ async def compile_scenario(
 
 async def amend_scenario(
     channel: grpc.aio.Channel,
-    request: scenario_pb2.AmendScenarioRequest,
+    request: scenario_pb2.AmendScenarioRequest | str,
     view: ConsoleView,
+    follower: RunFollower,
 ) -> scenario_pb2.AmendScenarioResponse.Amended:
-    """Change a stored scenario. Sets the id of the request.
+    """Change a stored scenario; see `write_specification` for the arguments.
 
     Raises:
         SpecError: the change is not possible.
     """
     stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
-    request.request_id = str(uuid4())
-    async for event in stub.AmendScenario(request, timeout=deadline_of(request.budget)):
+    first: AsyncIterable[scenario_pb2.AmendScenarioResponse]
+    if isinstance(request, str):
+        first = resumed_amendment(channel, request, 0)
+    else:
+        request.request_id = str(uuid4())
+        first = stub.AmendScenario(request, timeout=deadline_of(request.budget))
+    async for event in follower.events(first, partial(resumed_amendment, channel)):
         view.amendment(event)
         if event.HasField("amended"):
             return event.amended
@@ -131,14 +155,15 @@ def _rejection_error(message: str, findings: scenario_pb2.Findings) -> SpecError
 
 
 async def _amend(
-    request: pb.AmendScenarioRequest,
+    request: pb.AmendScenarioRequest | str,
     server: str | None,
+    follower: RunFollower,
     *,
     as_json: bool,
 ) -> pb.AmendScenarioResponse.Amended:
     with live_view(person_console() if as_json else result_console()) as story:
         async with services_at(server, "gateway", "scenarios") as channel:
-            return await amend_scenario(channel, request, story)
+            return await amend_scenario(channel, request, story, follower)
 
 
 async def _compile(spec: bytes, version_of: str | None, server: str | None, *, as_json: bool) -> None:
@@ -154,16 +179,21 @@ async def _compile(spec: bytes, version_of: str | None, server: str | None, *, a
         )
 
 
-async def _generate(request: scenario_pb2.GenerateScenarioRequest, view: GameView) -> bytes:
-    async with embedded_services("gateway", "scenarios") as channel:
-        return (await write_specification(channel, request, view)).spec
+async def _generate(
+    request: scenario_pb2.GenerateScenarioRequest | str,
+    view: GameView,
+    server: str | None,
+    follower: RunFollower,
+) -> bytes:
+    async with services_at(server, "gateway", "scenarios") as channel:
+        return (await write_specification(channel, request, view, follower)).spec
 
 
-def _generate_random(count: int, *, seed: int, out: Path | None) -> None:
+def _generate_random(count: int, *, seed: int, out: Path | None, with_story: bool) -> None:
     """Write specifications as JSON Lines to a file or to standard output, each as soon as it is generated."""
     with open_output(out) as lines, progress_bar("generating", count) as advance:
         for index in range(count):
-            lines.write(generate_spec(seed, index) + b"\n")
+            lines.write(generate_spec(seed, index, with_story=with_story) + b"\n")
             advance(1)
 
 
@@ -205,24 +235,39 @@ def generate(
             help="Generate N valid random specifications instead, one per line.",
         ),
     ] = None,
+    with_story: Annotated[
+        bool,
+        typer.Option(
+            "--story", help="Random specifications of version 1.1, with places, clues and promises."
+        ),
+    ] = False,
+    follow: Follow = None,
+    server: Server = None,
 ) -> None:
     """Write a specification from a description.
 
     Writes to standard output or to a file; on a terminal, prints a summary instead. Exit code 0 if the
     specification passed its checks, 1 if no draft did: the findings give the reasons.
+
+    The work is a run: an interrupted command that is repeated continues it, without paying again for the
+    answers that it has received. --follow RUN does the same by its id.
     """
     if random is not None:
-        if description is not None or model:
+        if description is not None or model or follow is not None:
             raise typer.BadParameter(
-                "--random cannot be combined with --description or --model; leave them out",
+                "--random cannot be combined with --description, --model or --follow; leave them out",
             )
-        _generate_random(random, seed=seed or 0, out=out)
+        _generate_random(random, seed=seed or 0, out=out, with_story=with_story)
         return
+    if with_story:
+        raise typer.BadParameter("--story requires --random; leave it out, or add --random N")
+    if follow is not None and description is not None:
+        raise typer.BadParameter("--follow RUN continues a run; leave out --description")
     require_writable(out)
-    if description is None:
+    if description is None and follow is None:
         description = (prompt_line("Describe the scenario > ") if sys.stdin.isatty() else None) or ""
     request = scenario_pb2.GenerateScenarioRequest(
-        description=read_text_argument(description, "--description"),
+        description=read_text_argument(description or "", "--description"),
         seed=seed,
         model=model,
         max_attempts=attempts,
@@ -231,8 +276,9 @@ def generate(
         refresh=refresh,
     )
     is_piped = as_json or (out is None and not sys.stdout.isatty())
+    follower = RunFollower("peripety generate --follow", server)
     with live_view(person_console() if is_piped else result_console()) as story:
-        spec = asyncio.run(_generate(request, story))
+        spec = follower.wait(_generate(request if follow is None else follow, story, server, follower))
     if out is not None:
         save_file(spec + b"\n", out)
     if is_piped:
@@ -266,13 +312,13 @@ def compile_(
 @commands.command()
 def amend(
     scenario_id: Annotated[
-        str,
-        typer.Argument(metavar="ID", help="Id of the scenario; see `peripety scenarios list`."),
-    ],
+        str | None,
+        typer.Argument(metavar="[ID]", help="Id of the scenario; see `peripety scenarios list`."),
+    ] = None,
     text: Annotated[
-        str,
-        typer.Argument(metavar="TEXT", help="Requested change, in any language; use - for standard input."),
-    ],
+        str | None,
+        typer.Argument(metavar="[TEXT]", help="Requested change, in any language; use - for standard input."),
+    ] = None,
     level: Annotated[
         Level | None,
         typer.Option(
@@ -284,6 +330,7 @@ def amend(
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
     max_time: MaxTime = None,
+    follow: Follow = None,
     server: Server = None,
     as_json: Annotated[
         bool,
@@ -293,17 +340,21 @@ def amend(
     """Change a stored scenario by a description.
 
     A model makes the change, or rules if no model is configured; the result is a new version. Exit code 0 if
-    the scenario was changed, 1 if it was not.
+    the scenario was changed, 1 if it was not. The work is a run; see `peripety generate`.
     """
+    if (follow is None) == (scenario_id is None or text is None):
+        raise typer.BadParameter("give ID and TEXT of a change, or only --follow RUN")
     request = pb.AmendScenarioRequest(
-        scenario_id=scenario_id,
-        instruction=read_text_argument(text, "TEXT"),
+        scenario_id=scenario_id or "",
+        instruction=read_text_argument(text or "", "TEXT"),
         level=pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{level.name if level else 'UNSPECIFIED'}"),
         model=model,
         max_attempts=attempts,
         budget=make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
     )
-    amended = asyncio.run(_amend(request, server, as_json=as_json))
+    follower = RunFollower("peripety amend --follow", server)
+    order = request if follow is None else follow
+    amended = follower.wait(_amend(order, server, follower, as_json=as_json))
     if as_json:
         write_json(to_json(amended))
     else:

@@ -30,7 +30,6 @@ from peripety.cli.output import (
     write_json,
     write_lines,
 )
-from peripety.engine import PERSONAS
 from peripety.errors import InvalidArgumentError
 from peripety.scenario import batch
 from peripety.scenario.certificate.types import CertificateOptions
@@ -267,7 +266,11 @@ def validate(
     options = batch.BatchOptions(
         ValidationLevel[level.name],
         DryRunOptions(persona.value, seed, max_runs or played.max_runs, horizon),
-        CertificateOptions(PERSONAS, seed, min(max_runs or measured.max_runs, measured.max_runs), horizon),
+        CertificateOptions(
+            seed=seed,
+            max_runs=min(max_runs or measured.max_runs, measured.max_runs),
+            horizon=horizon,
+        ),
     )
     tally = BatchTally()
     try:

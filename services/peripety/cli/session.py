@@ -11,8 +11,8 @@ import typer
 
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.cli.options import MAX_SEED, Pov, Server, SessionId
-from peripety.cli.output import one_line, result_console, start_table, table_console, write_json
-from peripety.cli.render.console import format_status, format_value
+from peripety.cli.output import EXIT_FAILED, one_line, result_console, start_table, table_console, write_json
+from peripety.cli.render.console import format_answer, format_status, format_value
 from peripety.cli.session_files import sessions_at, stored
 from peripety.rpc.proto_json import to_json
 
@@ -95,6 +95,13 @@ def _fetch_comparison_page(session_id: str, other_id: str, pov: str, token: str)
         pov_entity_id=pov,
         page_token=token,
     )
+
+
+async def _ask(session_id: str, question: str, pov: str, server: str | None) -> pb.AskSessionResponse:
+    async with sessions_at(server) as stub:
+        return await stub.AskSession(
+            pb.AskSessionRequest(session_id=session_id, question=question, pov_entity_id=pov),
+        )
 
 
 async def _delete(session_id: str, server: str | None) -> None:
@@ -284,6 +291,27 @@ def compare(
             out.print(f"  {session_id}  {_summarize_turn(pair.here)}")
         if pair.HasField("there"):
             out.print(f"  {other_id}  {_summarize_turn(pair.there)}")
+
+
+@commands.command()
+def ask(
+    session_id: SessionId,
+    question: Annotated[str, typer.Argument(help="Question in English.")],
+    pov: Pov = "",
+    server: Server = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as a line of JSON.")] = False,
+) -> None:
+    """Answer a question about a session from its record.
+
+    This uses no model and costs no turn. The answer names the turns that it rests on. Exit code 1 if the
+    record does not answer the question.
+    """
+    answer = asyncio.run(_ask(session_id, question, pov, server))
+    if as_json:
+        write_json(to_json(answer))
+    else:
+        result_console().print(format_answer(answer))
+    raise typer.Exit(0 if answer.found else EXIT_FAILED)
 
 
 @commands.command()

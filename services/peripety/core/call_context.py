@@ -29,6 +29,7 @@ def now_micros() -> int:
 
 _deadline: ContextVar[float | None] = ContextVar("peripety_deadline", default=None)
 _request_id: ContextVar[str | None] = ContextVar("peripety_request_id", default=None)
+_caller: ContextVar[str] = ContextVar("peripety_caller", default="")
 
 
 def call_deadline() -> float | None:
@@ -47,14 +48,21 @@ def request_id() -> str | None:
     return _request_id.get()
 
 
-def begin_call(*, request_id: str | None, timeout: float | None) -> None:
+def caller() -> str:
+    """Return the name of the caller, as an authenticating proxy gives it; empty without one."""
+    return _caller.get()
+
+
+def begin_call(*, request_id: str | None, timeout: float | None, caller: str = "") -> None:
     """Start a call in the current context, which applies to the rest of this task and the tasks it starts.
 
     Args:
         request_id: id of the call.
         timeout: seconds that the caller is willing to wait; None for no limit.
+        caller: name of the caller; empty if the deployment does not distinguish callers.
     """
     _request_id.set(request_id)
+    _caller.set(caller)
     _deadline.set(None if timeout is None else time.monotonic() + timeout)
 
 

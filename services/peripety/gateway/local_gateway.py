@@ -99,7 +99,13 @@ class LocalModelGateway:
         budget_session = self._executor.open_budgets(request)
         chain = FallbackChain(request, self._providers.select, self._executor, budget_session)
         schema = request.schema
-        events = chain.stream(request) if schema is None else generate_valid(chain.stream, request, schema)
+        # Without a schema, only an answer that the request limits is worth a second look.
+        is_limited = request.max_output_tokens is not None or request.answer_tokens is not None
+        events = (
+            chain.stream(request)
+            if schema is None and not is_limited
+            else generate_valid(chain.stream, request, schema)
+        )
         seconds = None if request.budget is None else request.budget.max_seconds
         return events if seconds is None else with_time_limit(seconds, events)
 

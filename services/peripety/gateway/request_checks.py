@@ -40,6 +40,8 @@ def check_options(request: GenerateRequest) -> None:
     violations = []
     if limit is not None and limit < 1:
         violations.append(FieldViolation("max_output_tokens", "must be at least 1"))
+    if request.answer_tokens is not None and request.answer_tokens < 1:
+        violations.append(FieldViolation("answer_tokens", "must be at least 1"))
     if temperature is not None and not 0 <= temperature <= _MAX_TEMPERATURE:
         violations.append(FieldViolation("temperature", f"must be from 0 to {_MAX_TEMPERATURE}"))
     if seed is not None and not 0 <= seed <= _MAX_SEED:

@@ -95,6 +95,12 @@ class CachingCompiler:
         self._artifacts = artifacts
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    async def check(self, order: CompileOrder, version_of: str | None = None) -> None:
+        """Raise the first two errors of `compile`."""
+        await asyncio.to_thread(check_order, order)
+        if version_of is not None:
+            await self._store.latest_hash(version_of)
+
     async def compile(
         self,
         order: CompileOrder,
@@ -115,9 +121,7 @@ class CachingCompiler:
             NotFoundError: the policy `version_of` does not exist.
             PeripetyError: as raised by the compiler.
         """
-        await asyncio.to_thread(check_order, order)
-        if version_of is not None:
-            await self._store.latest_hash(version_of)
+        await self.check(order, version_of)
         input_hash = self._compiler.fingerprint(order)
         lock = self._locks.setdefault(input_hash, asyncio.Lock())
         async with lock:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceServicer
+from peripety.core.call_context import now_micros
 from peripety.core.concurrency import closing
 from peripety.core.idempotency.stream import ResponseRecorder
+from peripety.core.runs.call_runs import CallMethod, CallRuns, CallRunState
 from peripety.core.validation import require_field
 from peripety.errors import InvalidArgumentError, PeripetyError, SpecError
+from peripety.gateway.pb.resources import request_key_from_proto
 from peripety.policy.analysis.differences import find_differences
 from peripety.policy.analysis.lint import find_rule_issues
 from peripety.policy.coverage_generation.gap_scenarios import generate_for_gaps
@@ -21,6 +24,7 @@ from peripety.policy.pb import requests as pb_requests
 from peripety.policy.pb import responses
 from peripety.policy.types import CoverageGenerated
 from peripety.policy.verification.verify import verify
+from peripety.rpc.messages import call_run_state_from_proto, call_run_to_proto
 from peripety.rpc.status import finding_to_proto
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from peripety.core.concurrency import WorkerPool
     from peripety.core.idempotency.store import IdempotencyStore
     from peripety.core.mutation_testing import Mutant
+    from peripety.core.runs.call_runs import CallRunStore
     from peripety.engine import Policy
     from peripety.errors import Finding
     from peripety.policy.compile_cache import CachingCompiler
@@ -37,7 +42,6 @@ if TYPE_CHECKING:
     from peripety.policy.types import TestScenario
 
 
-_LAST_EVENTS = frozenset({"compiled", "failed"})
 _DEFAULT_EXAMPLES = 50
 _MAX_EXAMPLES = 1_000
 
@@ -50,6 +54,8 @@ class PolicyServicer(PolicyServiceServicer):
         store: the store of compiled policies.
         sources: resolves the policy of a request.
         requests: the idempotency log of requests.
+        runs: stores the runs of compilations.
+        configured: fingerprint of the default provider configuration.
         workers: the worker pool for long computations.
     """
 
@@ -59,13 +65,19 @@ class PolicyServicer(PolicyServiceServicer):
         store: PolicyStore,
         sources: PolicyResolver,
         requests: IdempotencyStore,
+        runs: CallRunStore,
+        configured: str,
         workers: WorkerPool,
     ) -> None:
-        self._compiler = compiler
         self._store = store
         self._sources = sources
-        self._record = ResponseRecorder(requests, _LAST_EVENTS)
+        self._record = ResponseRecorder(requests, ())
+        self._runs = CallRuns(runs, (_compile_method(compiler),), configured, now_micros)
         self._workers = workers
+
+    async def aclose(self) -> None:
+        """Release all runs of this process; another process can continue them."""
+        await self._runs.aclose()
 
     def CompilePolicy(  # noqa: N802 - the contract's name
         self,
@@ -73,8 +85,65 @@ class PolicyServicer(PolicyServiceServicer):
         _context: Any,
     ) -> AsyncIterator[pb.CompilePolicyResponse]:
         """Write rules and scenarios from a written policy, and store them."""
-        compiled = self._compiler.compile(pb_requests.order_from_proto(request), request.policy_id or None)
-        return self._record.stream(request, compiled, responses.event_to_proto, pb.CompilePolicyResponse)
+        return self._runs.stream(request)
+
+    async def ResumePolicyRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ResumePolicyRunRequest,
+        _context: Any,
+    ) -> AsyncIterator[pb.ResumePolicyRunResponse]:
+        """Stream the events of a run after a given sequence number."""
+        require_field(request.run_id, ".run_id", "is required")
+        resumed = self._runs.resume_stream(
+            request.run_id,
+            request.after_sequence,
+            recorded_only=request.recorded_only,
+        )
+        async with closing(resumed) as events:
+            async for event in events:
+                yield pb.ResumePolicyRunResponse(event=event)
+
+    async def GetPolicyRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.GetPolicyRunRequest,
+        _context: Any,
+    ) -> pb.GetPolicyRunResponse:
+        """Return a run."""
+        require_field(request.run_id, ".run_id", "is required")
+        return pb.GetPolicyRunResponse(run=call_run_to_proto(await self._runs.get(request.run_id)))
+
+    async def ListPolicyRuns(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ListPolicyRunsRequest,
+        _context: Any,
+    ) -> pb.ListPolicyRunsResponse:
+        """List the runs of the caller, newest first."""
+        state = call_run_state_from_proto(request.state)
+        page = await self._runs.list(state, request.page_size, request.page_token)
+        return pb.ListPolicyRunsResponse(
+            runs=map(call_run_to_proto, page.items),
+            next_page_token=page.next_page_token,
+        )
+
+    async def CancelPolicyRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.CancelPolicyRunRequest,
+        _context: Any,
+    ) -> pb.CancelPolicyRunResponse:
+        """Cancel a run."""
+        require_field(request.run_id, ".run_id", "is required")
+        run = await self._runs.cancel(request.run_id, request_key_from_proto(request))
+        return pb.CancelPolicyRunResponse(run=call_run_to_proto(run))
+
+    async def DeletePolicyRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.DeletePolicyRunRequest,
+        _context: Any,
+    ) -> pb.DeletePolicyRunResponse:
+        """Delete a run with its events."""
+        require_field(request.run_id, ".run_id", "is required")
+        await self._runs.delete(request.run_id, request_key_from_proto(request))
+        return pb.DeletePolicyRunResponse()
 
     async def VerifyPolicy(  # noqa: N802 - the contract's name
         self,
@@ -257,3 +326,28 @@ class PolicyServicer(PolicyServiceServicer):
         except InvalidArgumentError as error:
             raise with_request_fields(error, ".scenarios[{}].request") from None
         return policy, scenarios
+
+
+def _compile_method(compiler: CachingCompiler) -> CallMethod:
+    async def check(request: pb.CompilePolicyRequest) -> None:
+        await compiler.check(pb_requests.order_from_proto(request), request.policy_id or None)
+
+    return CallMethod(
+        pb.CompilePolicyRequest,
+        pb.CompilePolicyResponse,
+        check,
+        lambda request: compiler.compile(pb_requests.order_from_proto(request), request.policy_id or None),
+        responses.event_to_proto,
+        lambda request: request.constitution,
+        {"failed": CallRunState.REJECTED},
+        _without_times,
+    )
+
+
+def _without_times(response: pb.CompilePolicyResponse) -> pb.CompilePolicyResponse:
+    if response.HasField("decided"):
+        same = pb.CompilePolicyResponse()
+        same.CopyFrom(response)
+        same.decided.ClearField("time")
+        return same
+    return response

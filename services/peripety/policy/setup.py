@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 from peripety.api.policy.v1 import policy_pb2 as pb
 from peripety.api.policy.v1.policy_pb2_grpc import add_PolicyServiceServicer_to_server
+from peripety.core.call_context import now_micros
 from peripety.core.concurrency import WorkerPool
 from peripety.core.idempotency.store import IdempotencyStore
+from peripety.core.runs.call_runs import CallRunStore
+from peripety.gateway.answer_journal import JournaledGateway
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.gateway.types.response import ModelGateway
 from peripety.policy.authoring.compiler import PolicyCompiler
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 
 async def register_service(wiring: ServiceContainer) -> None:
     """Find a gateway, provide `StoredPolicies`, and register the service."""
-    gateway = wiring.get_local(ModelGateway) or RemoteModelGateway(wiring.get_channel("gateway"))
+    inner = wiring.get_local(ModelGateway) or RemoteModelGateway(wiring.get_channel("gateway"))
+    gateway = JournaledGateway(inner)
     artifacts = ArtifactStore(await wiring.get_database(), wiring.config.default_model_identity)
     await register_service_with(wiring, PolicyCompiler(gateway, artifacts), artifacts)
 
@@ -51,7 +55,10 @@ async def register_service_with(
         store,
         PolicyResolver(store),
         IdempotencyStore(database),
+        CallRunStore(database, now_micros),
+        wiring.config.default_model_identity,
         workers,
     )
+    wiring.on_stopping(servicer.aclose)
     add_PolicyServiceServicer_to_server(servicer, wiring.server)
     wiring.add_service_name(pb.DESCRIPTOR.services_by_name["PolicyService"].full_name)

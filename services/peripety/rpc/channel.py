@@ -81,6 +81,9 @@ def service_config(retryable: Iterable[str] = ()) -> dict[str, Any]:
 
 REQUEST_ID_KEY = "x-request-id"
 
+CALLER_KEY = "x-peripety-caller"
+"""Metadata with the name of the caller, set by the proxy that authenticates callers."""
+
 DEFAULT_TIMEOUT = 300.0
 """Default deadline of a call in seconds, if neither its caller nor the enclosing call sets one."""
 

@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import engine_pb2 as engine
+from peripety.core.runs.call_runs import CallRunState
 from peripety.core.validation import field_error
 from peripety.rpc.status import item_error_to_proto
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+    from peripety.core.runs.call_runs import CallRun
 
 
 M = TypeVar("M", bound=Message)
@@ -78,6 +81,23 @@ def duration_to_proto(seconds: float) -> Duration:
 def money_to_proto(pico: int) -> common.Money:
     """Convert an amount in 10^-12 dollars."""
     return common.Money(currency_code="USD", pico_units=pico)
+
+
+def call_run_to_proto(run: CallRun) -> common.CallRun:
+    """Convert a run of a call."""
+    return copy_fields(common.CallRun, run, create_time=run.created, update_time=run.updated)
+
+
+def call_run_state_from_proto(state: common.CallRunState.ValueType) -> CallRunState | None:
+    """Convert the state filter of a list; None for any state.
+
+    Raises:
+        InvalidArgumentError: the state is not in the contract.
+    """
+    states = members_by_number(common.CallRunState, CallRunState)
+    if state and state not in states:
+        raise field_error(".state", "must be a known state")
+    return states.get(state)
 
 
 def param_to_proto(value: str | float) -> engine.ParamValue:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.engine.lowering import find_target
 from peripety.engine.schemas import OUTCOME, schema_document
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.message_normalization import to_wire_name
@@ -53,13 +54,14 @@ class PublicScenario:
     def filter_action(self, action: Mapping[str, Any]) -> PublicAction:
         """Return the public part of an action of the scenario."""
         variants = engine.list_variants(action)
+        hidden = frozenset[str]().union(*(self._find_hidden_derives(variant) for variant in variants))
         conditions = _split_conjunction(action["preconditions"])
         each = zip(*(_split_conjunction(variant["preconditions"]) for variant in variants), strict=True)
-        seen = [one for one, meant in zip(conditions, each, strict=True) if self._can_see_reads(meant)]
+        seen = [
+            one for one, meant in zip(conditions, each, strict=True) if self._can_see_reads(meant, hidden)
+        ]
         derives = {
-            name: logic
-            if self._can_see_reads(variant["derives"][name] for variant in variants)
-            else {"var": f"derives.{name}"}
+            name: {"var": f"derives.{name}"} if name in hidden else logic
             for name, logic in (action.get("derives") or {}).items()
         }
         return PublicAction(
@@ -78,6 +80,8 @@ class PublicScenario:
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the effects that write only public state.
 
+        A line of the log is left out: its text exists for the players once it is written, and not before.
+
         Args:
             effects: the effects.
             variants: the effects of each variant of the action, if it has some.
@@ -87,17 +91,32 @@ class PublicScenario:
                 later = list(self.filter_effects(one["effects"], [other["effects"] for other in meant]))
                 if later:
                     yield {**one, "effects": later}
-            elif "path" not in one or all(
-                self._can_see_all(_iter_written_paths(engine.parse_path(other["path"]), other.get("value")))
-                for other in meant
-            ):
+            elif one["op"] != "addlog" and all(map(self._can_see_writes, meant)):
                 yield one
 
-    def _can_see_reads(self, logics: Iterable[Any]) -> bool:
-        return all(self._can_see_all(find_read_paths(logic)) for logic in logics)
+    def _find_hidden_derives(self, action: Mapping[str, Any]) -> frozenset[str]:
+        """Return the derived values that read restricted state, directly or through other derived values."""
+        derives: Mapping[str, Any] = action.get("derives") or {}
+        hidden = frozenset[str]()
+        while found := {
+            name
+            for name, logic in derives.items()
+            if name not in hidden and not self._can_see_reads([logic], hidden)
+        }:
+            hidden |= found
+        return hidden
 
-    def _can_see_all(self, paths: Iterable[Path]) -> bool:
-        audiences = map(self._visibility.find_audience, paths)
+    def _can_see_reads(self, logics: Iterable[Any], hidden_derives: frozenset[str]) -> bool:
+        for logic in logics:
+            if not all(self._visibility.shows_whole(path, self._viewer) for path in find_read_paths(logic)):
+                return False
+            for _, *names in find_read_paths(logic, "derives"):
+                if hidden_derives.intersection(names[:1] or hidden_derives):
+                    return False
+        return True
+
+    def _can_see_writes(self, effect: Mapping[str, Any]) -> bool:
+        audiences = map(self._visibility.find_audience, _iter_targets(effect))
         return all(audience is None or self._viewer in audience for audience in audiences)
 
 
@@ -118,6 +137,15 @@ def _join_conjunction(conditions: list[Any]) -> Mapping[str, Any]:
             return only
         case _:
             return {"and": conditions}
+
+
+def _iter_targets(effect: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the paths that an effect writes, each part of its value included."""
+    target = find_target(effect)
+    if target is not None:
+        yield target
+    elif "path" in effect:
+        yield from _iter_written_paths(engine.parse_path(effect["path"]), effect.get("value"))
 
 
 def _iter_written_paths(path: Path, value: Any) -> Iterator[Path]:
@@ -203,6 +231,8 @@ def _action_sentences(
     yield _sentence(name)
     if needed:
         yield f"Only when {needed}."
+    if action.get("once"):
+        yield "Only once."
     if public.has_secret_preconditions:
         yield "Has a precondition on hidden state."
     if costs:

@@ -11,7 +11,7 @@ from peripety.engine.documents import validate_parsed
 from peripety.errors import Finding, InternalError
 from peripety.scenario.balance.candidate_runs import FIRST_FRESH_RUN, BudgetRepair, repair
 from peripety.scenario.balance.parameters import MAX_MOVE
-from peripety.scenario.dry_run.difficulty_gate import GateVerdict, describe_rate, evaluate
+from peripety.scenario.dry_run.difficulty_gate import BudgetMiss, GateVerdict, describe_rate, evaluate
 from peripety.scenario.types import (
     NumbersAdjusted,
     Progress,
@@ -73,7 +73,7 @@ class GateWithRepair:
         yield Progress(ProgressStage.REPAIRING, f"{first.miss.value}: looking for the smallest change", 0.4)
         found = await repair(self.program, first.miss, self._options, self._workers)
         if found.program is None:
-            self._add_finding(_out_of_reach_finding(found))
+            self._add_finding(_out_of_reach_finding(found, first.miss))
             return
         self.program, self.edits = found.program, found.edits
         yield NumbersAdjusted(self.edits, first.report)
@@ -100,13 +100,16 @@ class GateWithRepair:
         self._verdict = replace(self.verdict, findings=(*self.verdict.findings, finding))
 
 
-def _out_of_reach_finding(found: BudgetRepair) -> Finding:
+def _out_of_reach_finding(found: BudgetRepair, miss: BudgetMiss) -> Finding:
     if not found.edits:
         message = "no event weight, event effect or decay has a number that could be moved"
     else:
+        side = "at least" if miss is BudgetMiss.TOO_EASY else "at most"
+        margin = abs(found.target - found.limit)
         message = (
-            f"moving every weight and effect of events and every decay by as much as {MAX_MOVE:.0%}"
-            f" brings the rate to {found.fail_rate:.1%} only; change the rules"
+            f"{side} {found.limit:.1%} is required, and a repair needs {found.target:.1%}, with a margin of"
+            f" {margin:.1%} for fresh runs; moving every weight and effect of events and every decay by as"
+            f" much as {MAX_MOVE:.0%} brings the rate to {found.fail_rate:.1%}; change the rules"
         )
     return Finding("REPAIR_OUT_OF_REACH", "/negativity_budget", message)
 

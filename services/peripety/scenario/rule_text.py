@@ -37,6 +37,7 @@ _INFIX = {
     "/": ("/", _PRODUCT),
     "%": ("mod", _PRODUCT),
 }
+_SOLUTIONS = ("solutions",)
 _ROOTS = ("state.", "params.", "derives.")
 _QUOTED = re.compile(r'\[("[^"\\]*")\]')
 
@@ -107,6 +108,8 @@ def _format_prefix(operator: str, arguments: list[Any]) -> tuple[str, int]:
             return f"not {_parenthesize(denied, _COMPARED)}", _NOT
         case "!!", [meant]:
             return _phrase_with_precedence(meant)
+        case "known" | "broken", [str(name)]:
+            return f"{name} is {operator}", _COMPARED
         case "-", [negated]:
             return f"-{_parenthesize(negated, _WHOLE)}", _PRODUCT
         case "if" | "?:", [tested, then, otherwise]:
@@ -165,7 +168,18 @@ _EFFECTS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "pop": lambda done, _: f"{format_path(done['path'])} loses its last",
     "addlog": lambda done, _: f"says {format_literal(done['message'])}",
     "schedule": _describe_schedule,
+    "reveal": lambda done, _: f"reveals the clue {format_literal(done['clue'])}",
+    "say": lambda done, _: f"the statement {format_literal(done['statement'])} is made",
+    "promise": lambda done, _: f"the promise {format_literal(done['promise'])} is made",
+    "keep": lambda done, _: f"the promise {format_literal(done['promise'])} is kept",
+    "break": lambda done, _: f"the promise {format_literal(done['promise'])} is broken",
+    "move": lambda done, _: f"{_describe_subject(done['entity'])} moves to {_describe_subject(done['to'])}",
 }
+
+
+def _describe_subject(given: str | Mapping[str, Any]) -> str:
+    """Format an id, or the name of the parameter that gives it."""
+    return given if isinstance(given, str) else str(given["param"])
 
 
 _MAX_TEXT = 80
@@ -302,30 +316,40 @@ def _clip(text: str) -> str:
 def diff_specs(before: Any, after: Any) -> tuple[RuleEdit, ...]:
     """Return the differences between two documents, valid or not: in the order of the new one, removals last.
 
-    Parts are matched by name, not by position.
+    Parts are matched by name, not by position. The content of solutions is left out: the reader may be about
+    to play.
     """
     old = {part.name: part for part in split_parts(before)}
     new = {part.name: part for part in split_parts(after)}
     edits = []
     for name, part in new.items():
         if name not in old:
-            summary = f"{describe_part(name)} added: {describe_content(name, part.value)}"
-            edits.append(RuleEdit(RuleEditKind.ADDED, part.path, None, _to_json(part.value), summary))
+            content = "" if name == _SOLUTIONS else f": {describe_content(name, part.value)}"
+            summary = f"{describe_part(name)} added{content}"
+            edits.append(RuleEdit(RuleEditKind.ADDED, part.path, None, _part_to_json(part), summary))
         elif old[name].value != part.value:
             edits.append(_diff_part(part, old[name].value))
     for name, part in old.items():
         if name not in new:
             summary = f"{describe_part(name)} removed"
-            edits.append(RuleEdit(RuleEditKind.REMOVED, part.path, _to_json(part.value), None, summary))
+            edits.append(RuleEdit(RuleEditKind.REMOVED, part.path, _part_to_json(part), None, summary))
     return tuple(edits)
 
 
 def _diff_part(part: SpecPart, before: Any) -> RuleEdit:
+    if part.name == _SOLUTIONS:
+        hidden = _part_to_json(part)
+        return RuleEdit(RuleEditKind.CHANGED, part.path, hidden, hidden, "solutions changed")
     told = describe_change(part.name, before, part.value)
     # A number follows its label without a colon.
     colon = ":" if isinstance(part.value, dict) else ""
     summary = f"{describe_part(part.name)}{colon} {told}"
     return RuleEdit(RuleEditKind.CHANGED, part.path, _to_json(before), _to_json(part.value), summary)
+
+
+def _part_to_json(part: SpecPart) -> bytes:
+    """Return a part as JSON; null for solutions, whose content is left out."""
+    return _to_json(None if part.name == _SOLUTIONS else part.value)
 
 
 def _to_json(value: Any) -> bytes:

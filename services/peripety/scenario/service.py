@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceServicer
+from peripety.core.call_context import now_micros
 from peripety.core.concurrency import closing
 from peripety.core.idempotency.store import PendingResponse
 from peripety.core.idempotency.stream import ResponseRecorder
+from peripety.core.runs.call_runs import CallMethod, CallRuns, CallRunState
 from peripety.core.validation import require_field
+from peripety.gateway.pb.resources import request_key_from_proto
+from peripety.rpc.messages import call_run_state_from_proto, call_run_to_proto
 from peripety.scenario.action_tools import require_supported, scenario_tools
 from peripety.scenario.batch.pipeline import validate_stream
 from peripety.scenario.pb import requests as pb_requests
 from peripety.scenario.pb import responses
 from peripety.scenario.pb.responses import inspection_to_proto
-from peripety.scenario.validation import validate_certificate_options, validate_options
+from peripety.scenario.validation import validate_certificate_options, validate_options, validate_order
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.core.idempotency.store import IdempotencyStore
+    from peripety.core.runs.call_runs import CallRunStore
     from peripety.scenario.admission import ScenarioRegistrar
     from peripety.scenario.amendment.amender import Amender
     from peripety.scenario.balance.balancer import Balancer
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 
 _MAX_ITEMS = 1_000
 _SOURCE = "is required: send spec, or the scenario_id of a stored scenario"
-_LAST = frozenset({"completed", "compiled", "certificate", "balanced", "amended", "rejected"})
+_LAST = frozenset({"compiled", "certificate", "balanced", "rejected"})
 
 
 class ScenarioServicer(ScenarioServiceServicer):
@@ -46,6 +51,8 @@ class ScenarioServicer(ScenarioServiceServicer):
         generator: writes specifications.
         registrar: registers them.
         amender: amends registered scenarios.
+        runs: stores the runs of the two calls that a model may take long for.
+        configured: fingerprint of the default provider configuration.
         balancer: balances specifications.
         certifier: certifies scenarios.
         inspector: builds rule graphs.
@@ -60,6 +67,8 @@ class ScenarioServicer(ScenarioServiceServicer):
         generator: SpecGenerator,
         registrar: ScenarioRegistrar,
         amender: Amender,
+        runs: CallRunStore,
+        configured: str,
         balancer: Balancer,
         certifier: Certifier,
         inspector: Inspector,
@@ -69,15 +78,19 @@ class ScenarioServicer(ScenarioServiceServicer):
         threads: FairThreadPool,
     ) -> None:
         self._threads = threads
-        self._generator = generator
         self._registrar = registrar
-        self._amender = amender
         self._balancer = balancer
         self._certifier = certifier
         self._inspector = inspector
         self._registry = registry
         self._programs = programs
         self._recorder = ResponseRecorder(requests, _LAST)
+        methods = (_generation_method(generator), _amendment_method(amender))
+        self._runs = CallRuns(runs, methods, configured, now_micros)
+
+    async def aclose(self) -> None:
+        """Release all runs of this process; another process can continue them."""
+        await self._runs.aclose()
 
     def GenerateScenario(  # noqa: N802 - the contract's name
         self,
@@ -85,13 +98,7 @@ class ScenarioServicer(ScenarioServiceServicer):
         _context: Any,
     ) -> AsyncIterator[pb.GenerateScenarioResponse]:
         """Write a specification from a description."""
-        written = self._generator.generate(pb_requests.order_from_proto(request))
-        return self._recorder.stream(
-            request,
-            written,
-            responses.generation_event_to_proto,
-            pb.GenerateScenarioResponse,
-        )
+        return self._runs.stream(request)
 
     def CompileScenario(  # noqa: N802 - the contract's name
         self,
@@ -113,8 +120,68 @@ class ScenarioServicer(ScenarioServiceServicer):
         _context: Any,
     ) -> AsyncIterator[pb.AmendScenarioResponse]:
         """Amend a stored scenario by a text."""
-        amended = self._amender.amend(pb_requests.amendment_from_proto(request))
-        return self._recorder.stream(request, amended, _amend_response, pb.AmendScenarioResponse)
+        return self._runs.stream(request)
+
+    async def ResumeScenarioRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ResumeScenarioRunRequest,
+        _context: Any,
+    ) -> AsyncIterator[pb.ResumeScenarioRunResponse]:
+        """Stream the events of a run after a given sequence number."""
+        require_field(request.run_id, ".run_id", "is required")
+        resumed = self._runs.resume_stream(
+            request.run_id,
+            request.after_sequence,
+            recorded_only=request.recorded_only,
+        )
+        async with closing(resumed) as events:
+            async for event in events:
+                response = pb.ResumeScenarioRunResponse(sequence=event.sequence)
+                is_generation = isinstance(event, pb.GenerateScenarioResponse)
+                (response.generation if is_generation else response.amendment).CopyFrom(event)
+                yield response
+
+    async def GetScenarioRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.GetScenarioRunRequest,
+        _context: Any,
+    ) -> pb.GetScenarioRunResponse:
+        """Return a run."""
+        require_field(request.run_id, ".run_id", "is required")
+        return pb.GetScenarioRunResponse(run=call_run_to_proto(await self._runs.get(request.run_id)))
+
+    async def ListScenarioRuns(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ListScenarioRunsRequest,
+        _context: Any,
+    ) -> pb.ListScenarioRunsResponse:
+        """List the runs of the caller, newest first."""
+        state = call_run_state_from_proto(request.state)
+        page = await self._runs.list(state, request.page_size, request.page_token)
+        return pb.ListScenarioRunsResponse(
+            runs=map(call_run_to_proto, page.items),
+            next_page_token=page.next_page_token,
+        )
+
+    async def CancelScenarioRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.CancelScenarioRunRequest,
+        _context: Any,
+    ) -> pb.CancelScenarioRunResponse:
+        """Cancel a run."""
+        require_field(request.run_id, ".run_id", "is required")
+        run = await self._runs.cancel(request.run_id, request_key_from_proto(request))
+        return pb.CancelScenarioRunResponse(run=call_run_to_proto(run))
+
+    async def DeleteScenarioRun(  # noqa: N802 - the contract's name
+        self,
+        request: pb.DeleteScenarioRunRequest,
+        _context: Any,
+    ) -> pb.DeleteScenarioRunResponse:
+        """Delete a run with its events."""
+        require_field(request.run_id, ".run_id", "is required")
+        await self._runs.delete(request.run_id, request_key_from_proto(request))
+        return pb.DeleteScenarioRunResponse()
 
     def BalanceScenario(  # noqa: N802 - the contract's name
         self,
@@ -292,6 +359,36 @@ class ScenarioServicer(ScenarioServiceServicer):
             "goes with spec; a stored scenario stays what it is",
         )
         return self._registrar.register_again(request.scenario_id, options, auto_repair=auto_repair)
+
+
+def _generation_method(generator: SpecGenerator) -> CallMethod:
+    async def check(request: pb.GenerateScenarioRequest) -> None:
+        validate_order(pb_requests.order_from_proto(request))
+
+    return CallMethod(
+        pb.GenerateScenarioRequest,
+        pb.GenerateScenarioResponse,
+        check,
+        lambda request: generator.generate(pb_requests.order_from_proto(request)),
+        responses.generation_event_to_proto,
+        lambda request: request.description,
+        {"completed": CallRunState.COMPLETED, "rejected": CallRunState.REJECTED},
+    )
+
+
+def _amendment_method(amender: Amender) -> CallMethod:
+    async def check(request: pb.AmendScenarioRequest) -> None:
+        await amender.check(pb_requests.amendment_from_proto(request))
+
+    return CallMethod(
+        pb.AmendScenarioRequest,
+        pb.AmendScenarioResponse,
+        check,
+        lambda request: amender.amend(pb_requests.amendment_from_proto(request)),
+        _amend_response,
+        lambda request: request.instruction,
+        {"rejected": CallRunState.REJECTED},
+    )
 
 
 def _amend_response(

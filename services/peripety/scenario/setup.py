@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import add_ScenarioServiceServicer_to_server
+from peripety.core.call_context import now_micros
 from peripety.core.concurrency import WorkerPool
 from peripety.core.idempotency.store import IdempotencyStore
+from peripety.core.runs.call_runs import CallRunStore
+from peripety.gateway.answer_journal import JournaledGateway
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.gateway.types.response import ModelGateway
 from peripety.scenario.admission import ScenarioRegistrar
@@ -31,6 +34,7 @@ async def register_service(wiring: ServiceContainer) -> None:
     gateway = wiring.get_local(ModelGateway)
     if gateway is None:
         gateway = RemoteModelGateway(wiring.get_channel("gateway"))
+    gateway = JournaledGateway(gateway)
     database = await wiring.get_database()
     registry = ScenarioRegistry(database)
     wiring.register(ScenarioSource, registry)
@@ -48,6 +52,8 @@ async def register_service(wiring: ServiceContainer) -> None:
         ),
         ScenarioRegistrar(registry, programs, workers),
         Amender(gateway, wiring.config.model_provider, registry, programs, workers),
+        CallRunStore(database, now_micros),
+        wiring.config.default_model_identity,
         Balancer(workers),
         Certifier(registry, programs, workers),
         Inspector(registry, programs, workers),
@@ -56,5 +62,6 @@ async def register_service(wiring: ServiceContainer) -> None:
         IdempotencyStore(database),
         threads,
     )
+    wiring.on_stopping(servicer.aclose)
     add_ScenarioServiceServicer_to_server(servicer, wiring.server)
     wiring.add_service_name(pb.DESCRIPTOR.services_by_name["ScenarioService"].full_name)

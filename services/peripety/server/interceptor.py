@@ -34,7 +34,7 @@ from peripety.errors import (
     UnsupportedError,
     hide_internal_error,
 )
-from peripety.rpc.channel import KEEPALIVE, REQUEST_ID_KEY
+from peripety.rpc.channel import CALLER_KEY, KEEPALIVE, REQUEST_ID_KEY
 from peripety.rpc.status import RpcStatus, to_status
 
 if TYPE_CHECKING:
@@ -190,7 +190,11 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
     async def _call_scope(self, method: _Method, call: _Call) -> AsyncIterator[None]:
         request_id = _request_id(call)
         call.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
-        call_context.begin_call(request_id=request_id, timeout=call.time_remaining())
+        call_context.begin_call(
+            request_id=request_id,
+            timeout=call.time_remaining(),
+            caller=_caller_name(call),
+        )
         started, code = time.perf_counter(), None
         try:
             async with self._infrastructure_scope() if method.is_infrastructure else self._admission(method):
@@ -264,6 +268,14 @@ def _request_id(call: _Call) -> str:
         if key == REQUEST_ID_KEY and isinstance(value, str) and _SAFE_REQUEST_ID.fullmatch(value):
             return value
     return uuid.uuid4().hex
+
+
+def _caller_name(call: _Call) -> str:
+    """Return the name of the caller.
+
+    Several values are joined: a name that a client adds to that of the proxy never equals another caller's.
+    """
+    return ",".join(str(value) for key, value in call.invocation_metadata() or () if key == CALLER_KEY)
 
 
 def _to_rpc_status(error: Exception, request_id: str) -> RpcStatus:

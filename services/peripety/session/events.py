@@ -109,7 +109,11 @@ class Degraded:
 
 @dataclass(frozen=True, slots=True)
 class RuleFailed:
-    """A rule of the scenario failed; if that abandoned the turn, nothing of the turn was applied."""
+    """A rule of the scenario failed; if that abandoned the turn, nothing of the turn was applied.
+
+    Words of the player that led to no turn abandon it as well. `NOT_UNDERSTOOD` has the narrator's question
+    as its message, and other codes are those of `Degraded`.
+    """
 
     code: str
     rule: str
@@ -150,6 +154,9 @@ class Committed:
     next_seat_id: str | None = None
 
 
+NOT_UNDERSTOOD = "NOT_UNDERSTOOD"
+"""Code of a turn that the narrator did not play, because it returned a question to the player."""
+
 Event: TypeAlias = (
     Accepted
     | ActionResolved
@@ -186,7 +193,11 @@ def event_kind(event: Event) -> str:
 def encode_value(value: Any) -> Any:
     """Convert an event or a part of one to a JSON value; absent values are omitted."""
     if is_dataclass(value) and not isinstance(value, type):
-        members = {f.name: encode_value(getattr(value, f.name)) for f in fields(value)}
+        members = {
+            f.name: encode_value(getattr(value, f.name))
+            for f in fields(value)
+            if not f.metadata.get("omitted_at_default") or getattr(value, f.name) != f.default
+        }
         kind = {"kind": _KINDS[type(value)]} if type(value) in _KINDS else {}
         return kind | {name: member for name, member in members.items() if member is not ABSENT}
     if isinstance(value, Enum):

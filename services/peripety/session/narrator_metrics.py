@@ -67,6 +67,9 @@ _TOLERANCE = 1e-9
 _ROUNDED = ((0.5, 1.0), (0.05, 0.1))
 
 
+_HARMLESS = {"tool_rounds", "tool_calls", "unchecked_answers"}
+
+
 @dataclass(frozen=True, slots=True)
 class TurnMetrics:
     """Metrics of one turn.
@@ -95,7 +98,7 @@ class TurnMetrics:
     def is_clean(self) -> bool:
         """True if the turn has no error of any kind."""
         counted = asdict(self.conduct)
-        refused = sum(count for name, count in counted.items() if name not in {"tool_rounds", "tool_calls"})
+        refused = sum(count for name, count in counted.items() if name not in _HARMLESS)
         return self.resolution is Resolution.NARRATED and not (
             refused or self.unsupported_numbers or self.has_leak
         )
@@ -129,9 +132,13 @@ class NarratorMetrics:
             "clean_rounds": sum(played.is_clean for played in self.turns),
             "event_condition_errors": conduct["rejected_actions"],
             "variable_update_errors": conduct["refused_changes"],
-            "malformed_answers": conduct["refused_answers"] - conduct["withheld_secrets"],
+            "malformed_answers": conduct["refused_answers"]
+            - conduct["withheld_secrets"]
+            - conduct["contradictions"],
             "refused_calls": conduct["refused_calls"],
             "withheld_secrets": conduct["withheld_secrets"],
+            "contradictions": conduct["contradictions"],
+            "unchecked_answers": conduct["unchecked_answers"],
             "leaks": sum(played.has_leak for played in self.turns),
             "unfounded_numbers": sum(len(played.unsupported_numbers) for played in self.turns),
             "repaired": self._count_resolution(Resolution.REPAIRED),

@@ -188,6 +188,15 @@ class SessionServicer(SessionServiceServicer):
         compared = await self._sessions.branches.compare(pb_requests.compare_request_from_proto(request))
         return responses.comparison_to_proto(compared)
 
+    async def AskSession(  # noqa: N802 - the contract's name
+        self,
+        request: pb.AskSessionRequest,
+        _context: Any,
+    ) -> pb.AskSessionResponse:
+        """Answer a question from the record of a session."""
+        answer = await self._sessions.ask(request.session_id, request.question, request.pov_entity_id or None)
+        return pb.AskSessionResponse(answer=answer.text, found=answer.is_found, turns=answer.turns)
+
     async def ReplaySession(  # noqa: N802 - the contract's name
         self,
         request: pb.ReplaySessionRequest,

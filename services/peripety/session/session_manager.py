@@ -17,6 +17,8 @@ from peripety.session.branches import BranchManager
 from peripety.session.bundles.exporter import SessionExporter
 from peripety.session.bundles.importer import SessionImporter
 from peripety.session.events import Accepted
+from peripety.session.questions.answers import Answer, answer_question
+from peripety.session.questions.session_record import read_record
 from peripety.session.seats.seat_timeout import RoundScheduler
 from peripety.session.session_view import project_session
 from peripety.session.turn_runner import TurnRunner
@@ -25,6 +27,7 @@ from peripety.session.validation import (
     check_deletion,
     check_new_session,
     check_playable_seats,
+    check_question,
     check_session_id,
 )
 from peripety.session.visibility import TurnView, project_turn
@@ -103,6 +106,7 @@ class SessionManager:
         self._store = store
         self._scenarios = scenarios
         self._rulesets = rulesets
+        self._narrator = narrator
         self._broadcaster = SessionBroadcaster(store, max_watchers=watchers)
         self.turn_runner = TurnRunner(store, rulesets, narrator, message_limit, self._broadcaster)
         self.watch_streams = WatchStreams(store, rulesets, self._broadcaster)
@@ -127,6 +131,7 @@ class SessionManager:
         scenario = await self._scenarios.get_scenario(new.scenario_id, new.spec_hash)
         ruleset = await self._rulesets.get(scenario.spec_hash, scenario.document)
         ruleset.projector.for_viewer(new.pov)
+        self._narrator.check_options(new.narrator)
         if new.table is not None:
             check_playable_seats(new.table, ruleset.spec)
         session = await asyncio.to_thread(create_session, ruleset.program, new)
@@ -236,6 +241,24 @@ class SessionManager:
             [(seen,) for seen in found[:size]],
         )
         return make_page(found, fitting, lambda seen: PagePosition(seen.turn.turn))
+
+    async def ask(self, session_id: str, question: str, pov: str | None) -> Answer:
+        """Answer a question about a session from its record, as an entity may know it.
+
+        Raises:
+            InvalidArgumentError: the question is empty or too long, or the entity is not playable.
+            NotFoundError: the session or entity does not exist.
+        """
+        check_question(question)
+        session, ruleset = await self._session(session_id)
+        view = ruleset.projector.for_viewer(pov)
+        turns = await self._store.list_turns(session_id, 0, session.turn) if session.turn else []
+
+        def answer() -> Answer:
+            record = read_record(ruleset.program, session.snapshot, view, turns)
+            return answer_question(record, question)
+
+        return await asyncio.to_thread(answer)
 
     async def rewind(self, request: RewindRequest) -> SessionView:
         """Undo the last turns of a session."""

@@ -8,7 +8,6 @@ from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import add_SessionServiceServicer_to_server
 from peripety.core.concurrency import WorkerPool
 from peripety.gateway.models.catalog import ModelCatalog
-from peripety.gateway.provider_selection import choose_provider
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.gateway.types.response import ModelGateway
 from peripety.scenario.registry import ProgramCache
@@ -34,16 +33,9 @@ def _room_chooser(config: Config) -> Callable[[str | None], PromptRoom]:
     catalog = ModelCatalog.load(config.models)
 
     def choose(model: str | None) -> PromptRoom:
-        provider, name = choose_provider(model or config.model_name, config.model_provider)
-        if provider is None:
-            return PromptRoom.for_window(0, config.profile, config.narrator_room_bytes)
-        data = catalog.find(provider.value, name)
-        return PromptRoom.for_window(
-            data.context_tokens,
-            config.profile,
-            config.narrator_room_bytes,
-            data.thought_tokens,
-        )
+        data = catalog.find_requested(model, config)
+        window = 0 if data is None else data.context_tokens
+        return PromptRoom.for_window(window, config.profile, config.narrator_room_bytes)
 
     return choose
 

@@ -118,16 +118,24 @@ class SpeculativeTurn:
             InvalidArgumentError: a change or a die is invalid.
             ResourceExhaustedError: the state or the turn would exceed its limits.
         """
-        self._result = self._apply_and_finish(changes, dice) if changes or dice else self.preview()
+        self._result = self.compute_result(changes, dice)
         told, self._sent = self._sent, self._result.events
         same = _is_same_events(self._sent[: len(told)], told)
         return self._sent[len(told) :] if same else TurnRestarted(self._sent)
 
-    def _apply_and_finish(
+    def compute_result(
         self,
         changes: Sequence[Mapping[str, Any]],
         dice: Sequence[DieRollRequest],
     ) -> TurnResult:
+        """Return the result of the turn with the narrator's own changes and dice; nothing is applied.
+
+        Raises:
+            InvalidArgumentError: a change or a die is invalid.
+            ResourceExhaustedError: the state or the turn would exceed its limits.
+        """
+        if not changes and not dice:
+            return self.preview()
         board = self._transaction.fork()
         for die in dice:
             board.roll(die)

@@ -9,8 +9,9 @@ language model narrates it, and it must happen exactly once. The phases are:
 2. Decision. The engine executes the actions of the player on a copy of the state. If nothing can be
    applied, or the result cannot be sent, the turn is abandoned before a model is called.
 3. Narration. The narrator may add actions, dice and small changes within its scope, and writes the prose.
-   Events are streamed to the client and to watchers as they occur. If speculative mechanics turn out wrong,
-   a new `Accepted` event restarts the stream of this turn.
+   Words that it does not understand, or that it fails to narrate, leave the turn unplayed. Events are
+   streamed to the client and to watchers as they occur. If speculative mechanics turn out wrong, a new
+   `Accepted` event restarts the stream of this turn.
 4. Commit. The turn, its events and the session's next state are written in one transaction.
 
 Invariants:
@@ -52,8 +53,8 @@ from peripety.gateway.types.response import UsageTotal
 from peripety.session.events import Accepted, Committed, RuleFailed
 from peripety.session.memory import diff_memories
 from peripety.session.narration.turn_context import NarrationContext
-from peripety.session.narration.turn_narration import NarrationResult
-from peripety.session.seats.turn_order import TURN_LEASE_MICROS, check_seat_turn, seat_of_request
+from peripety.session.narration.turn_narration import NarrationResult, TurnNotPlayed
+from peripety.session.seats.turn_order import check_seat_turn, seat_of_request, turn_lease
 from peripety.session.session_view import RecentTurnCache
 from peripety.session.speculation import TurnRestarted, begin_turn
 from peripety.session.turn_transaction import TurnTransaction
@@ -118,6 +119,11 @@ class TurnRunner:
         self._message_limit = message_limit
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    @property
+    def lease_micros(self) -> int:
+        """The lease on a turn that is being played, in microseconds."""
+        return turn_lease(self._narrator.seconds)
+
     async def run(
         self,
         request: TurnRequest,
@@ -164,7 +170,7 @@ class TurnRunner:
                     context = await self._narration_context(attempt, stage)
                     async with closing(self._narrator.narrate(context)) as telling:
                         async for happened in telling:
-                            if isinstance(happened, NarrationResult):
+                            if isinstance(happened, NarrationResult | TurnNotPlayed):
                                 told = happened
                                 continue
                             for event in attempt.on_event(happened):
@@ -178,7 +184,7 @@ class TurnRunner:
         if session.due is None:
             yield
             return
-        later = max(session.due, now_micros() + TURN_LEASE_MICROS)
+        later = max(session.due, now_micros() + self.lease_micros)
         await self._store.seats.set_deadline(session, later)
         try:
             yield
@@ -210,9 +216,13 @@ class TurnRunner:
         self,
         attempt: TurnAttempt,
         stage: SpeculativeTurn,
-        told: NarrationResult | None,
+        told: NarrationResult | TurnNotPlayed | None,
     ) -> Iterable[TurnEventView]:
-        """Commit the turn, unless it is too large; return its last events."""
+        """Commit the turn, unless it is too large or was not played; return its last events."""
+        if isinstance(told, TurnNotPlayed):
+            # Only the usage remains, so that the budget of the session holds.
+            await self._store.add_usage(attempt.session, told.usage)
+            return (attempt.record(told.failure),)
         played = stage.result
         if told is None or played is None:
             raise InternalError("a narration ended without a result")
@@ -264,6 +274,7 @@ class TurnRunner:
             recent_turns=attempt.recent_turns,
             history=await self._recent_turns.history(session, ruleset, view, room),
             room=room,
+            words_only=attempt.words_only,
         )
 
 
@@ -281,6 +292,12 @@ class TurnAttempt:
         self.recent_turns: tuple[CommittedTurn, ...] = ()
         self._accepted = self._accepted_event()
         self._events: list[Event] = []
+
+    @property
+    def words_only(self) -> bool:
+        """True if the turn has nothing but the words of one player."""
+        is_joint = self.session.table is not None and self.seat is None
+        return bool(self.request.input.strip()) and not self.request.actions and not is_joint
 
     def _accepted_event(self) -> Accepted:
         request = self.request

@@ -89,6 +89,7 @@ class TurnTransaction:
         actor: str | None = None,
     ) -> None:
         self._program = program
+        self._snapshot = snapshot
         self._actor = actor
         self._state = program.load_state(snapshot)
         self._new_seed = new_seed
@@ -113,6 +114,11 @@ class TurnTransaction:
     def state(self) -> State:
         """The current state of the engine."""
         return self._state
+
+    @property
+    def opening_state(self) -> State:
+        """A copy of the state before the turn."""
+        return self._program.load_state(self._snapshot)
 
     @property
     def legal_actions(self) -> tuple[str, ...]:

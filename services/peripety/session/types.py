@@ -43,6 +43,9 @@ def sequence_of_attempt(attempt_id: str) -> int | None:
     return value >> _SEQUENCE_SHIFT if (value ^ _VERSION) >> 76 & 0xF == 0 else None
 
 
+OMITTED_AT_DEFAULT = {"omitted_at_default": True}
+"""Metadata of a field that older records do not have: its default value is not written."""
+
 FACT = "fact"
 """Scope of established facts."""
 
@@ -158,12 +161,14 @@ class NarratorOptions:
         language: BCP 47 tag of the language; None for the scenario's own.
         turn_budget: budget of one turn; None for no limit.
         session_budget: budget of the session; turns beyond it use the fallback narration.
+        actors: whether people are voiced by calls of their own, in which the point of view is that person.
     """
 
     model: str | None = None
     language: str | None = None
     turn_budget: Budget | None = None
     session_budget: Budget | None = None
+    actors: bool = field(default=False, metadata=OMITTED_AT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,8 @@ class NarratorStats:
         refused_changes: rejected state changes of its own.
         refused_answers: rejected answers.
         withheld_secrets: rejected answers that would have revealed restricted information.
+        contradictions: rejected answers whose prose contradicts the record of the turn.
+        unchecked_answers: answers whose prose was not compared with the record, as it is not in English.
     """
 
     tool_rounds: int = 0
@@ -187,6 +194,8 @@ class NarratorStats:
     refused_changes: int = 0
     refused_answers: int = 0
     withheld_secrets: int = 0
+    contradictions: int = field(default=0, metadata=OMITTED_AT_DEFAULT)
+    unchecked_answers: int = field(default=0, metadata=OMITTED_AT_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _MAX_SEED = 2**53 - 1
 _MAX_ACTIONS = 16
 _MAX_INPUT_BYTES = 16 * 1024
+_MAX_QUESTION_CHARACTERS = 1_000
 _MAX_SEATS = 16
 _MAX_SEAT_ID_CHARACTERS = 64
 _SEAT_SECONDS = (1.0, 30 * 24 * 3600.0)
@@ -53,6 +54,18 @@ def check_new_session(new: NewSession) -> None:
             *_table(new.table),
         ],
     )
+
+
+def check_question(question: str) -> None:
+    """Raise an error if a question is empty or too long.
+
+    Raises:
+        InvalidArgumentError: with the violation.
+    """
+    if not question.strip():
+        raise field_error(".question", "is required: write a question")
+    if len(question) > _MAX_QUESTION_CHARACTERS:
+        raise field_error(".question", f"is longer than {_MAX_QUESTION_CHARACTERS} characters; shorten it")
 
 
 def check_playable_seats(table: SeatConfig, spec: Mapping[str, Any]) -> None:

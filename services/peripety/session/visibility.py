@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from peripety.engine import RuleError, View, Visibility
 from peripety.errors import FieldViolation, InvalidArgumentError, NotFoundError
 from peripety.session.events import (
+    NOT_UNDERSTOOD,
     Accepted,
     ActionResolved,
     Committed,
@@ -111,7 +112,8 @@ def project_turn(
 
 # The messages of these errors depend on the request, the scenario or fixed limits, never on the state.
 _SAFE_ERROR_CODES = frozenset(
-    {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"},
+    {"ILLEGAL_PARAM", "PRECONDITION_FAILED", "STATE_LIMIT", "TURN_LIMIT", "ACTIONS_REJECTED"}
+    | {"OUTCOME_INVALID", "NARRATOR_TIMEOUT", "MODEL_UNAVAILABLE", "NARRATOR_FAILED", "BUDGET_EXHAUSTED"},
 )
 _HIDDEN_MESSAGE = "the rule could not be executed: {}"
 _Failure = TypeVar("_Failure", RuleError, RuleFailed)
@@ -190,6 +192,8 @@ class ViewerProjection(View):
                     changes=self.project_changes(event.changes),
                     errors=self.project_failures(event.errors),
                 )
+            case RuleFailed(code=code) if code == NOT_UNDERSTOOD and hears:
+                seen = event
             case RuleFailed():
                 (seen,) = self.project_failures([event])
             case Committed():

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from peripety.core.idempotency.store import RequestKey
     from peripety.core.runs.event_log import RunEventWriter
     from peripety.core.runs.types import StartResult
+    from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.response import ModelGateway
     from peripety.testgen.run.budget import BudgetAccount
     from peripety.testgen.store import GenerationRunStore, GenerationRunSummary
@@ -179,6 +180,7 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
         sources: resolves subjects.
         worker: the worker pool that runs tests.
         now: returns the time in microseconds since 1970.
+        find_model: returns the data of a model, or of the configured one if None.
     """
 
     def __init__(
@@ -188,12 +190,14 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
         sources: SubjectResolver,
         worker: Executor,
         now: Callable[[], int],
+        find_model: Callable[[str | None], ModelData | None] = lambda _: None,
     ) -> None:
         self._store: GenerationRunStore = store
         self._gateway = gateway
         self._sources = sources
         self._worker = worker
         self._now = now
+        self._find_model = find_model
         super().__init__(store, RunWorker(store, self._work, now))
 
     async def start(
@@ -268,6 +272,7 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
                 journal,
                 events=run.events,
                 account=run.account,
+                model=self._find_model(run.order.model),
             )
         except Exception as error:  # noqa: BLE001 - the border: something is not any more what it was
             stats = make_stats(run.run_state, run.account, GenerationStop.ERROR)

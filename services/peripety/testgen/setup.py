@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from peripety.api.testgen.v1 import testgen_pb2 as pb
@@ -9,6 +10,7 @@ from peripety.api.testgen.v1.testgen_pb2_grpc import add_TestGenServiceServicer_
 from peripety.core.call_context import now_micros
 from peripety.core.concurrency import WorkerPool
 from peripety.core.idempotency.store import IdempotencyStore
+from peripety.gateway.models.catalog import ModelCatalog
 from peripety.gateway.remote import RemoteModelGateway
 from peripety.gateway.types.response import ModelGateway
 from peripety.policy.remote import RemoteStoredPolicies
@@ -49,7 +51,8 @@ async def register_service_with(wiring: ServiceContainer, gateway: ModelGateway)
     workers = WorkerPool("testgen")
     wiring.resources.callback(workers.close)
     sources = SubjectResolver(scenarios, policies, workers, commands=wiring.config.testgen_commands)
-    runs = GenerationRuns(store, gateway, sources, workers, now_micros)
+    find_model = partial(ModelCatalog.load(wiring.config.models).find_requested, config=wiring.config)
+    runs = GenerationRuns(store, gateway, sources, workers, now_micros, find_model)
     wiring.on_stopping(runs.aclose)
     servicer = TestGenServicer(runs, GenerationReruns(store, sources, workers), IdempotencyStore(database))
     add_TestGenServiceServicer_to_server(servicer, wiring.server)

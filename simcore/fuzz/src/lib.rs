@@ -53,8 +53,9 @@ pub fn play(program: &Program, plan: &[Move]) {
 
 /// Compare the executors with the interpreter: the reports must be equal.
 fn compare_executors(report: impl Fn(Executor, &[u8]) -> Result<String>) {
-    let looking_ahead = [("greedy", 3), ("cautious", 3), ("saboteur", 3), ("planner", 1)];
-    for (persona, runs) in [("random", 3), ("idle", 66)].into_iter().chain(looking_ahead) {
+    let others =
+        [("greedy", 3), ("cautious", 3), ("saboteur", 3), ("planner", 1), ("curious", 3), ("par", 3)];
+    for (persona, runs) in [("random", 3), ("idle", 66)].into_iter().chain(others) {
         let requested = options(persona, 0, runs);
         let reference = report(Executor::Interpreter, &requested);
         let is_refused = reference.as_ref().is_err_and(|error| error.code() != Code::RunEnded);

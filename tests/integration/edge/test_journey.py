@@ -119,7 +119,7 @@ async def test_an_id_of_another_document_is_a_conflict(edge: EdgeClient) -> None
         ("/sessions", {}, 400, "INVALID_ARGUMENT"),
         ("/sessions", {"scenario_id": "a", "seed": -1}, 400, "INVALID_ARGUMENT"),
         ("/sessions", {"scenario_id": "a", "other": 1}, 400, "INVALID_ARGUMENT"),
-        (f"/sessions/{uuid4()}/turns", {}, 404, "UNKNOWN_SESSION"),
+        ("/sessions/00000000-0000-4000-8000-000000000000/turns", {}, 404, "UNKNOWN_SESSION"),
         ("/scenarios/generate", {"description": 5}, 400, "INVALID_ARGUMENT"),
         ("/nowhere", {}, 404, "METHOD_NOT_FOUND"),
     ],

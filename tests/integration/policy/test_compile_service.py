@@ -14,6 +14,7 @@ from peripety.engine.policies.types import ToolRequest
 from peripety.errors import (
     AlreadyExistsError,
     DeadlineError,
+    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     UnavailableError,
@@ -28,6 +29,7 @@ from peripety.policy.types import (
     ScenarioOrigin,
     TestScenario,
 )
+from peripety.rpc.channel import CALLER_KEY
 from support.policy.policies import FakeCompiler, compiled_policy, opened_store, serving_policies
 from support.servers.apps import new_id
 
@@ -66,6 +68,10 @@ async def all_of(
     **options: Any,
 ) -> list[pb.CompilePolicyResponse]:
     return [response async for response in stub.CompilePolicy(request, **options)]
+
+
+def as_caller(name: str) -> dict[str, Any]:
+    return {"metadata": ((CALLER_KEY, name),)}
 
 
 async def listed(stub: PolicyServiceAsyncStub) -> int:
@@ -229,7 +235,7 @@ async def test_a_policy_gets_versions(database_url: str, stub: PolicyServiceAsyn
 
 
 @pytest.mark.parametrize("way", ["cut", "deadline"])
-async def test_work_whose_caller_is_gone_ends_and_leaves_nothing(database_url: str, way: str) -> None:
+async def test_work_survives_its_caller_and_the_same_request_finds_it(database_url: str, way: str) -> None:
     pause = asyncio.Event()
     compiler = FakeCompiler(pause=pause)
     async with serving_policies(database_url, compiler) as stub:
@@ -241,14 +247,44 @@ async def test_work_whose_caller_is_gone_ends_and_leaves_nothing(database_url: s
         else:
             with pytest.raises(DeadlineError):
                 await all_of(stub, request, timeout=1.0)
-        await compiler.idle.wait()
-        assert compiler.left == compiler.compiled
         assert await listed(stub) == 0
         pause.set()
-        begun = compiler.compiled
         events = await all_of(stub, request)
+        assert [event.sequence for event in events] == list(range(1, len(events) + 1))
         assert events[-1].HasField("compiled")
-        assert compiler.compiled == begun + 1
+        assert (compiler.compiled, compiler.left, await listed(stub)) == (1, 0, 1)
+
+
+async def test_a_compilation_is_followed_listed_and_cancelled_by_its_caller_alone(database_url: str) -> None:
+    compiler = FakeCompiler(pause=asyncio.Event())
+    one, two = as_caller("one"), as_caller("two")
+    async with serving_policies(database_url, compiler) as stub:
+        request = asking(constitution="# Rules\n\nwhoever reads below /a may")
+        call = stub.CompilePolicy(request, **one)
+        first = await anext(aiter(call))
+        call.cancel()
+        (run,) = (await stub.ListPolicyRuns(pb.ListPolicyRunsRequest(), **one)).runs
+        assert (run.run_id, run.method, run.state) == (
+            first.run_id,
+            "CompilePolicy",
+            common.CALL_RUN_STATE_RUNNING,
+        )
+        assert run.title == "# Rules whoever reads below /a may"
+        assert not (await stub.ListPolicyRuns(pb.ListPolicyRunsRequest(), **two)).runs
+        read = pb.GetPolicyRunRequest(run_id=run.run_id)
+        with pytest.raises(NotFoundError):
+            await stub.GetPolicyRun(read, **two)
+        recorded = pb.ResumePolicyRunRequest(run_id=run.run_id, recorded_only=True)
+        assert [response.event async for response in stub.ResumePolicyRun(recorded, **one)] == [first]
+        cancellation = pb.CancelPolicyRunRequest(request_id=new_id(), run_id=run.run_id)
+        cancelled = (await stub.CancelPolicyRun(cancellation, **one)).run
+        assert cancelled.state == common.CALL_RUN_STATE_CANCELLED
+        assert (compiler.compiled, compiler.left) == (1, 1)
+        with pytest.raises(FailedPreconditionError, match="cancelled"):
+            await all_of(stub, request, **one)
+        await stub.DeletePolicyRun(pb.DeletePolicyRunRequest(request_id=new_id(), run_id=run.run_id), **one)
+        with pytest.raises(NotFoundError):
+            await stub.GetPolicyRun(read, **one)
 
 
 async def test_what_could_not_be_brought_together_is_told_again_and_not_stored(database_url: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.core.runs.call_runs import CallRunStore
 from peripety.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -79,14 +80,18 @@ async def test_a_request_that_broke_off_at_its_very_end_makes_its_change_once_wh
     api: Api,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def failing(*_: object) -> None:
-        raise UnavailableError("the disk is full")
+    applied = CallRunStore._apply
+
+    async def failing(store: Any, connection: Any, row: Any, change: Any, lease: Any) -> None:
+        if change.pending is not None:
+            raise UnavailableError("the disk is full")
+        await applied(store, connection, row, change, lease)
 
     scenario = await stored(api)
     request = change(scenario, "make it longer")
     versions = pb.ListScenarioVersionsRequest(scenario_id=scenario.scenario_id)
     with monkeypatch.context() as broken:
-        broken.setattr("peripety.core.idempotency.store._store_responses", failing)
+        broken.setattr(CallRunStore, "_apply", failing)
         with pytest.raises(UnavailableError):
             await amended(api, request)
     assert len((await api.scenarios.ListScenarioVersions(versions)).versions) == 1

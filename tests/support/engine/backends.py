@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.engine import Program, strict_json
+from peripety.engine import strict_json
 from peripety.engine._backend import load_backend
 from peripety.engine._reference.codegen.runner import CompiledRunner, CompiledRunners
 from peripety.engine._reference.dry_run import dry_run
 from peripety.engine._reference.state import Rules
 from peripety.engine.canonical_json import canonicalize
+from peripety.engine.documents import build_program
+from peripety.engine.lowering import lower
 
 if TYPE_CHECKING:
+    from peripety.engine import Program
     from peripety.engine.backend_protocol import Backend
 
 
@@ -36,14 +39,19 @@ def backend_named(name: str) -> Backend:
 def program_on(core: Backend, document: bytes, *, is_canonical: bool = False) -> Program:
     """A valid document compiled on one core."""
     canonical = document if is_canonical else core.parse(document)
-    return Program(canonical, core.compile(canonical))
+    return build_program(canonical, core)
+
+
+def lowered_document(spec: Any) -> bytes:
+    """Return what a backend compiles of a valid scenario, in canonical form."""
+    return canonicalize(lower(spec).spec)
 
 
 Report = dict[str, Any]
 
 
 def _rules(document: Any) -> Rules:
-    return Rules(canonicalize(strict_json.parse(json.dumps(document).encode("utf-8"))))
+    return Rules(lowered_document(strict_json.parse(json.dumps(document).encode("utf-8"))))
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:

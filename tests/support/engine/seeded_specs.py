@@ -205,15 +205,24 @@ class _Scope:
         return replace(self, paths={**self.paths, kind: [*self.paths.get(kind, []), path]})
 
 
-def random_spec(seed: int | Random, *, shape: str | None = None, later: bool = False) -> Json:
+def random_spec(
+    seed: int | Random,
+    *,
+    shape: str | None = None,
+    later: bool = False,
+    story: float = 0.4,
+) -> Json:
     """The scenario of a seed or generator; of a shape of `SHAPES`, or of one that it chooses.
 
-    With `later` it is of version 1.1.
+    With `later` it is of version 1.1, and has lowered keys in a share of `story`.
     """
     random = seed if isinstance(seed, Random) else Random(seed)
     name = random.choice(_NAMES) if shape is None else shape
     spec = _Author(random, SHAPES[name]).spec()
-    return later_version(random, spec) if later else spec
+    if not later:
+        return spec
+    spec = later_version(random, spec)
+    return _Story(random, spec).spec() if random.random() < story else spec
 
 
 def later_version(random: Random, spec: Json) -> Json:
@@ -241,7 +250,170 @@ def later_version(random: Random, spec: Json) -> Json:
         later["epilogues"] = {spec["loss_conditions"][0]["id"]: "low"}
         later["labels"] = {path: {"name": "high", "bands": [{"word": "low"}]} for path in places[:1]}
         later["entities"] = [{**entity, "secret": "low"} for entity in spec.get("entities", [])]
+    if random.random() < 0.5:
+        later["solutions"] = [
+            {"id": f"s{number}", **_some_when(random, deals), "steps": _steps(random, later["actions"])}
+            for number in range(random.randint(1, 3))
+        ]
     return {key: value for key, value in later.items() if value or key not in {"bounds", "deal"}}
+
+
+def _some_when(random: Random, deals: list[Json]) -> Json:
+    """Return the condition of a solution: none, or one about a deal."""
+    if not deals or random.random() < 0.5:
+        return {}
+    deal = random.choice(deals)
+    name = ".".join(str(part) for part in parse_path(deal["path"]))
+    return {"when": {"==": [{"var": name}, random.choice(deal["values"])]}}
+
+
+def _steps(random: Random, actions: list[Json]) -> list[Json]:
+    """Return random steps; the parameters are legal, but the actions need not be."""
+    steps: list[Json] = []
+    for _ in range(random.randint(1, 5)):
+        otherwise = random.choice((None, "wait", "skip", _move(random, actions)))
+        steps.append({**_move(random, actions), **({"otherwise": otherwise} if otherwise else {})})
+    return steps
+
+
+def _move(random: Random, actions: list[Json]) -> Json:
+    action = random.choice(actions)
+    params = {name: _legal_value(random, schema) for name, schema in action["params"].items()}
+    return {"action": action["id"], **({"params": params} if params else {})}
+
+
+def _legal_value(random: Random, schema: Json) -> Any:
+    if "enum" in schema:
+        return random.choice(schema["enum"])
+    match schema["type"]:
+        case "boolean":
+            return random.random() < 0.5
+        case "string":
+            return ""
+        case _:
+            return random.choice((schema["minimum"], schema["maximum"]))
+
+
+class _Story:
+    """Adds lowered keys to a scenario of version 1.1; the parts are shared."""
+
+    def __init__(self, random: Random, spec: Json) -> None:
+        self.random = random
+        self.base = spec
+        self.entities = ["e0", "e1", "e2"][: random.randint(1, 3)]
+        self.places = ["p0", "p1", "p2", "odd key"][: random.randint(2, 4)]
+        self.clues = ["c0", "c1", "odd key"][: random.randint(1, 3)]
+        self.promises = ["q0", "q1"][: random.randint(1, 2)]
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def spec(self) -> Json:
+        random, base = self.random, self.base
+        effects = [
+            effect for rule in [*base["actions"], *base["random_events"]] for effect in rule["effects"]
+        ]
+        if any(isinstance(effect.get("value"), str) and effect["op"] == "patch" for effect in effects):
+            return base  # a derived patch of the state could write lowered values
+        here = {entity: {"place": random.choice(self.places)} for entity in self.entities}
+        known = {entity["id"]: entity for entity in base.get("entities", [])}
+        entities = [{"id": entity, **known.get(entity, {}), **here[entity]} for entity in self.entities]
+        others = [entity for entity in base.get("entities", []) if entity["id"] not in here]
+        return {
+            **base,
+            "entities": [*others, *entities],
+            "places": {
+                name: {"exits": random.sample(self.places, random.randint(0, 3) % len(self.places))}
+                for name in self.places
+            },
+            "clues": {name: {"text": self.text(), "about": "x"} for name in self.clues},
+            "statements": {
+                "s0": {
+                    "by": self.entities[0],
+                    "text": "said",
+                    "true": random.choice((True, False, {"known": self.clues[-1]})),
+                    "broken_by": self.clues[0],
+                },
+            },
+            "promises": {name: self.promise() for name in self.promises},
+            "actions": [self.rule(action, "preconditions") for action in base["actions"]],
+            "random_events": [self.rule(event, "when") for event in base["random_events"]],
+            "loss_conditions": [
+                {**end, "when": self.condition(end["when"])} for end in base["loss_conditions"]
+            ],
+        }
+
+    def text(self) -> Any:
+        deals = [
+            deal
+            for deal in self.base.get("deal", [])
+            if all(isinstance(value, str) and value not in {"", "__proto__"} for value in deal["values"])
+        ]
+        if not deals or self.chance(0.5):
+            return self.random.choice(("found", "é😀", "low"))
+        deal = self.random.choice(deals)
+        return {"deal": deal["id"], "texts": {value: f"found {value}" for value in deal["values"]}}
+
+    def promise(self) -> Json:
+        random = self.random
+        hearers = random.sample(self.entities, random.randint(0, len(self.entities)))
+        return {
+            "to": random.choice(self.entities),
+            "terms": "terms",
+            "due": random.choice((1, 2, 5, "3h")),
+            "hears": [{"entity": entity, "after": random.choice((1, 3, "2h"))} for entity in hearers],
+        }
+
+    def rule(self, rule: Json, condition: str) -> Json:
+        random = self.random
+        if self.chance(0.4):
+            return rule
+        params = dict(rule.get("params", {}))
+        effects = [self.once(effect) for effect in rule["effects"]]
+        for _ in range(random.randint(0, 2)):
+            effects.insert(
+                random.randint(0, len(effects)), self.effect(params, is_action=condition != "when")
+            )
+        changed = {**rule, "effects": effects, condition: self.condition(rule[condition])}
+        if condition != "when":
+            changed["params"] = params
+        return {**changed, "once": self.chance(0.7)} if self.chance(0.3) else changed
+
+    def once(self, effect: Json) -> Json:
+        is_once = effect["op"] == "schedule" and self.chance(0.3)
+        return {**effect, "once": True} if is_once else effect
+
+    def effect(self, params: Json, *, is_action: bool) -> Json:
+        random = self.random
+        reveal = {"op": "reveal", "clue": random.choice(self.clues)}
+        match random.randrange(5):
+            case 0:
+                return reveal
+            case 1:
+                return {"op": "schedule", "id": "s0", "after": random.randint(1, 3), "effects": [reveal]}
+            case 2:
+                return {"op": "say", "statement": "s0"}
+            case 3:
+                operation = random.choice(("promise", "promise", "keep", "break"))
+                return {"op": operation, "promise": random.choice(self.promises)}
+        move: Json = {
+            "op": "move",
+            "entity": random.choice(self.entities),
+            "to": random.choice(self.places),
+        }
+        if is_action and self.chance(0.6):
+            params["to"] = {"type": "string", "enum": self.places}
+            move["to"] = {"param": "to"}
+        if is_action and self.chance(0.4):
+            params["moved"] = {"type": "string", "enum": self.entities}
+            move["entity"] = {"param": "moved"}
+        return move
+
+    def condition(self, logic: Json) -> Json:
+        if self.chance(0.7):
+            return logic
+        known = self.random.choice(({"known": self.random.choice(self.clues)}, {"broken": "s0"}))
+        return {self.random.choice(("and", "or")): self.random.choice(([known, logic], [logic, known]))}
 
 
 def _by_param(random: Random, state: Json, action: Json) -> Json:

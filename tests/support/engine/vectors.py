@@ -8,6 +8,7 @@ from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine.backend_protocol import EngineError
+from peripety.engine.lowering import lower_document
 from peripety.engine.patterns.matcher import PatternMatcher
 from peripety.engine.patterns.syntax import MatchSubject, Pattern, TextKind, TextPattern
 
@@ -61,7 +62,7 @@ def _play(core: Backend, case: dict[str, Any]) -> Any:
 
 
 def _after_calls(core: Backend, case: dict[str, Any]) -> tuple[BackendProgram, BackendState, list[Any]]:
-    program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
+    program = _compiled(core, case["spec"])
     state = program.new_state(int(case["seed"]))
     results: list[Any] = []
     for call in case["calls"]:
@@ -73,6 +74,18 @@ def _after_calls(core: Backend, case: dict[str, Any]) -> tuple[BackendProgram, B
         except EngineError as error:
             results.append({"error": {"code": error.code, "message": error.message, "path": error.path}})
     return program, state, results
+
+
+def _compiled(core: Backend, spec: Any) -> BackendProgram:
+    document = core.parse(json.dumps(spec).encode("utf-8"))
+    lowering = lower_document(document)
+    return core.compile(lowering.document if lowering else document)
+
+
+def _lowering(core: Backend, case: dict[str, Any]) -> Any:
+    """`spec` as written; the result is the canonical text of the lowered document."""
+    lowering = lower_document(core.parse(json.dumps(case["spec"]).encode("utf-8")))
+    return {"canonical": lowering.document.decode("utf-8") if lowering else None}
 
 
 def called(program: BackendProgram, state: BackendState, call: dict[str, Any]) -> bytes:
@@ -88,7 +101,7 @@ def called(program: BackendProgram, state: BackendState, call: dict[str, Any]) -
 
 def _dry_run(core: Backend, case: dict[str, Any]) -> Any:
     """A dry-run of `spec` under `options`; the result is its report."""
-    program = core.compile(core.parse(json.dumps(case["spec"]).encode("utf-8")))
+    program = _compiled(core, case["spec"])
     return json.loads(program.dry_run(json.dumps(case["options"]).encode("utf-8")))
 
 
@@ -213,4 +226,5 @@ KINDS: dict[str, Callable[[Backend, dict[str, Any]], Any]] = {
     "match": _match,
     "policies": _policies,
     "policy_values": _policy_values,
+    "lowering": _lowering,
 }

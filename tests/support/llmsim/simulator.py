@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,30 @@ if TYPE_CHECKING:
     from peripety.llmsim.script_engine import Exchange
     from peripety.llmsim.types import ReplyPart
     from peripety.llmsim.wire.base import Wire
+
+
+class Gate:
+    """A gate on the way of the requests to a scripted LLM, which holds one of them until it is opened.
+
+    Args:
+        closed_at: the number of the request that waits, from 1; 0 for none.
+
+    Attributes:
+        reached: set when that request arrives.
+        opened: set to let it pass.
+    """
+
+    def __init__(self, closed_at: int) -> None:
+        self._left = closed_at
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+
+    def wait(self) -> None:
+        """Count a request, and wait if it is the one."""
+        self._left -= 1
+        if self._left == 0:
+            self.reached.set()
+            self.opened.wait(timeout=60)
 
 
 class Answering(Simulator):

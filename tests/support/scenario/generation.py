@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from peripety.core.config import Config
     from peripety.llmsim.script_engine import Exchange
     from peripety.llmsim.types import SimRequest
+    from support.llmsim.simulator import Gate
 
 
 _CLAUSES = {
@@ -127,6 +128,18 @@ class Listening(Simulator):
 
     def begin(self, request: SimRequest) -> Exchange:
         self.requests.append(request)
+        return super().begin(request)
+
+
+class GatedModel(Listening):
+    """A scripted LLM with a gate before one of its answers."""
+
+    def __init__(self, script: Script, gate: Gate) -> None:
+        super().__init__(script)
+        self.gate = gate
+
+    def begin(self, request: SimRequest) -> Exchange:
+        self.gate.wait()
         return super().begin(request)
 
 

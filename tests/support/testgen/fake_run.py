@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from peripety.api.testgen.v1.testgen_pb2_grpc import TestGenServiceAsyncStub
     from peripety.core.concurrency import Executor
     from peripety.core.config import Config
+    from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.request import GenerateRequest
     from peripety.gateway.types.response import GatewayEvent, ModelGateway
     from peripety.llmsim.script.types import Pace
@@ -411,6 +412,7 @@ async def ran(
     *,
     book: Book | None = None,
     worker: Executor | None = None,
+    model: ModelData | None = None,
 ) -> Book:
     """Run test generation, starting from the state recorded in the book."""
     book = Book() if book is None else book
@@ -423,6 +425,7 @@ async def ran(
         book,
         events=[*book.events],
         account=book.account,
+        model=model,
     )
     await runner.run()
     return book

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,9 @@ from peripety.core.idempotency.store import RequestKey
 from peripety.errors import InternalError, UnavailableError
 from peripety.gateway.conversations.manager import ConversationManager
 from peripety.gateway.conversations.store import ConversationStore
+from peripety.gateway.models.catalog import ModelCatalog
 from peripety.gateway.types.message import ChatMessage, ChatRole, Tool, ToolCall, ToolResult
+from peripety.gateway.types.request import GenerationOptions
 from peripety.gateway.types.response import Completion, StopReason, TextDelta, Usage
 from support.gateway.fake_gateway import GatedGateway, answer
 
@@ -283,3 +286,31 @@ async def test_a_database_that_fails_interrupts_a_run_and_does_not_fail_it(
     (*_, ended) = await following
     assert isinstance(ended, AgentRunEnded)
     assert ended.run.state is AgentRunState.COMPLETED
+
+
+TOOLS = (Tool("look", "Looks.", {"type": "object"}),)
+
+
+async def test_it_is_said_if_the_tools_of_a_run_turn_reasoning_off(
+    replicas: tuple[Replica, Replica],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (replica, _) = replicas
+    catalog = ModelCatalog.load()
+    replica.runs._find_model = lambda name: catalog.find("openai", name)
+    for number, model in enumerate(("gpt-5.5", "gpt-5.2"), start=1):
+        run_id = await replica.start(replace(ONE, tools=TOOLS, options=GenerationOptions(model=model)))
+        (await replica.gateway.call(number)).finish(answer("Done."))
+        await replica.following(run_id)
+    (record,) = [each for each in caplog.records if "does not reason" in each.message]
+    assert vars(record)["model"] == "openai/gpt-5.5"
+    assert vars(record)["use"] == "phase 'a' of an agent with tools"
+
+
+async def test_the_limit_of_a_phase_is_that_of_its_answer(replicas: tuple[Replica, Replica]) -> None:
+    (replica, _) = replicas
+    run_id = await replica.start(replace(ONE, options=GenerationOptions(max_output_tokens=50)))
+    call = await replica.gateway.call(1)
+    assert (call.request.max_output_tokens, call.request.answer_tokens) == (None, 50)
+    call.finish(answer("Done."))
+    await replica.following(run_id)

@@ -53,6 +53,7 @@ SHAPES = {
 READING = (
     *(
         "Analyze",
+        "Ask",
         "Check",
         "Compare",
         "Count",
@@ -60,6 +61,7 @@ READING = (
         "Diff",
         "Export",
         "Forecast",
+        "Ask",
         "Get",
         "Inspect",
         "List",

@@ -13,6 +13,7 @@ from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli.app import app
+from peripety.cli.players import TurnInput
 from peripety.errors import get_remedy
 from support.servers.apps import embedding
 
@@ -76,6 +77,10 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
         ):
             yield session_pb2.TakeTurnResponse(event=event)
 
+    async def AskSession(self, request: Any, _context: Any) -> session_pb2.AskSessionResponse:  # noqa: N802 - the contract's
+        self.requests.append(request)
+        return session_pb2.AskSessionResponse(answer="A: 1.", found=True, turns=[0, 2])
+
     async def GetSession(self, request: Any, _context: Any) -> session_pb2.GetSessionResponse:  # noqa: N802 - the contract's
         self.requests.append(request)
         used = common_pb2.ModelUsage(calls=2, tokens=common_pb2.TokenUsage(input_tokens=90, output_tokens=7))
@@ -127,6 +132,29 @@ def test_play_tells_every_repair_and_every_warning() -> None:
     assert lines[-1] == (
         "1 turn: 0 narrated, 0 repaired, 1 fallback, 0 abandoned: 2 calls · 90 in (0 cached, 0%) · 7 out"
     )
+
+
+class AskingPlayer:
+    """A player with a question before the first turn."""
+
+    def __init__(self) -> None:
+        self.turns: list[int] = []
+
+    def choose(self, turn: int, _legal: Any) -> TurnInput:
+        self.turns.append(turn)
+        return TurnInput(question="how many?") if len(self.turns) == 1 else TurnInput()
+
+
+def test_a_question_is_answered_with_its_turns_and_costs_no_turn(
+    fakes: Fakes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    player = AskingPlayer()
+    monkeypatch.setattr("peripety.cli.play.RoundRobinPlayer", lambda: player)
+    assert "  A: 1. [the start, turn 2]" in told("play", "--auto", "--turns", "1")
+    (asked,) = (one for one in fakes.requests if isinstance(one, session_pb2.AskSessionRequest))
+    assert (asked.session_id, asked.question, asked.pov_entity_id) == ("s", "how many?", "a")
+    assert player.turns == [1, 1]
 
 
 def test_the_only_playable_entity_is_taken_and_what_it_wins_by_is_told(fakes: Fakes) -> None:

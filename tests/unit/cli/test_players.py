@@ -117,6 +117,13 @@ def test_anything_but_a_number_is_said(typed: list[str], answer: str) -> None:
     assert (choice.words, choice.actions) == (answer, [])
 
 
+def test_a_question_is_not_a_turn(typed: list[str]) -> None:
+    typed.append("/ask  how many? ")
+    choice = HumanPlayer().choose(1, [])
+    assert choice is not None
+    assert (choice.question, choice.words) == ("how many?", "")
+
+
 @pytest.mark.parametrize("mistake", ["0", "2", "9" * 5000])
 def test_a_number_that_is_not_listed_costs_no_turn(
     typed: list[str],
@@ -139,7 +146,7 @@ def test_help_is_given_on_request_and_costs_no_turn(
     typed += [question, "q"]
     assert HumanPlayer().choose(1, []) is None
     explained = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert explained == ["number", "text", "Enter", "?", "q"]
+    assert explained == ["number", "text", "/ask", "Enter", "?", "q"]
 
 
 def test_enter_lets_the_turn_pass(typed: list[str]) -> None:

@@ -96,7 +96,7 @@ class Writer(scenario_pb2_grpc.ScenarioServiceServicer):
 def writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     service = Writer()
     add = partial(scenario_pb2_grpc.add_ScenarioServiceServicer_to_server, service)
-    monkeypatch.setattr("peripety.cli.scenario_generate.embedded_services", embedding(add))
+    monkeypatch.setattr("peripety.cli.scenario_generate.services_at", embedding(add))
     return service
 
 
@@ -221,3 +221,12 @@ def test_a_file_that_cannot_be_written_is_misuse(tmp_path: Path) -> None:
     result = run("--random", "3", "--out", str(tmp_path / "no" / "where"))
     assert result.exit_code == 2
     assert "cannot write" in result.stderr
+
+
+def test_random_specifications_have_a_story_on_request() -> None:
+    assert run("--random", "2", "--story", "--seed", "5").stdout_bytes.splitlines() == [
+        generate_spec(5, index, with_story=True) for index in range(2)
+    ]
+    refused = run("--story")
+    assert refused.exit_code == 2
+    assert "--story requires --random" in refused.stderr

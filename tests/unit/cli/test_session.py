@@ -64,6 +64,13 @@ def test_a_session_is_shown_with_its_turns_as_somebody_sees_it(session_id: str) 
     assert told("show", session_id)["state"]["a"] == 4
 
 
+def test_a_question_is_answered_from_the_record(session_id: str) -> None:
+    assert run("ask", session_id, "How much a is there?").stdout == "A: 4. [turn 3]\n"
+    assert told("ask", session_id, "How much x is there?", "--as", "p")["turns"] == [0]
+    unknown = run("ask", session_id, "How much x is there?")
+    assert (unknown.exit_code, unknown.stdout) == (1, "The record does not answer that.\n")
+
+
 def test_a_fork_begins_where_it_is_told_to(session_id: str) -> None:
     fork = told("fork", session_id, "--turn", "1", "--seed", "9")
     assert (fork["turn"], fork["seed"], fork["parent_turn"], fork["state"]["a"]) == (1, 9, 1, 2)

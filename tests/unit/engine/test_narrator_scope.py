@@ -331,3 +331,55 @@ def test_without_grants_the_listed_scope_is_what_the_rules_do() -> None:
         ("state.note", "set"): (None, ('"x"', '"y"')),
         ("state.tree", "patch"): (None, ('{"x":1}', '{"y":2}')),
     }
+
+
+READS: list[tuple[Json, bool]] = [
+    ({"<=": [{"var": "state.a"}, 0]}, False),
+    ({"<=": [{"var": ["state.a", 1]}, 0]}, False),
+    ({"<": [{"+": [1, {"var": "state.tree.deep"}]}, 0]}, True),
+    ({"missing": ["turn", "state.a"]}, False),
+    ({"==": [{"var": "state"}, 5]}, False),
+    ({"<": [{"var": "turn"}, 0]}, True),
+]
+
+
+@pytest.mark.parametrize(("when", "is_allowed"), READS)
+@pytest.mark.parametrize("end", ["loss_conditions", "win_conditions"])
+def test_from_1_1_on_no_default_holds_a_path_that_an_end_condition_reads(
+    core: Backend,
+    when: Json,
+    is_allowed: bool,
+    end: str,
+) -> None:
+    losses = [never("first"), never("second")]
+    ends = {"loss_conditions": losses} | {end: [*losses, {"id": "end", "when": when}]}
+    parts: Json = {**ends, "state": {"a": 10, "tree": {"deep": 5}}}
+    new = program_of(core, op("inc", "state.a", 2), spec_version="1.1", **parts)
+    old = program_of(core, op("inc", "state.a", 2), **parts)
+    assert told(new, op("inc", "state.a", 1)).accepted is is_allowed
+    assert told(old, op("inc", "state.a", 1)).accepted
+    granted = program_of(
+        core,
+        spec_version="1.1",
+        narrator_scope=[{"path": "state.a", "ops": ["inc"]}],
+        **parts,
+    )
+    assert told(granted, op("inc", "state.a", 1)).accepted
+
+
+def test_a_path_above_or_below_one_that_an_end_reads_is_not_in_the_default_scope(core: Backend) -> None:
+    ends = [never("first"), {"id": "second", "when": {"<": [{"var": "state.tree.list.1"}, 0]}}]
+    program = program_of(
+        core,
+        op("set", "state.tree", {"list": []}),
+        op("set", "state.tree.list[1]", 5),
+        op("set", "state.tree.list[0]", 5),
+        op("set", "state.tree.deep", 5),
+        spec_version="1.1",
+        loss_conditions=ends,
+        state={"a": 1, "tree": {"list": [1, 2], "deep": 1}},
+    )
+    assert refusal(program, op("set", "state.tree", {"list": []})) == OUT
+    assert refusal(program, op("set", "state.tree.list[1]", 5)) == OUT
+    assert told(program, op("set", "state.tree.list[0]", 5)).accepted
+    assert told(program, op("set", "state.tree.deep", 5)).accepted

@@ -214,3 +214,14 @@ def test_a_draft_may_hold_anything(junk: Any) -> None:
     rule = {"id": "a", **junk} if isinstance(junk, dict) else junk
     assert all(told("actions", [rule], [action("a")]))
     assert all(told("actions", [action("a")], [rule]))
+
+
+def test_the_content_of_solutions_is_in_no_difference() -> None:
+    one = [{"id": "planted", "steps": [{"action": "planted"}]}]
+    other = [{"id": "planted", "steps": [{"action": "planted", "otherwise": "skip"}]}]
+    cases = [({}, {"solutions": one}), ({"solutions": one}, {"solutions": other}), ({"solutions": one}, {})]
+    for (before, after), kind in zip(cases, (ADDED, CHANGED, REMOVED), strict=True):
+        (edit,) = diff_specs(before, after)
+        assert edit.kind is kind
+        assert edit.summary == f"solutions {kind.value}"
+        assert "planted" not in repr(edit)

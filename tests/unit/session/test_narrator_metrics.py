@@ -16,7 +16,8 @@ from peripety.session.narrator_metrics import (
 from peripety.session.types import NarratorStats, Resolution
 
 GOOD = TurnMetrics(Resolution.NARRATED)
-REFUSALS = [each.name for each in fields(NarratorStats) if each.name not in {"tool_rounds", "tool_calls"}]
+HARMLESS = {"tool_rounds", "tool_calls", "unchecked_answers"}
+REFUSALS = [each.name for each in fields(NarratorStats) if each.name not in HARMLESS]
 
 
 def figures(*rounds: TurnMetrics) -> dict[str, object]:

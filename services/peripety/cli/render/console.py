@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from peripety.cli.players import PointOfView
 
 
+NOT_UNDERSTOOD = "NOT_UNDERSTOOD"
+"""Code of a turn that was not played, because the narrator returned a question."""
+
+_END_OF_SPEECH = ".,!?\u2026;:"
 _SHOWN_VALUE = 60
 _SHOWN_HASH = 12
 _RESOLUTION_NOTES = {
@@ -67,6 +71,7 @@ class ConsoleView:
         self._out = out
         self._follow = follow
         self._prose_is_open = False
+        self._told = ""
         self._current_step = scenario_pb2.STAGE_UNSPECIFIED
         self._turns_by_resolution: Counter[str | None] = Counter()
 
@@ -143,11 +148,20 @@ class ConsoleView:
         if kind == "narrative_chunk":
             self._prose(event.narrative_chunk.text)
             return
+        if kind == "dialogue" and _is_quoted(event.dialogue.utterance, self._told):
+            # The reader has just read these words.
+            return
         self._end_prose()
+        if kind in {"accepted", "narrative_retracted"}:
+            self._told = ""
         if kind == "accepted":
             self._line(f"\nTurn {event.turn}", "bold")
         self._lines(_format_event(event), _STYLES.get(kind or ""))
         self._turns_by_resolution[_resolution_of(event)] += 1
+
+    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
+        """Print the answer to a question, with the turns that it rests on."""
+        self._line(f"  {format_answer(answer)}")
 
     def end(self, session: session_pb2.Session) -> None:
         """Print how the turns were resolved and the model usage."""
@@ -179,6 +193,7 @@ class ConsoleView:
         if not self._prose_is_open:
             self._out.print()
         self._prose_is_open = True
+        self._told += text
         self._out.print(Text(printable(text)), end="")
         self._out.file.flush()
 
@@ -244,7 +259,17 @@ def _format_roll(event: session_pb2.TurnEvent.Rolled) -> list[str]:
     return [f"  roll {printable(roll.kind)}: {roll.value} against {roll.difficulty}, {outcome}"]
 
 
+def _is_quoted(utterance: str, prose: str) -> bool:
+    """Return True if prose contains the words of an utterance."""
+    words = utterance.strip().rstrip(_END_OF_SPEECH)
+    return bool(words) and words in prose
+
+
 def _format_rule_failed(event: session_pb2.TurnEvent.RuleFailed) -> list[str]:
+    if event.code == NOT_UNDERSTOOD:
+        return [f"  {printable(event.message)}", "  (no turn was spent)"]
+    if event.turn_abandoned and not event.rule:
+        return [f"  turn not played: {printable(event.message)} ({event.code})"]
     what = "turn abandoned, nothing changed" if event.turn_abandoned else "rule skipped"
     return [f"  {what}: {printable(event.message)} ({event.code} at {printable(event.rule)})"]
 
@@ -374,6 +399,12 @@ def _progress_text(progress: scenario_pb2.Progress) -> str:
     return f"{message} · {format_dollars(spent)}" if spent else message
 
 
+def format_answer(answer: session_pb2.AskSessionResponse) -> str:
+    """Return an answer with the turns that it rests on, on one line."""
+    turns = [f"turn {turn}" if turn else "the start" for turn in answer.turns]
+    return printable(f"{answer.answer} [{', '.join(turns)}]" if turns else answer.answer)
+
+
 class GameView(Protocol):
     """Output of the preparation and the turns of a game."""
 
@@ -388,6 +419,9 @@ class GameView(Protocol):
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Show an event of a turn."""
+
+    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
+        """Show the answer to a question."""
 
     def end(self, session: session_pb2.Session) -> None:
         """Show the final session."""
@@ -411,6 +445,10 @@ class JsonGameView:
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Print an event of a turn."""
         self._print("turn", event)
+
+    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
+        """Print the answer to a question."""
+        self._print("answer", answer)
 
     def end(self, session: session_pb2.Session) -> None:
         """Print the final session."""

@@ -71,7 +71,7 @@ class ResponseRecorder:
         require_field(request.after_sequence >= 0, ".after_sequence", "must not be negative")
         answer = self._store.run_once(
             request.request_id,
-            _request_fingerprint(request),
+            request_fingerprint(request),
             self._encode(work, respond),
             after=request.after_sequence,
         )
@@ -91,7 +91,7 @@ class ResponseRecorder:
             PeripetyError: errors of the store or of the change.
         """
         check_request_id(request.request_id)
-        await self._store.execute_once(request.request_id, _request_fingerprint(request), change)
+        await self._store.execute_once(request.request_id, request_fingerprint(request), change)
 
     async def _encode(
         self,
@@ -122,7 +122,7 @@ async def _without_change(response: _Message, _connection: AsyncConnection) -> _
     return response
 
 
-def _request_fingerprint(request: Message) -> str:
+def request_fingerprint(request: Message) -> str:
     """Return the fingerprint of a request: a hash of all fields except the resume position."""
     same = type(request)()
     same.CopyFrom(request)

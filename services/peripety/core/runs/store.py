@@ -8,6 +8,7 @@ processes that believe they have the run, the database lets only one write.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import (
@@ -104,22 +105,13 @@ class RunStore(ABC, Generic[R, E]):
         Raises:
             AlreadyExistsError: a run with the id exists, and the record of its request has expired.
         """
-        row = {
-            "run_id": run.run_id,
-            "state": RUNNING,
-            "last_sequence": 0,
-            "lease": lease.name,
-            "leased_until": lease.until,
-            "created": run.created,
-            "updated": run.updated,
-        }
         async with self._database.write(f"request {request.request_id}") as connection:
             done = await self._find_request(connection, request)
             if done is not None:
                 return done
             if (await connection.execute(self._find, {"which": run.run_id})).one_or_none() is not None:
                 raise request_id_reused_error()
-            await connection.execute(insert(self._runs).values(row | self._run_columns(run)))
+            await self._insert_run(connection, run, lease)
             await self._requests.record(connection, request, run_id=run.run_id, sequence=0)
         return StartResult(run.run_id, 0, run)
 
@@ -174,11 +166,16 @@ class RunStore(ABC, Generic[R, E]):
 
         Raises:
             LostLeaseError: the run has another holder or none.
+            PeripetyError: the pending event cannot be made; nothing is stored.
         """
-        async with self._database.write(f"run {run_id}") as connection:
+        # A pending event changes other tables, so its transaction excludes all others.
+        scope = f"run {run_id}" if change.pending is None else None
+        async with self._database.write(scope) as connection:
             row = await self._load_row(connection, run_id, missing=LostLeaseError())
             if row.lease != lease.name:
                 raise LostLeaseError
+            if change.pending is not None:
+                change = replace(change, events=(*change.events, await change.pending.make(connection)))
             await self._apply(connection, row, change, lease)
         return [
             RecordedEvent(at, event) for at, event in enumerate(change.events, start=row.last_sequence + 1)
@@ -257,6 +254,18 @@ class RunStore(ABC, Generic[R, E]):
         async with self._database.read() as connection:
             return (await connection.execute(query.limit(limit))).all()
 
+    async def _insert_run(self, connection: AsyncConnection, run: R, lease: Lease) -> None:
+        row = {
+            "run_id": run.run_id,
+            "state": RUNNING,
+            "last_sequence": 0,
+            "lease": lease.name,
+            "leased_until": lease.until,
+            "created": run.created,
+            "updated": run.updated,
+        }
+        await connection.execute(insert(self._runs).values(row | self._run_columns(run)))
+
     async def _read(self, connection: AsyncConnection, run_id: str) -> R:
         found = await connection.execute(select(self._runs).where(self._runs.c.run_id == run_id))
         return await self._run_from_row(connection, _require_row(found.one_or_none(), run_id))
@@ -313,9 +322,13 @@ class RunStore(ABC, Generic[R, E]):
 
 def _require_row(row: Any, run_id: str, missing: Exception | None = None) -> Any:
     if row is None:
-        told = f"run_id: unknown run '{run_id[:64]}'; list the runs"
-        raise missing or NotFoundError(told, code="UNKNOWN_RUN")
+        raise missing or unknown_run_error(run_id)
     return row
+
+
+def unknown_run_error(run_id: str) -> NotFoundError:
+    """Return the error for the id of a run that does not exist, or that the caller cannot reach."""
+    return NotFoundError(f"run_id: unknown run '{run_id[:64]}'; list the runs", code="UNKNOWN_RUN")
 
 
 class RunTables(NamedTuple):

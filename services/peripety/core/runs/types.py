@@ -16,6 +16,7 @@ from peripety.errors import FieldViolation, PeripetyError, current_code, hide_in
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from peripety.core.idempotency.store import PendingResponse
 
 _log = logging.getLogger(__name__)
 
@@ -91,11 +92,13 @@ class RunUpdate(Generic[E]):
         events: events to append, in order.
         state: new state; None leaves it unchanged. In any state but `RUNNING` the lease is released.
         values: further values by column.
+        pending: the last event, which is made in the transaction of the update; None without one.
     """
 
     events: Sequence[E] = ()
     state: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    pending: PendingResponse[E] | None = None
 
 
 @dataclass(frozen=True, slots=True)

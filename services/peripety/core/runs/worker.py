@@ -208,6 +208,11 @@ class RunWorker(Generic[R, E]):
         shift = self._active_runs.get(run_id)
         return None if shift is None else shift.buffer
 
+    @property
+    def active_count(self) -> int:
+        """The number of runs that this process works on."""
+        return len(self._active_runs)
+
     async def stop(self, run_id: str) -> None:
         """Stop working on a run if this process does."""
         shift = self._active_runs.get(run_id)

@@ -24,6 +24,7 @@ from peripety.gateway.models.model_data import (
 from peripety.gateway.provider_selection import (
     canonical_provider,
     catalog_provider_of,
+    choose_provider,
     family_of,
     provider_of,
 )
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import date
     from pathlib import Path
+
+    from peripety.core.config import Config
 
 
 # Keys that identify a model and are therefore not inherited.
@@ -232,6 +235,16 @@ class ModelCatalog:
         loose = (known for known in named if _matches_name(known, spellings))
         found = next(exact, None) or next(loose, None) or self._defaults.get(owner)
         return replace(found or self._defaults[_GENERIC_PROVIDER], provider=provider)
+
+    def find_requested(self, model: str | None, config: Config) -> ModelData | None:
+        """Return the data of the model that answers a request; None if its provider is unknown.
+
+        Args:
+            model: as in `GenerateRequest.model`.
+            config: the model and the provider of requests without a model.
+        """
+        provider, name = choose_provider(model or config.model_name, config.model_provider)
+        return None if provider is None else self.find(provider.value, name)
 
     def provider_of(self, model: str) -> str | None:
         """Return the provider whose model names share this one's prefix, or None."""

@@ -20,6 +20,8 @@ from peripety.gateway.types.response import Usage
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from peripety.gateway.types.request import GenerateRequest
+
 
 MAX_CALL_DURATION = timedelta(hours=1)
 """Upper bound on the start of a call that is admitted now, waits and retries included.
@@ -129,6 +131,7 @@ def _cache_write_prices(price: Price, model: ModelData) -> tuple[int, int]:
     return short, price.cache_write.get(ttls[-1], short)
 
 
+_RESPONSES_PROVIDER = "openai-responses"
 _Count = Annotated[int, Field(ge=0)]
 _THOUGHT_TOKENS = 8_192
 """Tokens that a model may use to reason before a short answer."""
@@ -217,6 +220,7 @@ class ModelTraits:
         reasoning_can_be_off: whether reasoning can be disabled.
         tools_while_reasoning: whether it calls tools while reasoning, in Chat Completions; else a request
             with tools must disable reasoning.
+        reasoning_efforts: the efforts that a request may select; none if the model has no such option.
         length_field: the field that limits the answer, in Chat Completions.
         instructions_role: the role of the instructions, in Chat Completions.
         strict_schema: whether it accepts only the strict subset of JSON Schema.
@@ -232,6 +236,7 @@ class ModelTraits:
     assistant_prefill: bool = False
     reasoning_can_be_off: bool = True
     tools_while_reasoning: bool = True
+    reasoning_efforts: tuple[str, ...] = ()
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     instructions_role: Literal["system", "developer"] = "system"
     strict_schema: bool = False
@@ -285,6 +290,24 @@ class ModelData:
         if Capability.REASONING not in self.capabilities:
             return 0
         return min(_THOUGHT_TOKENS, max(0, self.max_output_tokens // 2) or _THOUGHT_TOKENS)
+
+    def tokens_for_answer(self, answer_tokens: int) -> int:
+        """Return the maximum of output tokens that leaves room for thoughts and an answer of a length."""
+        wanted = answer_tokens + self.thought_tokens
+        return min(wanted, self.max_output_tokens or wanted)
+
+    def effort_to_request(self, request: GenerateRequest) -> str | None:
+        """Return the effort that a request sets; None if this model has no such option."""
+        effort = request.reasoning_effort
+        known = effort is not None and effort.value in self.traits.reasoning_efforts
+        return effort.value if effort and known and Capability.REASONING in self.capabilities else None
+
+    @property
+    def stops_reasoning_for_tools(self) -> bool:
+        """Return True if the model reasons, but not in a request with tools."""
+        # The Responses API of the same models has no such limit.
+        is_limited = not self.traits.tools_while_reasoning and self.provider != _RESPONSES_PROVIDER
+        return is_limited and Capability.REASONING in self.capabilities
 
     @property
     def output_tokens_to_request(self) -> int | None:

@@ -29,6 +29,7 @@ from peripety.gateway.types.request import (
     CacheTTL,
     GenerateRequest,
     GenerationOptions,
+    ReasoningEffort,
     ResponseCacheMode,
     ResponseSchema,
 )
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _ROLES = members_by_number(pb.ChatRole, ChatRole)
 _TOOL_CHOICE_MODES = members_by_number(pb.ToolChoiceMode, ToolChoiceMode, ToolChoiceMode.AUTO)
 _RESPONSE_CACHE_MODES = members_by_number(pb.ResponseCacheMode, ResponseCacheMode)
+_REASONING_EFFORTS = members_by_number(pb.ReasoningEffort, ReasoningEffort)
 _CACHE_TTLS = members_by_number(pb.CacheTtl, CacheTTL, CacheTTL.FIVE_MINUTES)
 
 
@@ -206,10 +208,14 @@ def options_from_proto(field: str, options: pb.GenerationOptions) -> GenerationO
     """
     if options.response_cache and options.response_cache not in _RESPONSE_CACHE_MODES:
         raise field_error(f"{field}.response_cache", "must be a known mode")
+    if options.reasoning_effort and options.reasoning_effort not in _REASONING_EFFORTS:
+        raise field_error(f"{field}.reasoning_effort", "must be a known effort")
     has = options.HasField
     return GenerationOptions(
         model=options.model or None,
         max_output_tokens=options.max_output_tokens if has("max_output_tokens") else None,
+        answer_tokens=options.answer_tokens if has("answer_tokens") else None,
+        reasoning_effort=_REASONING_EFFORTS.get(options.reasoning_effort),
         temperature=options.temperature if has("temperature") else None,
         seed=options.seed if has("seed") else None,
         stop_sequences=tuple(options.stop_sequences) or None,

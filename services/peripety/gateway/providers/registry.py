@@ -225,7 +225,10 @@ class ProviderRegistry:
                 f" {provider.name}/<model> in the request",
                 code="PROVIDER_NOT_CONFIGURED",
             )
-        return provider, ProviderCall(request, name, self._catalog.find(provider.name, name))
+        data = self._catalog.find(provider.name, name)
+        if request.max_output_tokens is None and request.answer_tokens is not None:
+            request = replace(request, max_output_tokens=data.tokens_for_answer(request.answer_tokens))
+        return provider, ProviderCall(request, name, data)
 
     def answer_source(self, request: GenerateRequest) -> AnswerSource:
         """Return the model and account that would answer a request; raises the errors of `first`."""

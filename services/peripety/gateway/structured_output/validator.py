@@ -158,6 +158,7 @@ _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _MAX_REPORTED_FINDINGS = 20
 _ANSWER_INVALID_CODE = "ANSWER_INVALID"
 _TRUNCATION_PREFIXES = ("CUT_OFF:", "TRUNCATED:")
+_USED_UP = Finding("TRUNCATED", "", "the answer reached its length limit before its first word")
 _REPAIR_INSTRUCTION = (
     "That answer was refused. Answer again with the whole JSON document and every finding fixed."
 )
@@ -248,12 +249,14 @@ async def validate_answer(completion: Completion, schema: ResponseSchema) -> Ans
 async def generate_valid(
     send: SendRequest,
     request: GenerateRequest,
-    schema: ResponseSchema,
+    schema: ResponseSchema | None,
     validator: AnswerValidator = validate_answer,
 ) -> AsyncIterator[GatewayEvent]:
     """Request an answer, validate it, and if it is rejected, request it once more with the findings.
 
-    An answer under an advisory schema is never rejected: it is returned with its findings.
+    An answer under an advisory schema is never rejected: it is returned with its findings. An empty answer
+    that reached its length limit was used up by thoughts: it is requested once more with twice the room, and
+    without a schema, only then.
 
     The repair request only appends the rejected answer and the findings, so the provider's prompt cache still
     matches. Neither of the two belongs into a history.
@@ -261,7 +264,7 @@ async def generate_valid(
     Args:
         send: makes one call.
         request: the request.
-        schema: the schema of the answer.
+        schema: the schema of the answer; None for any text.
         validator: validates the answer.
 
     Yields:
@@ -291,7 +294,10 @@ async def generate_valid(
             yield Completed(completion)
             return
         verdict = await _validate_completion(validator, completion, schema)
-        if schema.advisory or not verdict.findings:
+        if schema is None and completion.repaired:
+            yield Completed(replace(completion, findings=()))
+            return
+        if (schema is not None and schema.advisory) or not verdict.findings:
             found = verdict.findings or completion.findings
             yield Completed(replace(completion, value=verdict.value, findings=found))
             return
@@ -299,7 +305,11 @@ async def generate_valid(
             raise _invalid_answer_error(completion, verdict.findings)
         yield Repairing(verdict.findings, completion.usage, completion.calls)
         refused = replace(completion, findings=verdict.findings)
-        question = _with_findings(request, completion.message, verdict.findings)
+        question = (
+            _with_more_room(request, completion)
+            if is_used_up(completion)
+            else _with_findings(request, completion.message, verdict.findings)
+        )
 
 
 def usage_until(error: PeripetyError) -> UsageTotal | None:
@@ -319,6 +329,12 @@ def was_truncated(error: PeripetyError) -> bool:
     )
 
 
+def is_used_up(completion: Completion) -> bool:
+    """Return True if an answer reached its length limit before its first word."""
+    is_empty = not completion.text.strip() and not completion.tool_calls
+    return is_empty and completion.stop_reason is StopReason.LENGTH
+
+
 def _usage_details(completion: Completion) -> dict[str, str]:
     figures = {
         "calls": completion.calls,
@@ -332,8 +348,10 @@ def _usage_details(completion: Completion) -> dict[str, str]:
 async def _validate_completion(
     validator: AnswerValidator,
     completion: Completion,
-    schema: ResponseSchema,
+    schema: ResponseSchema | None,
 ) -> AnswerValidation:
+    if schema is None:
+        return AnswerValidation(None, (_USED_UP,) if is_used_up(completion) else ())
     if completion.stop_reason is StopReason.REFUSAL:
         raise FailedPreconditionError(
             f"model {completion.model} declined to answer; rephrase the request",
@@ -356,6 +374,16 @@ def _add_earlier_usage(rejected: Completion | None, completion: Completion) -> C
         repaired=True,
         findings=rejected.findings,
     )
+
+
+def _with_more_room(request: GenerateRequest, completion: Completion) -> GenerateRequest:
+    """Return the request with twice the room that an empty answer has used up."""
+    used = max(
+        completion.usage.output_tokens,
+        request.max_output_tokens or 0,
+        request.answer_tokens or 0,
+    )
+    return replace(request, max_output_tokens=None, answer_tokens=2 * used or None)
 
 
 def _with_findings(

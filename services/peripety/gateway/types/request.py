@@ -64,6 +64,15 @@ class CacheConfig:
     expected_reuse: int = 0
 
 
+class ReasoningEffort(Enum):
+    """Effort of a model that reasons before it answers."""
+
+    LOW = "low"
+    """For short answers that a person waits for."""
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
 class ResponseCacheMode(Enum):
     """Use of stored answers to exactly the same request."""
 
@@ -101,7 +110,8 @@ class GenerateRequest:
         messages: oldest first; the first and the last are from the user.
         schema: requests a JSON answer; `Completion.value` then holds it.
         model: `provider/model`, a model whose name implies its provider, or None for the configured one.
-        max_output_tokens: truncates the answer (`StopReason.LENGTH`); None is the model's default.
+        max_output_tokens: truncates the answer (`StopReason.LENGTH`), thoughts included; None is the model's
+            default.
         temperature: None uses the model's default; dropped for models that reject it.
         seed: requests a repeatable answer, where supported.
         response_cache: use of stored answers; a request whose schema has an `accept` never uses them.
@@ -113,6 +123,9 @@ class GenerateRequest:
         budget: caps of this request; None means no cap.
         conversation_id: the stored conversation that it continues, whose budget it counts towards.
         conversation_budget: caps of all requests of that conversation together; None means no cap.
+        answer_tokens: truncates the answer without the thoughts: the model's allowance for thoughts is added
+            to it. It takes the place of an absent `max_output_tokens`.
+        reasoning_effort: sent to models that are known to support it; None is the model's default.
     """
 
     system: str | None
@@ -131,6 +144,8 @@ class GenerateRequest:
     budget: Budget | None = None
     conversation_id: str | None = None
     conversation_budget: Budget | None = None
+    answer_tokens: int | None = None
+    reasoning_effort: ReasoningEffort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +161,8 @@ class GenerationOptions:
     cache: CacheConfig | None = None
     response_cache: ResponseCacheMode | None = None
     budget: Budget | None = None
+    answer_tokens: int | None = None
+    reasoning_effort: ReasoningEffort | None = None
 
     @classmethod
     def from_request(cls, request: GenerateRequest) -> Self:

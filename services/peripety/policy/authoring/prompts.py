@@ -11,7 +11,7 @@ from peripety.core.text_files import read_prompt, read_prompts
 from peripety.engine.policies.types import ToolRequest
 from peripety.engine.schemas import POLICY_SPEC, schema_document
 from peripety.gateway.conversations.conversation import Conversation
-from peripety.gateway.types.request import CacheConfig, GenerationOptions
+from peripety.gateway.types.request import CacheConfig, GenerationOptions, ReasoningEffort
 from peripety.policy.types import Expectation, ScenarioOrigin, TestScenario
 
 if TYPE_CHECKING:
@@ -185,7 +185,12 @@ def start_conversation(gateway: ModelGateway, system: str, model: str | None) ->
     return Conversation(
         gateway,
         system,
-        options=GenerationOptions(model=model, max_output_tokens=MAX_OUTPUT_TOKENS, cache=cache),
+        options=GenerationOptions(
+            model=model,
+            answer_tokens=MAX_OUTPUT_TOKENS,
+            cache=cache,
+            reasoning_effort=ReasoningEffort.MEDIUM,
+        ),
     )
 
 

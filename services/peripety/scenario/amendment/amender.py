@@ -181,6 +181,15 @@ class Amender:
         self._programs = programs
         self._workers = workers
 
+    async def check(self, order: AmendmentOrder) -> ScenarioRecord:
+        """Return the version that an order would amend; raise the first three errors of `amend`."""
+        validate_amendment(order)
+        record = await self._registry.get(order.scenario_id)
+        scenario = record.scenario
+        if order.expected_hash not in {None, scenario.spec_hash}:
+            raise version_changed_error(scenario.scenario_id, scenario.spec_hash)
+        return record
+
     async def amend(
         self,
         order: AmendmentOrder,
@@ -197,11 +206,8 @@ class Amender:
             ConflictError: its latest version differs from the expected one.
             PeripetyError: from `ModelGateway.stream`, except for invalid answers.
         """
-        validate_amendment(order)
-        record = await self._registry.get(order.scenario_id)
+        record = await self.check(order)
         scenario = record.scenario
-        if order.expected_hash not in {None, scenario.spec_hash}:
-            raise version_changed_error(scenario.scenario_id, scenario.spec_hash)
         present = await self._programs.load(scenario.spec_hash, scenario.document)
         certificate = await self._certificate_of_record(record)
         level = (

@@ -156,11 +156,15 @@ class BudgetRepair:
         program: the repaired scenario; None if even the largest moves miss the budget.
         edits: the moved numbers.
         fail_rate: the rate in the search, of the repaired scenario or of the largest moves.
+        limit: the end of the band that is missed.
+        target: the rate that the search needs: the end of the band with a margin for fresh runs.
     """
 
     program: Program | None
     edits: tuple[NumberEdit, ...]
     fail_rate: float
+    limit: float
+    target: float
 
 
 async def repair(
@@ -183,6 +187,8 @@ async def repair(
     trials = CandidateRuns(program, select_for_repair(program.spec), _SEARCH_RUNS, options, workers)
     is_harder = miss is BudgetMiss.TOO_EASY
     target = _target_rate(program, harder=is_harder)
+    budget = program.spec["negativity_budget"]
+    limit = budget["min_fail_rate"] if is_harder else budget.get("max_fail_rate", 1.0)
 
     async def at(step: int) -> BalanceCandidate:
         move = MAX_MOVE * step / _STEPS
@@ -194,9 +200,9 @@ async def repair(
 
     largest = await at(_STEPS)
     if not reached(largest):
-        return BudgetRepair(None, largest.edits, largest.rate)
+        return BudgetRepair(None, largest.edits, largest.rate, limit, target)
     _, best = await find_threshold(at, _STEPS, reached)
-    return BudgetRepair(best.program, best.edits, best.rate)
+    return BudgetRepair(best.program, best.edits, best.rate, limit, target)
 
 
 def _target_rate(program: Program, *, harder: bool) -> float:

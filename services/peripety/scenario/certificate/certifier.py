@@ -20,6 +20,8 @@ Design decisions:
 - The gate decides the band, although the runs of the certificate are more. Otherwise a scenario could pass
   registration and fail certification at the same budget, or the other way round.
 - The random persona always plays, because the band and the drift are defined by it.
+- From version 1.1 on, curious plays too, and par where there are solutions. Certificates of version 1.0 are
+  the same as before.
 - If the gate finds a rule that raises errors, only the gate's persona plays. Other figures would describe a
   scenario that does not work.
 - Runs are examined at fixed counts (256, doubled up to 9,604). Stopping after arbitrary pieces would save
@@ -72,7 +74,7 @@ from peripety.scenario.types import DryRunOptions, Progress, ProgressStage, filt
 from peripety.scenario.validation import load_valid, validate_certificate_options, validate_document_size
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
     from peripety.core.concurrency import Executor, WorkerPool
     from peripety.engine import DryRunReport, Persona, Program
@@ -112,8 +114,14 @@ async def certify(
     yield Progress(ProgressStage.CERTIFYING, "proving without simulation", 0.0)
     proofs = await workers.run(program.prove, options.horizon)
     yield Progress(ProgressStage.CERTIFYING, "testing the band", _PROOFS_SHARE / 2)
-    gate = await evaluate_to_verdict(program, _gate_options(options), workers, most_seconds)
-    options = _fill_defaults(options, gate)
+    gate = await evaluate_to_verdict(
+        program,
+        _gate_options(options),
+        workers,
+        most_seconds,
+        explains=program.spec["spec_version"] != "1.0",
+    )
+    options = _fill_defaults(options, gate, program.spec)
     watch = watched_paths(program)
     counted: list[DryRunReport] = []
     reports: list[PersonaReport] = []
@@ -161,11 +169,18 @@ def _gate_options(options: CertificateOptions) -> DryRunOptions:
     )
 
 
-def _fill_defaults(options: CertificateOptions, gate: GateVerdict) -> CertificateOptions:
-    """Return the options with all defaults filled in."""
-    playing = tuple(
-        persona for persona in PERSONAS if persona in options.personas or persona == gate.report.persona
-    )
+def _fill_defaults(
+    options: CertificateOptions,
+    gate: GateVerdict,
+    spec: Mapping[str, Any],
+) -> CertificateOptions:
+    """Return the options with all defaults filled in, and with the players of the version."""
+    wanted: set[Persona] = {*options.personas, gate.report.persona}
+    if spec["spec_version"] != "1.0":
+        wanted.add("curious")
+    if "solutions" in spec:
+        wanted.add("par")
+    playing = tuple(persona for persona in PERSONAS if persona in wanted)
     return replace(options, personas=playing, seed=gate.report.seed, horizon=gate.report.horizon)
 
 

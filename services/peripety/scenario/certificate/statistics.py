@@ -106,6 +106,7 @@ def _list_ids(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 _DIFFERING_PERSONAS: tuple[Persona, ...] = ("idle", "random", "greedy", "planner", "saboteur")
 """The personas whose results would differ if actions had any effect."""
+_READING_PERSONAS: tuple[Persona, ...] = ("curious", "par")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def find_issues(evidence: CertificateInputs) -> tuple[Finding, ...]:
         *proved,
         # The gate may have more runs than its persona here.
         *_rule_failures((*evidence.persona_runs, evidence.gate.report)),
-        *(evidence.gate.findings if evidence.gate.miss else ()),
+        *(evidence.gate.findings if evidence.gate.miss else evidence.gate.players),
         *find_excessive_drift(evidence.drifts),
         *_lost_at_once(evidence.persona_runs),
         *_never_won(evidence),
@@ -214,6 +215,8 @@ def _irrelevant_choice_warning(evidence: CertificateInputs) -> Iterator[Finding]
     players = [report for name in _DIFFERING_PERSONAS if (report := find_report(name, evidence.reports))]
     if not evidence.spec["actions"] or len(players) < len(_DIFFERING_PERSONAS):
         return
+    # Players that follow a solution or try everything may show what the others do not find.
+    players += [report for name in _READING_PERSONAS if (report := find_report(name, evidence.reports))]
     if _intervals_overlap([report.lost for report in players]) and _intervals_overlap(
         [report.won for report in players],
     ):
@@ -263,8 +266,8 @@ class _Precision:
 
 
 _DEFAULT_PRECISION = _Precision(0.01, MAX_RUNS)
-_PRECISION_BY_PERSONA = {"planner": _Precision(0.04, 600)}
-"""The precision of personas that simulate many turns for each of their own."""
+_PRECISION_BY_PERSONA = dict.fromkeys(("planner", "curious", "par"), _Precision(0.04, 600))
+"""The precision of personas whose runs are slow."""
 
 
 async def sample_persona(

@@ -31,6 +31,9 @@ MIN_RUNS: Final = 64
 MAX_RUNS: Final = 9_604
 """The number of runs for an interval of ± 1 point at any rate, with 95 % confidence."""
 
+USUAL_PERSONAS: Final = tuple(persona for persona in PERSONAS if persona not in {"curious", "par"})
+"""The personas of every certificate, unless fewer are requested."""
+
 _DIGITS = 6
 
 
@@ -47,13 +50,14 @@ class CertificateOptions:
     """Certificate options.
 
     Attributes:
-        personas: the personas to measure; the random persona is always included, because it defines the band.
+        personas: the personas to measure; the random persona is always included, because it defines the band,
+            and so are those that the version of the document adds.
         seed: the seed of the runs; by default the seed of the specification.
         max_runs: the maximum number of runs of a persona, `MIN_RUNS` … `MAX_RUNS`.
         horizon: the maximum number of turns of a run; by default that of the specification.
     """
 
-    personas: tuple[Persona, ...] = PERSONAS
+    personas: tuple[Persona, ...] = USUAL_PERSONAS
     seed: int | None = None
     max_runs: int = MAX_RUNS
     horizon: int | None = None

@@ -24,6 +24,10 @@ Alternatives not used: a fixed sample size, which wastes runs on clear cases and
 testing after every single run, which increases the error rate by repeated testing; and a confidence interval
 as the criterion, which does not bound the error rate of a sequential decision.
 
+Players. The fail rate of a player without skill does not show if skill is of use. From version 1.1 on,
+players that think are measured as well (`player_checks`), and `max_fail_rate` is required only where chance
+is the game: where none of them loses clearly less often than the random persona.
+
 Only the miss of a budget can be repaired by moving numbers. The repair is confirmed with fresh run numbers,
 because the search has already adapted to the old ones.
 """
@@ -36,6 +40,7 @@ from typing import TYPE_CHECKING
 
 from peripety.core.concurrency import closing
 from peripety.errors import Finding, InternalError, Severity
+from peripety.scenario.dry_run import player_checks
 from peripety.scenario.dry_run.drift import find_excessive_drift, measure_drift, watched_paths
 from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
@@ -72,11 +77,13 @@ class GateVerdict:
         report: the runs.
         findings: errors reject the scenario; warnings do not.
         miss: set if only the budget is missed, which moving numbers may repair.
+        players: those of the findings that are about players that think.
     """
 
     report: DryRunReport
     findings: tuple[Finding, ...]
     miss: BudgetMiss | None = None
+    players: tuple[Finding, ...] = ()
 
     @property
     def is_accepted(self) -> bool:
@@ -91,6 +98,7 @@ async def evaluate(
     *,
     first_run: int = 0,
     most_seconds: float = MAX_SECONDS,
+    explains: bool = True,
 ) -> AsyncIterator[DryRunReport | GateVerdict]:
     """Simulate until the test decides; at the maximum number of runs the point estimate decides.
 
@@ -100,6 +108,7 @@ async def evaluate(
         workers: worker pool.
         first_run: the number of the first run; disjoint ranges are fresh runs.
         most_seconds: time limit of the runs.
+        explains: add reasons to a miss: losses by cause, the median turn and the path of wins.
 
     Yields:
         The report so far after each block, and the verdict as the last item.
@@ -117,6 +126,17 @@ async def evaluate(
         if verdict is not None:
             break
         report = report.merge(await runner.run(first_run + report.runs, min(BLOCK, left)))
+    if not report.errors and program.spec["spec_version"] != "1.0":
+        thinking = await player_checks.check_players(program, report, options, workers, most_seconds)
+        if verdict.miss is BudgetMiss.TOO_HARD and not thinking.is_chance:
+            verdict = GateVerdict(report, tuple(_find_warnings(report)))
+        findings = (*verdict.findings, *thinking.findings)
+        verdict = replace(verdict, findings=findings, players=thinking.findings)
+    if explains and verdict.miss is not None:
+        reasons = await player_checks.explain(program, report, options, workers)
+        first, *others = verdict.findings
+        first = replace(first, message=f"{first.message}; {reasons}")
+        verdict = replace(verdict, findings=(first, *others))
     if verdict.is_accepted:
         findings = await _confirm_drift(program, detailed, runner, options)
         verdict = replace(verdict, findings=(*findings, *verdict.findings))
@@ -128,9 +148,12 @@ async def evaluate_to_verdict(
     options: DryRunOptions,
     workers: Executor,
     most_seconds: float = MAX_SECONDS,
+    *,
+    explains: bool = True,
 ) -> GateVerdict:
     """Return only the verdict, without intermediate reports."""
-    async with closing(evaluate(program, options, workers, most_seconds=most_seconds)) as steps:
+    trial = evaluate(program, options, workers, most_seconds=most_seconds, explains=explains)
+    async with closing(trial) as steps:
         async for step in steps:
             if isinstance(step, GateVerdict):
                 return step

@@ -7,7 +7,8 @@ that they do not read.
 
 A quantity has no drift in these cases: both ends of its range may lose, it occurs only in equalities, or
 its comparison holds at the start. In the last case the quantity is a task, such as a goal with a deadline,
-and has no distance from a loss.
+and has no distance from a loss. From version 1.1 on, neither has a quantity that a win condition needs to
+move away from a loss: it is meant to.
 """
 
 from __future__ import annotations
@@ -219,14 +220,25 @@ def _candidate_paths(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
             "entities": spec.get("entities", []),
         },
     )
+    goals = _goal_directions(spec)
     watched = {}
     for path, value in list_numbers(spec["state"]).items():
-        if not toward.get(path):
+        if not toward.get(path) or -toward[path] in goals.get(path, ()):
             continue
         scale = _distance_from_loss(value, [reading for reading in found if reading.path == path], world)
         if scale:
             watched[path] = (-toward[path], scale)
     return watched
+
+
+def _goal_directions(spec: dict[str, Any]) -> dict[str, set[int]]:
+    """Return the directions of each path towards a win, from version 1.1 on."""
+    goals: dict[str, set[int]] = {}
+    if spec["spec_version"] != "1.0":
+        for win in spec.get("win_conditions", []):
+            for reading in find_compared_values(win["when"]):
+                goals.setdefault(reading.path, set()).add(reading.direction)
+    return goals
 
 
 def _distance_from_loss(value: float, found: Iterable[ComparedValue], world: engine.RuleData) -> float | None:

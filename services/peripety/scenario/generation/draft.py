@@ -7,6 +7,7 @@ The history of findings detects a regression: a finding that an earlier answer h
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from peripety.core.concurrency import closing
@@ -103,6 +104,48 @@ def _value_at(value: Any, place: Iterable[str]) -> Any:
     return value
 
 
+def derive_named_params(document: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a draft in which a parameter that an effect names as its value is a derived value.
+
+    Models write the name of a parameter where only a literal or the name of a derived value may stand.
+
+    Args:
+        document: the draft, valid or not.
+        before: the document before the answer; actions that it has as well remain as they are.
+    """
+    actions = document.get("actions")
+    if not isinstance(actions, list):
+        return dict(document)
+    known = before.get("actions", ())
+    return {
+        **document,
+        "actions": [action if action in known else _derive_in_action(action) for action in actions],
+    }
+
+
+def _derive_in_action(action: Any) -> Any:
+    match action:
+        case {"params": dict(params), "effects": list(effects)}:
+            derives = action.get("derives") or {}
+            if not isinstance(derives, dict):
+                return action
+            named = [name for name in _iter_values(effects) if name in params and name not in derives]
+            added = {name: {"var": f"params.{name}"} for name in named}
+            return {**action, "derives": {**derives, **added}} if added else action
+        case _:
+            return action
+
+
+def _iter_values(effects: list[Any]) -> Iterator[str]:
+    """Yield the values of effects that are texts, including those of scheduled effects."""
+    for effect in effects:
+        match effect:
+            case {"value": str(value)}:
+                yield value
+            case {"effects": list(later)}:
+                yield from _iter_values(later)
+
+
 _WHOLE_DOCUMENT = ("",)
 _MAX_LISTED = 3
 
@@ -114,6 +157,7 @@ class SpecDraft:
         evaluator: the evaluator.
         document: the initial document; empty for a new one.
         fixed: top-level members that an answer cannot change.
+        defaults: top-level members of a document whose answers have none.
 
     Attributes:
         document: the present document.
@@ -127,9 +171,11 @@ class SpecDraft:
         evaluator: SpecEvaluator,
         document: Mapping[str, Any],
         fixed: Mapping[str, Any],
+        defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._evaluator = evaluator
         self._fixed = fixed
+        self._defaults = defaults
         self._history = FindingHistory()
         self._scope = EVERYTHING
         self._evaluations: list[SpecEvaluation] = []
@@ -156,17 +202,23 @@ class SpecDraft:
         """Apply an answer, a JSON object, to the document, and evaluate the result.
 
         Yields:
-            The proposal of the answer, progress as a fraction of this work, and moved numbers.
+            The proposal of the answer, a correction of it, progress as a fraction of this work, and
+            moved numbers.
 
         Raises:
             ResourceExhaustedError: dry-runs exceed the deadline of the caller.
         """
         was, before = self.document, self.evaluation
         merged = merge(was, self._with_fixed_members(answer.value), self._scope)
-        judgement, undone = await self._evaluate_without_regressions({**merged.document, **self._fixed})
-        yield _to_proposal_event(answer, was, judgement.document)
-        for message in _describe_rollbacks(merged.left_out, undone):
-            yield Progress(ProgressStage.REPAIRING, message, 0.0)
+        written = {**self._defaults, **merged.document, **self._fixed}
+        derived = derive_named_params(written, was)
+        judgement, undone = await self._evaluate_without_regressions(derived)
+        remarks = _describe_rollbacks(merged.left_out, undone)
+        for event in (
+            *_list_proposal_events(answer, was, written, derived, judgement.document),
+            *(Progress(ProgressStage.REPAIRING, message, 0.0) for message in remarks),
+        ):
+            yield event
         is_new = judgement not in self._evaluations
         if is_new and before is not None:
             moved = filter_present_moves(before.edits, was, judgement.document)
@@ -253,14 +305,22 @@ class SpecDraft:
         return next((judgement for judgement in latest if judgement.depth >= depth), self._evaluations[-1])
 
 
-def _to_proposal_event(
+def _list_proposal_events(
     answer: ModelAnswer,
     was: Mapping[str, Any],
+    written: Mapping[str, Any],
+    derived: Mapping[str, Any],
     now: Mapping[str, Any],
-) -> DraftProposed | DraftRevised:
+) -> Iterator[DraftProposed | DraftRevised]:
+    """Yield the answer as it was written, if something in it was corrected, and the document after it."""
+    is_right = derived == written
+    first = now if is_right else written
     if not was:
-        return DraftProposed(encode_json(answer.value), answer.number, answer.spent)
-    return DraftRevised(encode_json(now), answer.number, diff_specs(was, now), answer.spent)
+        yield DraftProposed(encode_json(answer.value), answer.number, answer.spent)
+    else:
+        yield DraftRevised(encode_json(first), answer.number, diff_specs(was, first), answer.spent)
+    if not is_right:
+        yield DraftRevised(encode_json(now), answer.number, diff_specs(written, now))
 
 
 def _describe_rollbacks(left_out: Sequence[str], undone: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from peripety.scenario.admission import GateWithRepair
 from peripety.scenario.certificate.certifier import certify
 from peripety.scenario.certificate.statistics import find_report
 from peripety.scenario.certificate.types import Certificate, CertificateOptions, Rate
+from peripety.scenario.dry_run.player_checks import check_new_document
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
 from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import (
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 _MIN_RISK = 0.1
 
-_REJECTING_WARNINGS = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE"})
+_REJECTING_WARNINGS = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE", "WON_AT_ONCE"})
 """Warnings that reject a new document, although a registered scenario may have them."""
 
 
@@ -173,7 +174,12 @@ class SpecEvaluator:
             async with closing(trial.events()) as steps:
                 async for step in steps:
                     yield _scale_progress(step, 0.1, 0.3) if isinstance(step, Progress) else step
-            reached, depth = self._after_gate(proven, trial), EvaluationDepth.CERTIFICATE
+            reached, refuted = self._after_gate(proven, trial), frozenset[str]()
+            if trial.program.spec["spec_version"] == "1.0" and not trial.verdict.report.errors:
+                random, how = trial.verdict.report, DryRunOptions()
+                found, refuted = await check_new_document(trial.program, random, how, self._workers)
+                reached = self._with_findings(reached, EvaluationDepth.GATE, found)
+            depth = EvaluationDepth.CERTIFICATE
             if reached.errors or self._level < ValidationLevel.CERTIFICATE:
                 yield reached
                 return
@@ -184,7 +190,11 @@ class SpecEvaluator:
                     elif isinstance(event, Certificate):
                         # It contains all findings after static validation.
                         certified = replace(reached, findings=warnings, certificate=event)
-                        yield self._with_findings(certified, depth, event.findings)
+                        yield self._with_findings(
+                            certified,
+                            depth,
+                            [finding for finding in event.findings if finding.code not in refuted],
+                        )
         except ResourceExhaustedError as error:
             left = call_context.remaining()
             if left is not None and left < MAX_SECONDS:

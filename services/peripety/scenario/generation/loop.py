@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peripety.core.concurrency import closing
@@ -191,6 +192,9 @@ def _salvage(answer: ModelAnswer) -> ModelAnswer:
     return replace(answer, value=value, is_truncated=True)
 
 
+WRITTEN_DEFAULTS: Mapping[str, Any] = MappingProxyType({"narrator_scope": []})
+"""Members of a new document that its author leaves out. The narrator changes only what it was granted."""
+
 _SEED_BYTES = 6
 
 
@@ -247,7 +251,7 @@ class _Generation:
     async def generate_whole(self) -> AsyncIterator[GenerationEvent]:
         """Request a whole specification; fall back to part by part."""
         yield self._client.progress(ProgressStage.AUTHORING, "requesting a whole specification")
-        manuscript = SpecDraft(self._evaluator, {}, {"seed": self._seed})
+        manuscript = SpecDraft(self._evaluator, {}, {"seed": self._seed}, WRITTEN_DEFAULTS)
         conversation = start_document_conversation(self._gateway, self._order.model, self._order.limits)
         writer = RepairLoop(self._client, conversation, manuscript)
         question = {"description": self._order.description, "seed": self._seed}
@@ -282,7 +286,8 @@ class _Generation:
         """Complete with the first candidate that passes."""
         before: SpecEvaluation | None = None
         for candidate in candidates:
-            document = {**await self._workers.run(candidate.build_spec), "seed": self._seed}
+            written = await self._workers.run(candidate.build_spec)
+            document = {**WRITTEN_DEFAULTS, **written, "seed": self._seed}
             judgement = await self._evaluator.evaluate_statically(document)
             yield self._to_proposal(document, before)
             if not judgement.errors:

@@ -14,7 +14,8 @@ from peripety.engine.schema_validation import format_pointer
 from peripety.errors import Finding, PeripetyError, ResourceExhaustedError, Severity
 from peripety.gateway.budgets.order_budget import OrderBudget
 from peripety.gateway.conversations.conversation import Conversation
-from peripety.gateway.types.request import CacheConfig, GenerationOptions
+from peripety.gateway.structured_output.validator import is_used_up
+from peripety.gateway.types.request import CacheConfig, GenerationOptions, ReasoningEffort
 from peripety.gateway.types.response import Completed, TextDelta, UsageTotal
 from peripety.scenario.generation.draft_cache import load_prompt
 from peripety.scenario.generation.evaluation import encode_json
@@ -86,6 +87,7 @@ class ModelClient:
         self._seed = seed % _SAMPLING_SEEDS
         self._max_fraction = 0.0
         self._stopped: Finding | None = None
+        self._used_up = 0
         self.answer: ModelAnswer | None = None
         self.failure: Finding | None = None
 
@@ -120,7 +122,7 @@ class ModelClient:
         question: Mapping[str, Any],
         schema: ResponseSchema,
         *,
-        max_output_tokens: int | None = None,
+        answer_tokens: int | None = None,
     ) -> AsyncIterator[Progress]:
         """Send a request and wait for the answer, which is then in `answer`.
 
@@ -128,7 +130,8 @@ class ModelClient:
             conversation: the conversation.
             question: the request, as a JSON object.
             schema: the schema of the answer; advisory, so that an invalid answer is returned, too.
-            max_output_tokens: the maximum length of the answer.
+            answer_tokens: the maximum length of the answer, without the model's thoughts. After an answer
+                that thoughts have used up, it is at least twice the room of that one.
 
         Raises:
             PeripetyError: the request failed, and a smaller one would not succeed.
@@ -142,7 +145,12 @@ class ModelClient:
             # The time limit was reached just now.
             self.failure = self.exhausted_limit()
             return
-        options = GenerationOptions(seed=self._seed, max_output_tokens=max_output_tokens, budget=left)
+        options = GenerationOptions(
+            seed=self._seed,
+            answer_tokens=max(2 * self._used_up, answer_tokens or 0) or None,
+            budget=left,
+            reasoning_effort=ReasoningEffort.MEDIUM,
+        )
         self._order_budget.count_request()
         length = 0
         try:
@@ -166,6 +174,7 @@ class ModelClient:
 
     def _set_answer(self, completion: Completion) -> None:
         self._order_budget.add_usage(UsageTotal.from_completion(completion))
+        self._used_up = completion.usage.output_tokens if is_used_up(completion) else 0
         self.answer = ModelAnswer(completion.value, completion.findings, self.answer_count, completion)
 
 

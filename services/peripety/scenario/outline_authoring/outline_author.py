@@ -385,7 +385,7 @@ class OutlineAuthor:
             self._conversation,
             question,
             ResponseSchema("scenario_part", schema, advisory=True),
-            max_output_tokens=_MAX_TOKENS,
+            answer_tokens=_MAX_TOKENS,
         )
         async with closing(asked) as steps:
             async for step in steps:

@@ -9,7 +9,7 @@ from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.core.config import ProviderName
 from peripety.core.validation import check_item_id, require_field
-from peripety.engine import PERSONAS, Persona
+from peripety.engine import Persona
 from peripety.errors import InvalidArgumentError, Severity
 from peripety.gateway.pb.requests import budget_from_proto
 from peripety.gateway.pb.responses import spent_to_proto
@@ -20,6 +20,7 @@ from peripety.scenario.batch import BatchOptions, DocumentVerdict
 from peripety.scenario.certificate.certifier import CertificateComparison, CertificationRefused
 from peripety.scenario.certificate.types import (
     MAX_RUNS,
+    USUAL_PERSONAS,
     Certificate,
     CertificateOptions,
     PersonaReport,
@@ -95,7 +96,7 @@ def certificate_options_from_proto(
     for persona in options.personas:
         require_field(persona in PERSONA_NAMES, f"{field}.personas", "is not a Persona")
     return CertificateOptions(
-        personas=tuple(PERSONA_NAMES[persona] for persona in options.personas) or PERSONAS,
+        personas=tuple(PERSONA_NAMES[persona] for persona in options.personas) or USUAL_PERSONAS,
         seed=options.seed if options.HasField("seed") else None,
         max_runs=options.max_runs or MAX_RUNS,
         horizon=options.horizon or None,

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
+from peripety.engine.lowering import CONDITIONS, find_target
 from peripety.engine.schema_validation import format_pointer
 from peripety.engine.static_analysis.evaluation import find_signs
 from peripety.errors import ResourceExhaustedError
@@ -110,20 +111,30 @@ _UP_OR_DOWN = {"inc": 1, "dec": -1}
 _BY_SIGN = {1: EdgeKind.RAISES, -1: EdgeKind.LOWERS, 0: EdgeKind.WRITES}
 
 
-def find_read_paths(logic: Any) -> Iterator[Path]:
-    """Yield the state paths that an expression reads, with repetitions."""
+def find_read_paths(logic: Any, root: str = "state") -> Iterator[Path]:
+    """Yield the state paths that an expression reads, with repetitions.
+
+    Args:
+        logic: the expression.
+        root: the root of the paths; `derives` for derived values.
+    """
     if isinstance(logic, list):
         for item in logic:
-            yield from find_read_paths(item)
+            yield from find_read_paths(item, root)
     elif isinstance(logic, dict):
         for operator, given in logic.items():
             operands = given if isinstance(given, list) else [given]
             if operator == "var":
-                yield from _state_variables(operands[:1])
+                yield from _variables(operands[:1], root)
+            elif operator in CONDITIONS and root == "state":
+                yield from (
+                    ("state", CONDITIONS[operator], name) for name in operands if isinstance(name, str)
+                )
             elif operator in {"missing", "missing_some"}:
-                yield from _state_variables(operands)
+                yield from _variables(operands, root)
             # The expression for each element can read only that element.
-            yield from find_read_paths([*operands[:1], *operands[2:]] if operator in _ITERATORS else operands)
+            inner = [*operands[:1], *operands[2:]] if operator in _ITERATORS else operands
+            yield from find_read_paths(inner, root)
 
 
 def find_written_paths(
@@ -132,10 +143,15 @@ def find_written_paths(
 ) -> Iterator[tuple[Path, EdgeKind]]:
     """Yield the paths that an effect writes, with the kind of the write; none for logs and schedules.
 
+    The subject of an operation of the story, such as `reveal`, counts as its path.
+
     Args:
         effect: the effect.
         signs: the signs of the derived values in scope.
     """
+    target = find_target(effect)
+    if target is not None:
+        yield target, EdgeKind.WRITES
     if "path" not in effect:
         return
     path, value = engine.parse_path(effect["path"]), effect.get("value")
@@ -146,14 +162,14 @@ def find_written_paths(
         yield path, _BY_SIGN[_UP_OR_DOWN.get(effect["op"], 0) * _sign_of_amount(value, signs)]
 
 
-def _state_variables(operands: list[Any]) -> Iterator[Path]:
-    """Yield the state variables among operands."""
+def _variables(operands: list[Any], root: str) -> Iterator[Path]:
+    """Yield the variables of a root among operands."""
     for operand in operands:
         if isinstance(operand, list):
-            yield from _state_variables(operand)
+            yield from _variables(operand, root)
         elif isinstance(operand, str):
             path = engine.parse_path(engine.variable_to_path(operand)) if operand else ()
-            if path[:1] == ("state",):
+            if path[:1] == (root,):
                 yield path
 
 

@@ -40,6 +40,7 @@ from peripety.scenario.spec_generator.state_vars import (
     round_to_thousandths,
     write_surroundings,
 )
+from peripety.scenario.spec_generator.story import StoryDraft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from peripety.scenario.spec_generator.state_vars import GaugeVar, GoalVar
 
 
+_STORY_STREAM = "random_stories"
 RESERVED_SHARE = 0.2
 """The remaining share of each gauge's distance when the goal is reached as described above."""
 
@@ -190,13 +192,18 @@ def _max_harm(gauge: GaugeVar, rules: Sequence[RuleDraft]) -> float:
 Json = dict[str, Any]
 
 
-def assemble_spec(seed: int, index: int) -> Json:
-    """Return the specification of a seed and an index."""
+def assemble_spec(seed: int, index: int, *, with_story: bool = False) -> Json:
+    """Return the specification of a seed and an index; with a story, of version 1.1."""
     source = DrawStream(seed, index)
     frame = SpecSkeleton.draw(source)
     world = StateVars.draw(source, frame)
     actions = write_actions(source, world, frame)
     events = write_events(source, world, frame)
+    story = StoryDraft.draw(DrawStream(seed, index, _STORY_STREAM), len(events)) if with_story else None
+    if story:
+        # The action for the goal remains the last one.
+        actions = [*story.write_actions(), *actions]
+        story.add_to_events(events)
     least_fail_rate = calibrate(source, world, frame, actions, events)
     spec: Json = {
         "spec_version": "1.0",
@@ -211,12 +218,13 @@ def assemble_spec(seed: int, index: int) -> Json:
         **write_surroundings(source, world, frame),
     }
     wins = write_wins(source, world)
-    return {**spec, "win_conditions": wins} if wins else spec
+    spec = {**spec, "win_conditions": wins} if wins else spec
+    return story.add_to_spec(spec, world) if story else spec
 
 
 def _write_action(rule: RuleDraft, number: int) -> Json:
     named = {"id": f"act_{number}", "params": rule.params, "preconditions": rule.combine_conditions()}
-    return {**named, **_write_effects(rule)}
+    return {**named, **({"once": True} if rule.once else {}), **_write_effects(rule)}
 
 
 def _write_event(rule: RuleDraft, number: int, source: DrawStream, frame: SpecSkeleton) -> Json:
@@ -236,16 +244,18 @@ def _write_budget(world: StateVars, least_fail_rate: float) -> Json:
     return {"min_fail_rate": least_fail_rate, "decay_per_turn": decay}
 
 
-def generate_spec(seed: int, index: int) -> bytes:
+def generate_spec(seed: int, index: int, *, with_story: bool = False) -> bytes:
     """Return a specification as canonical JSON.
 
     Args:
         seed: an unsigned 64-bit integer.
         index: the number of the specification under this seed, up to `MAX_INDEX`.
+        with_story: True for version 1.1 with bounds, a deal, parameters in paths, places, clues, a statement
+            and a promise.
 
     Raises:
         InvalidArgumentError: an argument is out of range.
     """
     if not 0 <= index <= MAX_INDEX:
         raise InvalidArgumentError(f"index must be an integer, 0 … {MAX_INDEX}, not {index}")
-    return engine.canonicalize(assemble_spec(seed, index))
+    return engine.canonicalize(assemble_spec(seed, index, with_story=with_story))

@@ -56,6 +56,8 @@ class RuleDraft:
         moves: its changes of gauges.
         weight: for an event: its chance per turn, in hundredths.
         turns: for an event: its duration in turns.
+        likely: the estimated probability that what its effects need holds.
+        once: True if it happens at most once.
     """
 
     effects: list[Json] = field(default_factory=list)
@@ -65,11 +67,13 @@ class RuleDraft:
     moves: list[StepMove] = field(default_factory=list)
     weight: int = 0
     turns: int = 1
+    likely: float = 1.0
+    once: bool = False
 
     @property
     def estimate_probability(self) -> float:
         """Estimate the probability that its conditions hold."""
-        product = 1.0
+        product = self.likely
         for guard in self.conditions:
             product *= guard.probability
         return product

@@ -111,16 +111,18 @@ class DrawStream:
     Args:
         seed: an unsigned 64-bit integer.
         index: the number of the specification, up to `MAX_INDEX`.
+        stream: the name of the stream; streams are independent.
     """
 
-    def __init__(self, seed: int, index: int) -> None:
+    def __init__(self, seed: int, index: int, stream: str = _STREAM) -> None:
         self._seed = seed
         self._index = index
+        self._stream = stream
         self._count = 0
 
     def draw_bits(self) -> int:
         """Draw 64 bits."""
-        value = engine.draw(self._seed, _STREAM, self._index, self._count)
+        value = engine.draw(self._seed, self._stream, self._index, self._count)
         self._count += 1
         return value
 

@@ -10,21 +10,30 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety.core import call_context, logging_setup
 from peripety.core.concurrency import closing, run_in_thread_if_large
 from peripety.core.config import ProviderName
-from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
+from peripety.errors import DeadlineError, FieldViolation, InvalidArgumentError, PeripetyError
 from peripety.gateway.budgets.order_budget import remaining_budget, usage_of_error
 from peripety.gateway.budgets.types import BudgetAmount
 from peripety.gateway.provider_selection import choose_provider
 from peripety.gateway.request_checks import unsupported_tools
+from peripety.gateway.structured_output.validator import was_truncated
 from peripety.gateway.types.message import ChatMessage, ChatRole, ToolChoice, ToolChoiceMode
-from peripety.gateway.types.request import Budget, GenerateRequest
+from peripety.gateway.types.request import Budget, GenerateRequest, ReasoningEffort
 from peripety.gateway.types.response import Completed, Repairing, StopReason, UsageTotal
+from peripety.session.narration.actor import actor_request
+from peripety.session.narration.outcome_schema import is_code_like, normalize_text
 from peripety.session.narration.prompt_room import PromptRoom
-from peripety.session.narration.turn_narration import NarrationResult, TurnNarration, invalid_answer_error
+from peripety.session.narration.turn_context import to_json_text
+from peripety.session.narration.turn_narration import (
+    NarrationResult,
+    TurnNarration,
+    TurnNotPlayed,
+    invalid_answer_error,
+)
 from peripety.session.narration.turn_prompt import (
     build_messages,
     cache_plan,
@@ -34,8 +43,9 @@ from peripety.session.narration.turn_prompt import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 
-    from peripety.gateway.types.message import Tool
+    from peripety.gateway.types.message import Tool, ToolResult
     from peripety.gateway.types.response import Completion, GatewayEvent, ModelGateway
+    from peripety.session.narration.tool_executor import VoiceCue
     from peripety.session.narration.turn_context import NarrationContext
     from peripety.session.narration.turn_narration import NarrationEvent
     from peripety.session.types import NarratorOptions, Session
@@ -162,28 +172,45 @@ class Narrator:
     ) -> None:
         self._gateway = gateway
         self._default_provider = default_provider
-        self._seconds = seconds
+        self.seconds = seconds
         self._choose_room = choose_room
 
     def room_for(self, session: Session) -> PromptRoom:
         """Return the room of the prompts of a session."""
         return self._choose_room(session.narrator.model)
 
+    def check_options(self, options: NarratorOptions) -> None:
+        """Raise an error if the narrator cannot have the options of a new session.
+
+        Raises:
+            InvalidArgumentError: people cannot be voiced by a model with a small context window.
+        """
+        if options.actors and self._choose_room(options.model).is_small:
+            reason = (
+                "is not supported in the profile local-lite, which has room for one point of view; use a"
+                " model with a context window of 16k tokens or more, or set PERIPETY_PROFILE=full"
+            )
+            raise InvalidArgumentError(
+                f"narrator.actors: {reason}",
+                code="ACTORS_UNSUPPORTED",
+                violations=[FieldViolation(".narrator.actors", reason)],
+            )
+
     async def narrate(
         self,
         scene: NarrationContext,
-    ) -> AsyncGenerator[NarrationEvent | NarrationResult, None]:
+    ) -> AsyncGenerator[NarrationEvent | NarrationResult | TurnNotPlayed, None]:
         """Narrate a turn: yield its events as they occur, then the result. Model errors are not raised."""
         narration = TurnNarration(scene)
         for happened in narration.opening_events:
             yield happened
-        budget = NarrationBudget(self._seconds, scene.session.narrator, scene.session.usage)
-        result: NarrationResult | None = None
+        budget = NarrationBudget(self.seconds, scene.session.narrator, scene.session.usage)
+        result: NarrationResult | TurnNotPlayed | None = None
         problem: Exception = invalid_answer_error("the answer has no final event")
         try:
             tools = self._supported_tools(scene, narration)
             calls = await run_in_thread_if_large(
-                lambda: _ModelCalls(scene, narration, budget, tools),
+                lambda: _ModelCalls(self._gateway, scene, narration, budget, tools),
                 len(scene.session.snapshot),
             )
             while calls.result is None:
@@ -202,11 +229,11 @@ class Narrator:
             result = calls.result
         except Exception as error:  # noqa: BLE001 - the turn continues whatever a model does
             problem = error
-        if result is None:
-            events, result = _fall_back(narration, problem)
-            for happened in events:
-                yield happened
-        yield replace(result, usage=budget.usage)
+        if result is not None:
+            yield replace(result, usage=budget.usage)
+            return
+        async for item in _fall_back(scene, narration, problem):
+            yield _with_usage(item, budget.usage)
 
     def _supported_tools(self, scene: NarrationContext, telling: TurnNarration) -> tuple[Tool, ...]:
         """Return the tools of the scenario, or none if the provider is known not to support them."""
@@ -215,22 +242,35 @@ class Narrator:
         return () if provider is None or any(unsupported_tools(tools, provider)) else tools
 
 
-def _fall_back(narration: TurnNarration, problem: Exception) -> tuple[list[NarrationEvent], NarrationResult]:
-    """Finish a turn with the fallback narration; return its events and its result."""
+def _with_usage(
+    item: NarrationEvent | NarrationResult | TurnNotPlayed,
+    usage: UsageTotal,
+) -> NarrationEvent | NarrationResult | TurnNotPlayed:
+    return replace(item, usage=usage) if isinstance(item, NarrationResult | TurnNotPlayed) else item
+
+
+async def _fall_back(
+    scene: NarrationContext,
+    narration: TurnNarration,
+    problem: Exception,
+) -> AsyncIterator[NarrationEvent | NarrationResult | TurnNotPlayed]:
+    """Finish a turn without the model: yield its events, then its result.
+
+    After a chosen action the fallback narration is committed. Words alone are not played without a model.
+    """
     reason = _degraded_reason(problem)
     _log.warning(
         "narrator gave up",
         extra={"reason": reason, **logging_setup.describe_error(problem)},
     )
-    events: list[NarrationEvent] = []
-    result: NarrationResult | None = None
-    for item in narration.fall_back(reason, _DEGRADED_MESSAGES[reason], _rejected_paths(problem)):
-        if isinstance(item, NarrationResult):
-            result = item
-        else:
-            events.append(item)
-    assert result is not None  # noqa: S101 - the fallback ends with a result
-    return events, result
+    message, rejected_paths = _DEGRADED_MESSAGES[reason], _rejected_paths(problem)
+    if scene.words_only:
+        is_whole = rejected_paths is not None and not _was_truncated(problem)
+        async for item in narration.leave_unplayed(reason, message, was_rejected=is_whole):
+            yield item
+        return
+    for happened in narration.fall_back(reason, message, rejected_paths):
+        yield happened
 
 
 class _ModelCalls:
@@ -238,11 +278,13 @@ class _ModelCalls:
 
     def __init__(
         self,
+        gateway: ModelGateway,
         scene: NarrationContext,
         narration: TurnNarration,
         budget: NarrationBudget,
         tools: tuple[Tool, ...],
     ) -> None:
+        self._gateway = gateway
         self._scene = scene
         self._narration = narration
         self._budget = budget
@@ -252,7 +294,7 @@ class _ModelCalls:
         self._tools_allowed = True
         self._repaired_before = self._repaired = False
         self._completion: Completion | None = None
-        self.result: NarrationResult | None = None
+        self.result: NarrationResult | TurnNotPlayed | None = None
         """Result of the narration once the turn is finished."""
 
     def begin(self) -> GenerateRequest:
@@ -334,9 +376,16 @@ class _ModelCalls:
             self._tools_allowed = False
             return ()
         results, events = await run_in_thread_if_large(
-            lambda: hands.execute(calls),
+            lambda: hands.execute(calls, may_ask=not self._narration.has_streamed),
             len(self._scene.session.snapshot),
         )
+        if hands.question is not None:
+            question = normalize_text(hands.question).strip()
+            is_fit = any(map(str.isalnum, question)) and not is_code_like(question)
+            findings = await self._narration.validator.check_text(question) if is_fit else ()
+            self.result = self._narration.ask_player(question if is_fit and not findings else "")
+            return events
+        results = await self._fill_voices(results)
         self._tool_exchanges = (
             *self._tool_exchanges,
             completion.message,
@@ -344,6 +393,38 @@ class _ModelCalls:
         )
         self._tools_allowed = hands.stats.tool_rounds < _MAX_TOOL_ROUNDS
         return events
+
+    async def _fill_voices(self, results: tuple[ToolResult, ...]) -> tuple[ToolResult, ...]:
+        """Return the results of a round with the words of the people that the narrator let speak."""
+        filled = list(results)
+        for cue in self._narration.tool_executor.cues:
+            utterance = await self._voice(cue)
+            told: dict[str, Any] = {"silent": True}
+            if utterance is not None:
+                self._narration.add_utterance(cue.entity_id, utterance)
+                told = {"utterance": utterance}
+            filled[cue.place] = replace(filled[cue.place], text=to_json_text(told))
+        return tuple(filled)
+
+    async def _voice(self, cue: VoiceCue) -> str | None:
+        """Return the words of a person; None if the call fails, or the player may not know the words."""
+        request = replace(
+            actor_request(self._scene, cue, self._narration.tool_executor.known_result),
+            budget=self._budget.remaining_budget(),
+        )
+        try:
+            async with call_context.timeout_at_deadline(self._budget.seconds_left):
+                completion = await self._gateway.generate(request)
+        except PeripetyError as error:
+            self._budget.record_usage(usage_of_error(error))
+            _log.warning("a person could not be voiced", extra=logging_setup.describe_error(error))
+            return None
+        self._budget.record_usage(UsageTotal.from_completion(completion))
+        said = completion.value["utterance"] if isinstance(completion.value, dict) else ""
+        utterance = normalize_text(said).strip()
+        if not any(map(str.isalnum, utterance)):
+            return None
+        return None if await self._narration.validator.check_text("", [utterance]) else utterance
 
     def _build_request(self) -> GenerateRequest:
         options = self._scene.session.narrator
@@ -354,7 +435,8 @@ class _ModelCalls:
             # One repair per turn, even across tool rounds.
             schema=self._narration.validator.schema(advisory=self._repaired),
             model=options.model,
-            max_output_tokens=self._scene.room.answer_tokens,
+            answer_tokens=self._scene.room.answer_tokens,
+            reasoning_effort=ReasoningEffort.LOW,
             tools=self._tools,
             tool_choice=choice,
             cache=cache_plan(self._scene),
@@ -365,6 +447,10 @@ class _ModelCalls:
 def _is_request_rejected(error: PeripetyError) -> bool:
     """Return True if the provider rejected the request itself, so that a different request may succeed."""
     return isinstance(error, InvalidArgumentError) or error.code == "TOOLS_UNSUPPORTED"
+
+
+def _was_truncated(error: Exception) -> bool:
+    return isinstance(error, PeripetyError) and was_truncated(error)
 
 
 def _rejected_paths(error: Exception) -> list[str] | None:

@@ -13,16 +13,22 @@ from peripety.engine.schema_validation import drop_invalid_nulls, validate_again
 from peripety.engine.schemas import OUTCOME, schema_document
 from peripety.errors import Finding, PeripetyError
 from peripety.gateway.types.request import ResponseSchema
+from peripety.session.events import ActionResolved
 from peripety.session.memory import WORLD
+from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
+from peripety.session.narration.claims.record import turn_facts
 from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import LeakFilter, find_leaks
+from peripety.session.narration.turn_context import truncate_text
 from peripety.session.types import DieRollRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from peripety.engine import RuleError
+    from peripety.session.narration.claims.record import Contradiction
     from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
+    from peripety.session.turn_transaction import TurnResult
 
 
 T = TypeVar("T")
@@ -42,8 +48,10 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _EMPTY_ARRAY = {"type": "array", "items": {"type": "null"}, "maxItems": 0}
 _REVEALS_TO_OTHERS = "value reveals restricted information to other viewers; leave it out"
 _REVEALS_TO_VIEWER = "text reveals what the point of view may not know; leave that out"
+_MAX_CONTRADICTIONS = 4
+_QUOTATION_CHARACTERS = 160
 _CACHED_VERSIONS = 64
-_MECHANICS_FIELDS = ("state_changes", "roll_requests")
+_OPENING_FIELDS = ("state_changes", "roll_requests", "visible_dialogue")
 # The messages of these errors depend on the change itself or on the scope, never on the state.
 _PATH_ERROR_CODES = frozenset({"BAD_PATH", "CHANGE_INVALID", "FORBIDDEN_KEY", "KEY_TOO_LONG"})
 _SAFE_ERROR_CODES = _PATH_ERROR_CODES | {"CODE_IN_VALUE", "OUT_OF_SCOPE", "TURN_DECIDED"}
@@ -76,10 +84,15 @@ class OutcomeValidator:
 
     def __init__(self, scene: NarrationContext) -> None:
         self._scene = scene
-        self._document = _build_schema(scene.rules)
+        self._document = _build_schema(scene.rules, has_dialogue=not scene.has_actors)
         self._cached_filter: tuple[int, LeakFilter] | None = None
         self.withheld_secrets = 0
         """Number of Outcomes that would have revealed restricted information."""
+        self.contradictions = 0
+        """Number of Outcomes whose prose contradicts the record of the turn."""
+        self.unchecked_answers = 0
+        """Number of Outcomes whose prose was not compared with the record, because it is not in English."""
+        self._cached_checker: tuple[TurnResult, ClaimChecker] | None = None
 
     def schema(self, *, advisory: bool = False) -> ResponseSchema:
         """Return the response schema; advisory if the one repair has been used."""
@@ -92,35 +105,82 @@ class OutcomeValidator:
             self._cached_filter = known, await self._run_in_thread(lambda: LeakFilter(self._scene))
         return self._cached_filter[1].fresh_copy()
 
-    async def parse_mechanics(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the changes and dice at the beginning of an Outcome, or None if they are invalid."""
-        mechanics = {name: beginning[name] for name in _MECHANICS_FIELDS if beginning.get(name)}
-        if not mechanics:
+    async def claim_filter(self, played: TurnResult) -> ClaimFilter:
+        """Return a filter for prose that contradicts the record of a turn."""
+        language = self._scene.session.narrator.language
+        return ClaimFilter(await self._claim_checker(played) if is_checkable("", language) else None)
+
+    async def _claim_checker(self, played: TurnResult) -> ClaimChecker:
+        if self._cached_checker is None or self._cached_checker[0] is not played:
+            self._cached_checker = (
+                played,
+                await self._run_in_thread(lambda: _build_checker(self._scene, played)),
+            )
+        return self._cached_checker[1]
+
+    async def parse_opening(self, beginning: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the changes, dice and dialogue before the prose of an Outcome; None if they are invalid."""
+        opening = {name: beginning[name] for name in _OPENING_FIELDS if beginning.get(name)}
+        if not opening:
             return {}
-        properties = {name: self._document["properties"][name] for name in mechanics}
+        properties = {name: self._document["properties"][name] for name in opening}
         schema = self._document | {"properties": properties, "required": []}
         # Strict modes have no optional keys: a model sends null to omit one.
-        mechanics = (
-            mechanics
-            if not validate_against_schema(schema, mechanics)
-            else drop_invalid_nulls(schema, mechanics)
-        )
-        if validate_against_schema(schema, mechanics) or await self._check_mechanics(mechanics):
+        if validate_against_schema(schema, opening):
+            opening = drop_invalid_nulls(schema, opening)
+        if validate_against_schema(schema, opening) or await self._check_mechanics(opening):
             return None
-        return mechanics
+        spoken = _utterances(opening)
+        is_unfit = any(_check_dialogue(opening)) or (await self.leak_filter()).contains_secret(*spoken)
+        return None if spoken and is_unfit else opening
 
     async def _findings(self, outcome: Any) -> list[Finding]:
-        """Return the findings of the checks that a schema cannot express."""
-        findings = [*_check_prose(outcome), *_check_dialogue(outcome)]
-        secrets = await self._check_secrets(outcome)
-        self.withheld_secrets += bool(secrets)
-        objections = await self._check_mechanics(outcome)
-        return [*findings, *secrets, *objections]
+        """Return the findings of the checks that a schema cannot express.
 
-    async def _check_secrets(self, outcome: Mapping[str, Any]) -> list[Finding]:
-        spoken = [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
-        leaks = (await self.leak_filter()).contains_secret(normalize_text(outcome["narrative"]), *spoken)
+        Any finding costs the one repair of the turn, and after the repair the turn falls back.
+        """
+        narrative = normalize_text(outcome["narrative"])
+        spoken = _utterances(outcome)
+        leaks, objections = await self.check_text(narrative, spoken), await self._check_mechanics(outcome)
+        return [
+            *_check_prose(narrative),
+            *_check_dialogue(outcome),
+            *(leaks or objections or await self._check_claims(narrative, outcome)),
+            *(objections if leaks else ()),
+        ]
+
+    async def check_text(self, narrative: str, spoken: Sequence[str] = ()) -> list[Finding]:
+        """Return the findings about a text that the reader would receive: what it must not reveal.
+
+        Every text passes this check before it is accepted, with or without an Outcome around it.
+
+        Args:
+            narrative: the prose, normalized.
+            spoken: the utterances beside it, normalized.
+        """
+        leaks = (await self.leak_filter()).contains_secret(narrative, *spoken)
+        self.withheld_secrets += leaks
         return [Finding("SECRET_TOLD", "/narrative", _REVEALS_TO_VIEWER)] if leaks else []
+
+    async def check_plain_prose(self, narrative: str) -> list[Finding]:
+        """Return the findings about prose without an Outcome, for a turn in which nothing was done."""
+        return [*await self.check_text(narrative), *await self._check_claims(narrative, {})]
+
+    async def _check_claims(self, narrative: str, outcome: Mapping[str, Any]) -> list[Finding]:
+        """Return the findings about prose and speakers that contradict the record of the turn."""
+        if not is_checkable(narrative, self._scene.session.narrator.language):
+            self.unchecked_answers += 1
+            return []
+        changes, dice = outcome.get("state_changes") or (), extract_rolls(outcome)
+        checker = await self._claim_checker(self._scene.speculation.compute_result(changes, dice))
+        found = await self._run_in_thread(
+            lambda: checker.check(narrative, outcome.get("visible_dialogue") or ())
+        )
+        self.contradictions += bool(found)
+        return [
+            Finding("CONTRADICTS_RECORD", "/narrative", _describe_contradiction(one))
+            for one in found[:_MAX_CONTRADICTIONS]
+        ]
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         return await run_in_thread_if_large(work, len(self._scene.session.snapshot))
@@ -172,12 +232,35 @@ class OutcomeValidator:
                 yield Finding(error.code, f"/roll_requests/{index}", error.message)
 
 
-def _check_prose(outcome: Mapping[str, Any]) -> Iterator[Finding]:
-    narrative = normalize_text(outcome["narrative"])
+def _build_checker(scene: NarrationContext, played: TurnResult) -> ClaimChecker:
+    earlier = (event for turn in scene.recent_turns for event in turn.events)
+    done = (event.action_id for event in earlier if isinstance(event, ActionResolved) and event.accepted)
+    return ClaimChecker(
+        turn_facts(
+            scene.spec,
+            scene.view,
+            scene.speculation.transaction.opening_state.tree(),
+            played,
+            knows_status=not scene.input.strip(),
+            done_before=frozenset(done),
+        ),
+    )
+
+
+def _describe_contradiction(contradiction: Contradiction) -> str:
+    quotation = truncate_text(contradiction.quotation, _QUOTATION_CHARACTERS)
+    return f"'{quotation}' contradicts the record: {contradiction.expected}; narrate what was recorded"
+
+
+def _check_prose(narrative: str) -> Iterator[Finding]:
     if not any(map(str.isalnum, narrative)):
         yield Finding("BLANK", "/narrative", "the narrative has no words; narrate the turn")
     elif is_code_like(narrative):
         yield Finding("NOT_PROSE", "/narrative", "the narrative is code; write plain prose")
+
+
+def _utterances(outcome: Mapping[str, Any]) -> list[str]:
+    return [normalize_text(line["utterance"]) for line in outcome.get("visible_dialogue") or ()]
 
 
 def _check_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
@@ -188,10 +271,11 @@ def _check_dialogue(outcome: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 @lru_cache(maxsize=_CACHED_VERSIONS)
-def _build_schema(rules: ScenarioRules) -> dict[str, Any]:
+def _build_schema(rules: ScenarioRules, *, has_dialogue: bool) -> dict[str, Any]:
     """Return the schema of an Outcome in a scenario.
 
-    Fields that change the turn come first, so that the prose can be released while it is written.
+    Fields that change the turn come first, so that the prose can be released while it is written. The
+    dialogue comes before the prose that quotes it, so that each line can be sent behind its quote.
     """
     cast = [entity["id"] for entity in list_characters(rules.spec)]
     known: dict[str, Any] = deepcopy(dict(schema_document(OUTCOME)))
@@ -199,15 +283,15 @@ def _build_schema(rules: ScenarioRules) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "state_changes": properties["state_changes"] | {"maxItems": _MAX_CHANGES},
         "roll_requests": properties["roll_requests"] | {"maxItems": _MAX_DICE},
-        "narrative": properties["narrative"] | {"maxLength": NARRATIVE_CHARACTERS},
     }
-    if cast:
+    if cast and has_dialogue:
         asked["visible_dialogue"] = properties["visible_dialogue"] | {"maxItems": _MAX_UTTERANCES}
         parts["Dialogue"]["properties"]["entity_id"] = {"type": "string", "enum": cast}
         parts["Dialogue"]["properties"]["utterance"]["maxLength"] = _UTTERANCE_CHARACTERS
     else:
         asked["visible_dialogue"] = _EMPTY_ARRAY
         del parts["Dialogue"]
+    asked["narrative"] = properties["narrative"] | {"maxLength": NARRATIVE_CHARACTERS}
     asked["hidden_memory_updates"] = properties["hidden_memory_updates"] | {"maxItems": _MAX_MEMORIES}
     owners = list(dict.fromkeys([*cast, WORLD]))
     parts["MemoryUpdate"]["properties"]["target_id"] = {"type": "string", "enum": owners}

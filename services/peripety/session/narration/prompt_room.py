@@ -32,7 +32,7 @@ class PromptRoom:
         summary: bytes of the summary of all turns before those.
         kept_turns: the number of newest turns that are always given whole.
         narration_characters: length of a narration in an earlier turn.
-        answer_tokens: the most tokens of an answer, with the thoughts of a model that reasons.
+        answer_tokens: the most tokens of an answer, without the thoughts of a model that reasons.
     """
 
     facts: int
@@ -55,7 +55,6 @@ class PromptRoom:
         context_tokens: int,
         profile: NarratorProfile = NarratorProfile.BY_MODEL,
         max_bytes: int | None = None,
-        thought_tokens: int = 0,
     ) -> PromptRoom:
         """Return the room for a model.
 
@@ -63,7 +62,6 @@ class PromptRoom:
             context_tokens: the context window of the model; 0 if unknown.
             profile: the profile to use.
             max_bytes: bytes of all parts together; None to derive them from the window.
-            thought_tokens: tokens that the model may use to reason before it answers.
         """
         room = max_bytes or min(_MAX_BYTES, int((context_tokens or _UNKNOWN_WINDOW) * _BYTES_PER_TOKEN))
         small = profile is NarratorProfile.LOCAL_LITE or (
@@ -79,7 +77,6 @@ class PromptRoom:
                 summary=int(room * 0.15),
                 kept_turns=1,
                 narration_characters=max(160, int(room * 0.12)),
-                answer_tokens=_ANSWER_TOKENS + thought_tokens,
             )
         return cls(
             facts=min(2_000, int(room * 0.15)),
@@ -89,5 +86,4 @@ class PromptRoom:
             summary=int(room * 0.2),
             kept_turns=3,
             narration_characters=1_500,
-            answer_tokens=_ANSWER_TOKENS + thought_tokens,
         )

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.engine import ABSENT
 from peripety.scenario.action_tools import PublicScenario
-from peripety.session.events import Accepted, Committed
+from peripety.session.events import Accepted, ActionResolved, Committed, WorldResolved
 from peripety.session.memory import memories_for
 from peripety.session.narration.scenario_prompt import public_texts
 from peripety.session.visibility import Projector
@@ -152,7 +152,11 @@ def _known_texts(scene: NarrationContext) -> Iterator[str]:
         yield from iter_texts(act.params)
     for change in view.project_changes(played.changes):
         yield from iter_texts([change.before, change.after])
+    yield from (line.message for line in played.log)
     for turn in scene.recent_turns:
+        for happened in turn.events:
+            if isinstance(happened, ActionResolved | WorldResolved):
+                yield from (line.message for line in happened.log)
         if view.can_read_narration(turn.pov):
             said = (event for event in turn.events if isinstance(event, Accepted | Committed))
             yield from (event.input if isinstance(event, Accepted) else event.narrative for event in said)

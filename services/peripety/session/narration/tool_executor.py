@@ -6,16 +6,17 @@ result of a failed call explains how to correct it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.errors import PeripetyError
-from peripety.gateway.types.message import ToolResult
-from peripety.scenario.action_tools import ROLL, scenario_tools
+from peripety.gateway.types.message import Tool, ToolResult
+from peripety.scenario.action_tools import ROLL, ScenarioTool, scenario_tools
 from peripety.session.events import encode_value
+from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import find_leaks
 from peripety.session.narration.turn_context import to_json_text, truncate_json
 from peripety.session.types import DieRollRequest, NarratorStats, PlayerAction
@@ -24,17 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from peripety.engine import Change, LogLine
-    from peripety.gateway.types.message import Tool, ToolCall
-    from peripety.scenario.action_tools import ScenarioTool
+    from peripety.gateway.types.message import ToolCall
     from peripety.session.events import ActionResolved, Event
     from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
     from peripety.session.turn_transaction import TurnResult
 
 
+NO_ACTION, ASK_PLAYER, VOICE = "no_action", "ask_player", "voice"
 _MAX_EXECUTED_CALLS = 16
 """Maximum number of calls of one answer that are executed."""
 _MAX_ANSWERED_CALLS = 64
 """Maximum number of calls of one answer that get a result."""
+_MAX_VOICES = 4
+"""Maximum number of utterances of a turn."""
+_QUESTION_CHARACTERS = 300
+_CUE_CHARACTERS = 300
 _MAX_ACTIONS = 16
 """Maximum number of actions of a turn, including the player's."""
 _ARGUMENTS_CHARACTERS = 16 * 1024
@@ -50,20 +55,44 @@ class _ToolCallRejectedError(Exception):
     """A rejected call; the text explains how to correct it."""
 
 
+@dataclass(frozen=True, slots=True)
+class VoiceCue:
+    """Call of the tool that lets a person speak.
+
+    Attributes:
+        place: index of the call in its answer.
+        entity_id: the person.
+        about: the occasion to speak.
+    """
+
+    place: int
+    entity_id: str
+    about: str
+
+
 class NarratorToolExecutor:
     """Executor of the tool calls of one turn.
 
     Args:
         scene: the turn.
         played: the result of the turn if the narrator knows it; None while it may still act.
+
+    Attributes:
+        stats: statistics of the calls.
+        question: the question to the player, if the narrator does not understand its words.
+        cues: the calls of the last round that let a person speak; their results are still empty.
     """
 
     def __init__(self, scene: NarrationContext, played: TurnResult | None) -> None:
         self._scene = scene
-        self._tools = _tools_by_name(scene.rules)
+        self._tools = _tools_by_name(scene.rules, scene.view.viewer if scene.has_actors else _NO_ACTORS)
         self._known_result = played
         self._pending_result: TurnResult | None = None
+        self._is_closed = self._may_ask = False
+        self._voices = 0
         self.stats = NarratorStats()
+        self.question: str | None = None
+        self.cues: list[VoiceCue] = []
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -74,6 +103,11 @@ class NarratorToolExecutor:
     def has_seen_outcome(self) -> bool:
         """True if the narrator has seen the result of the turn."""
         return self._known_result is not None
+
+    @property
+    def known_result(self) -> TurnResult | None:
+        """The result of the turn if the narrator has seen it."""
+        return self._known_result
 
     def can_execute(self, calls: Sequence[ToolCall], answered: Iterable[str]) -> bool:
         """Return True if the calls of an answer can get results: not too many, and with unique ids.
@@ -92,13 +126,24 @@ class NarratorToolExecutor:
         """Count calls that get no result."""
         self._count(tool_calls=len(calls), refused_calls=len(calls))
 
-    def execute(self, calls: Sequence[ToolCall]) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
+    def execute(
+        self,
+        calls: Sequence[ToolCall],
+        *,
+        may_ask: bool = False,
+    ) -> tuple[tuple[ToolResult, ...], tuple[Event, ...]]:
         """Execute the calls of one answer, in order.
+
+        Args:
+            calls: the calls.
+            may_ask: whether the narrator may still return a question.
 
         Returns:
             A result for each call, and the events to send.
         """
         self._count(tool_rounds=1, tool_calls=len(calls))
+        self.cues = []
+        self._may_ask = may_ask
         results: list[tuple[ToolCall, dict[str, Any], bool]] = []
         events: list[Event] = []
         for place, call in enumerate(calls):
@@ -145,9 +190,43 @@ class NarratorToolExecutor:
             raise _ToolCallRejectedError(
                 f"the arguments do not fit: {findings[0].path} {findings[0].message}".strip(),
             )
-        if offered.tool.name == ROLL:
-            return self._execute_roll(given)
+        match offered.tool.name:
+            case tool if tool == ROLL:
+                return self._execute_roll(given)
+            case tool if tool == NO_ACTION:
+                return self._close_turn(), ()
+            case tool if tool == ASK_PLAYER:
+                return self._ask_player(given["question"]), ()
+            case tool if tool == VOICE:
+                return self._cue_voice(place, given), ()
         return self._execute_query(given["path"]), ()
+
+    def _close_turn(self) -> dict[str, Any]:
+        """Let time pass without an action; the result of the turn follows."""
+        board = self._scene.speculation.transaction
+        if not self._scene.input.strip() or self._is_closed or self._known_result is not None:
+            raise _ToolCallRejectedError("the turn is decided already; narrate it")
+        if any(act.accepted for act in board.action_results):
+            raise _ToolCallRejectedError("an action of this turn was carried out; narrate it")
+        self._is_closed = True
+        self._pending_result = self._scene.speculation.preview()
+        return {"accepted": True}
+
+    def _ask_player(self, question: str) -> dict[str, Any]:
+        """Return a question to the player instead of playing the turn."""
+        board = self._scene.speculation.transaction
+        has_begun = bool(board.events) or self._is_closed or self._known_result is not None
+        if not self._scene.words_only or has_begun or not self._may_ask:
+            raise _ToolCallRejectedError("the turn has begun; narrate it, and let the prose show the doubt")
+        self.question = question
+        return {"asked": True}
+
+    def _cue_voice(self, place: int, given: Mapping[str, Any]) -> dict[str, Any]:
+        if self._voices >= _MAX_VOICES:
+            raise _ToolCallRejectedError(f"at most {_MAX_VOICES} utterances fit into a turn; narrate it")
+        self._voices += 1
+        self.cues.append(VoiceCue(place, given["entity_id"], given["about"]))
+        return {}
 
     def _execute_action(
         self,
@@ -157,6 +236,8 @@ class NarratorToolExecutor:
         board = self._scene.speculation.transaction
         if not self._scene.input.strip():
             raise _ToolCallRejectedError("the player has chosen the actions of this turn; narrate it")
+        if self._is_closed:
+            raise _ToolCallRejectedError("no_action has closed the turn; narrate it")
         if self._known_result is not None:
             raise _ToolCallRejectedError(
                 "the actions of this turn are complete, as they must come in one answer; narrate it",
@@ -222,9 +303,49 @@ class NarratorToolExecutor:
         self.stats = replace(self.stats, **counts)
 
 
+_NO_ACTORS = ""
+"""In the place of a viewer: people are not voiced by calls of their own."""
+
+
 @lru_cache(maxsize=_CACHED_VERSIONS)
-def _tools_by_name(rules: ScenarioRules) -> Mapping[str, ScenarioTool]:
-    return {one.tool.name: one for one in scenario_tools(rules.spec)}
+def _tools_by_name(rules: ScenarioRules, voiced_for: str | None) -> Mapping[str, ScenarioTool]:
+    own = [_NO_ACTION_TOOL, _ASK_PLAYER_TOOL]
+    if voiced_for != _NO_ACTORS:
+        own += _voice_tools([each["id"] for each in list_characters(rules.spec) if each["id"] != voiced_for])
+    return {one.tool.name: one for one in (*scenario_tools(rules.spec), *map(ScenarioTool, own))}
+
+
+def _voice_tools(cast: Sequence[str]) -> list[Tool]:
+    """Return the tool that lets a person of the cast speak; none without a cast."""
+    about = "The words or the event that the person answers to, as the person perceives them."
+    properties = {
+        "entity_id": {"type": "string", "enum": list(cast)},
+        "about": {"type": "string", "maxLength": _CUE_CHARACTERS, "description": about},
+    }
+    description = (
+        "Let a person speak. The result has the words of this person; quote them word for word. Without an "
+        "utterance, the person stays silent. Changes nothing."
+    )
+    return [_own_tool(VOICE, description, properties)] if cast else []
+
+
+def _own_tool(name: str, description: str, properties: Mapping[str, Any]) -> Tool:
+    schema = {"type": "object", "properties": properties, "required": [*properties]}
+    return Tool(name, description, schema | {"additionalProperties": False})
+
+
+_NO_ACTION_TOOL = _own_tool(
+    NO_ACTION,
+    "The player's words are clear, but none of the actions is tried. Time passes, and the result is what the "
+    "world does.",
+    {},
+)
+_ASK_PLAYER_TOOL = _own_tool(
+    ASK_PLAYER,
+    "The player's words cannot be understood. Send one short question, before any other call and without a "
+    "narration. No turn is spent.",
+    {"question": {"type": "string", "maxLength": _QUESTION_CHARACTERS}},
+)
 
 
 def _parse_arguments(call: ToolCall) -> dict[str, Any]:

@@ -111,6 +111,7 @@ class NarrationContext:
         recent_turns: the last turns, oldest first.
         history: the turns of the prompt, oldest first, limited to what the audience may know.
         room: the room of the prompt.
+        words_only: True if the turn has nothing but the player's words, so that it can be left unplayed.
     """
 
     spec: Mapping[str, Any]
@@ -122,6 +123,12 @@ class NarrationContext:
     recent_turns: tuple[CommittedTurn, ...] = ()
     history: tuple[TurnText, ...] = ()
     room: PromptRoom = field(default_factory=partial(PromptRoom.for_window, 0))
+    words_only: bool = False
+
+    @property
+    def has_actors(self) -> bool:
+        """True if people are voiced by calls of their own; a small context window has no room for that."""
+        return self.session.narrator.actors and not self.room.is_small
 
     @property
     def rules(self) -> ScenarioRules:
@@ -284,6 +291,60 @@ def _describe_change(change: Mapping[str, Any], value_bytes: int) -> dict[str, A
     return shown | {
         key: truncate_json(change[key], value_bytes) for key in ("before", "after") if key in change
     }
+
+
+def describe_story(spec: Mapping[str, Any], viewer: str | None, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the place, statements and promises that a viewer knows of; empty without such keys.
+
+    Args:
+        spec: the scenario.
+        viewer: the entity; without one, the place is that of the only playable entity.
+        seen: the state that the viewer sees.
+    """
+    told = {
+        "place": _describe_place(spec, viewer, seen),
+        "said": [
+            {"by": spec["statements"][name]["by"], "text": text}
+            for name, text in seen.get("statements", {}).items()
+            if "statements" in spec
+        ],
+        "promises": [
+            {key: promise[key] for key in ("by", "to", "terms") if key in promise} | {"status": status}
+            for name, status in seen.get("promises", {}).items()
+            if "promises" in spec
+            for promise in [spec["promises"][name]]
+        ],
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _describe_place(
+    spec: Mapping[str, Any],
+    viewer: str | None,
+    seen: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    """Return the place of the viewer, its exits, and the other entities that are there."""
+    places = spec.get("places", {})
+    known = seen.get("places", {}) if places else {}
+    playable = [entity["id"] for entity in spec.get("entities", ()) if entity.get("playable")]
+    own = viewer or (playable[0] if len(playable) == 1 else None)
+    here = known.get(own)
+    if here is None:
+        return None
+    place = places[here]
+    others = [entity for entity, where in known.items() if where == here and entity != own]
+    told = {
+        "id": here,
+        "name": short_name(place.get("name", "")),
+        "description": place.get("description"),
+        "exits": [_name_place(places, exit_id) for exit_id in place.get("exits", ())],
+        "here": others,
+    }
+    return {key: value for key, value in told.items() if value or key == "here"}
+
+
+def _name_place(places: Mapping[str, Any], place_id: str) -> str:
+    return short_name(places[place_id].get("name", place_id))
 
 
 def short_name(text: str) -> str:

@@ -17,6 +17,7 @@ from peripety.gateway.types.request import CacheConfig
 from peripety.session.narration.scenario_prompt import load_prompt, render_scenario
 from peripety.session.narration.turn_context import (
     describe_facts,
+    describe_story,
     short_name,
     take_fitting,
     to_json_text,
@@ -56,10 +57,12 @@ def build_messages(scene: NarrationContext, played: TurnResult | None) -> tuple[
         played: the result of the turn if the narrator may know it; None while it may still act.
     """
     tree = scene.speculation.transaction.state.tree() if played is None else played.tree
+    story = describe_story(scene.spec, scene.view.viewer, scene.view.project_state(tree))
     history = render_history(scene, scene.room.facts // 3)
     told = {
         "memories": history.memories or None,
         "facts": collect_facts(scene, played, scene.room.facts),
+        **(truncate_json(story, scene.room.facts // 3) or {}),
         "legal_actions": _describe_legal_actions(scene, played),
         "view": truncate_json(_state_patch(scene, tree), scene.room.view),
     }

@@ -139,7 +139,12 @@ def _narrator_from_proto(options: pb.NarratorOptions) -> NarratorOptions:
         for name in ("turn_budget", "session_budget")
         if options.HasField(name)
     }
-    return NarratorOptions(options.model or None, options.language or None, **budgets)
+    return NarratorOptions(
+        options.model or None,
+        options.language or None,
+        **budgets,
+        actors=options.actors,
+    )
 
 
 def forecast_request_from_proto(request: pb.ForecastOutcomesRequest) -> ForecastRequest:

@@ -100,6 +100,7 @@ def _narrator_to_proto(options: NarratorOptions) -> pb.NarratorOptions | None:
     return pb.NarratorOptions(
         model=options.model or "",
         language=options.language or "",
+        actors=options.actors,
         **{name: budget_to_proto(budget) for name, budget in budgets.items() if budget is not None},
     )
 

@@ -19,7 +19,7 @@ from peripety.core.call_context import now_micros
 from peripety.core.concurrency import closing, shield_until_done
 from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.session.events import RuleFailed
-from peripety.session.seats.turn_order import TURN_LEASE_MICROS, find_seat, with_actor
+from peripety.session.seats.turn_order import find_seat, with_actor
 from peripety.session.turn_transaction import TurnTransaction
 from peripety.session.types import TurnOrder, TurnRequest
 from peripety.session.validation import check_known_actions, check_next_turn, check_ongoing, check_submission
@@ -91,7 +91,7 @@ class RoundScheduler:
         return () if now.session.turn >= submission.expected_turn else now.waiting_seats
 
     async def _store_submission(self, submission: SubmitActionsRequest) -> SimultaneousTurn:
-        later = now_micros() + TURN_LEASE_MICROS
+        later = now_micros() + self._turn_runner.lease_micros
         now, completed = await self._seat_store.submit(
             submission,
             lambda before: _check_submission_allowed(submission, before),
@@ -125,7 +125,7 @@ class RoundScheduler:
         while True:
             try:
                 for session in await self._seat_store.list_due(now_micros(), _MAX_CLAIMS_PER_POLL):
-                    later = now_micros() + TURN_LEASE_MICROS
+                    later = now_micros() + self._turn_runner.lease_micros
                     if await self._seat_store.claim(session, later):
                         self._start_task(self._play(replace(session, due=later)))
             except PeripetyError as error:

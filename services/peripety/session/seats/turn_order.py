@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 TURN_LEASE_MICROS = 120_000_000
-"""Lease on a turn that is being played, longer than the narrator's time limit."""
+"""Shortest lease on a turn that is being played."""
+
+_LEASE_RESERVE_SECONDS = 30.0
+
+
+def turn_lease(narrator_seconds: float) -> int:
+    """Return the lease on a turn in progress, in microseconds: longer than its narration may take."""
+    return max(TURN_LEASE_MICROS, round((narrator_seconds + _LEASE_RESERVE_SECONDS) * 1_000_000))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, insert, select, tuple_
 
 from peripety.errors import InternalError
+from peripety.gateway.types.response import UsageTotal
 from peripety.session.store import history_segments, tables, turn_commit
 from peripety.session.store.seats import SeatStore
 from peripety.session.store.tables import (
@@ -316,6 +317,19 @@ class SessionStore:
             await turn_commit.add_turn(connection, session.line_id, turn)
             if turn.turn % SNAPSHOT_TURNS == 0:
                 await turn_commit.add_snapshot(connection, session)
+
+    async def add_usage(self, session: Session, usage: UsageTotal) -> None:
+        """Add the usage of a turn that was not played, unless the session has changed since."""
+        if usage == UsageTotal():
+            return
+        after = replace(session, usage=session.usage + usage)
+        async with self._database.write(f"session {session.session_id}") as connection:
+            await turn_commit.update_session(
+                connection,
+                after,
+                turn=session.turn,
+                last_sequence=session.last_sequence,
+            )
 
     async def find_turn(self, session_id: str, which: int | str) -> CommittedTurn | None:
         """Return a committed turn by its number or by the id of the request that played it.

@@ -15,7 +15,7 @@ from peripety.errors import PeripetyError
 from peripety.gateway.budgets.order_budget import usage_of_error
 from peripety.gateway.token_estimate import estimate_prompt_tokens
 from peripety.gateway.types.message import ChatMessage
-from peripety.gateway.types.request import CacheConfig, GenerateRequest
+from peripety.gateway.types.request import CacheConfig, GenerateRequest, ReasoningEffort
 from peripety.gateway.types.response import UsageTotal
 from peripety.testgen.events import DuplicateDropped, TestAdded
 from peripety.testgen.prompts.stream_parser import TestForm, UnreadablePart, continuation, stream_tests
@@ -65,9 +65,17 @@ class ModelCaller:
         order: determines the model.
         system: the system text of all calls.
         budget: the limits.
+        thought_tokens: the allowance of the model for thoughts before an answer.
     """
 
-    def __init__(self, order: TestGenOrder, system: str, budget: RunBudget) -> None:
+    def __init__(
+        self,
+        order: TestGenOrder,
+        system: str,
+        budget: RunBudget,
+        thought_tokens: int = 0,
+    ) -> None:
+        self._thought_tokens = thought_tokens
         self._model = order.model
         self._system = system
         self._budget = budget
@@ -82,6 +90,7 @@ class ModelCaller:
             model=self._model,
             temperature=_TEMPERATURE,
             cache=cache,
+            reasoning_effort=ReasoningEffort.MEDIUM,
         )
 
     def reserve(
@@ -94,7 +103,7 @@ class ModelCaller:
 
         Args:
             request: the request with everything that may be sent.
-            output_tokens: the output token limit of a response.
+            output_tokens: the output token limit of a response, without thoughts.
             max_responses: the number of responses, including repairs.
 
         Raises:
@@ -102,7 +111,7 @@ class ModelCaller:
         """
         return self._budget.reserve(
             estimate_prompt_tokens(request) + _TOKEN_ALLOWANCE,
-            output_tokens,
+            output_tokens + self._thought_tokens,
             max_responses,
         )
 
@@ -204,6 +213,7 @@ class RoundWriter:
         subject: the subject of tests; None for text only.
         seen_tests: the tests of the run.
         record: records events.
+        by_list: True to request a list from the start.
 
     Attributes:
         unreadable: the reasons for response parts that could not be parsed.
@@ -219,10 +229,12 @@ class RoundWriter:
         subject: Subject | None,
         seen_tests: SeenTests,
         record: Callable[..., Awaitable[None]],
+        *,
+        by_list: bool = False,
     ) -> None:
         self.round = round_
         self.unreadable: list[str] = []
-        self.by_list = False
+        self.by_list = by_list
         self._before = before
         self._recorded = [*recorded]
         self._recorded_count = len(recorded)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from peripety.core.concurrency import Executor
+    from peripety.gateway.models.model_data import ModelData
     from peripety.gateway.types.response import ModelGateway
     from peripety.testgen.events import GenerationEvent
     from peripety.testgen.run.budget import BudgetReservation
@@ -96,6 +97,7 @@ class GenerationRunner:
         sink: the event sink.
         events: all earlier events.
         account: the budget account of these.
+        model: the data of the model; None if unknown.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class GenerationRunner:
         *,
         events: Sequence[GenerationEvent] = (),
         account: BudgetAccount = BudgetAccount(),  # noqa: B008 - frozen
+        model: ModelData | None = None,
     ) -> None:
         self._run_id = run_id
         self._gateway = gateway
@@ -122,7 +125,10 @@ class GenerationRunner:
         self._evaluation = None if subject is None else RunEvaluation(subject, worker, events)
         now = asyncio.get_running_loop().time
         self._budget = RunBudget(order, account, now, is_measured=subject is not None)
-        self._caller = ModelCaller(order, render_system_text(order, subject), self._budget)
+        thought_tokens = 0 if model is None else model.thought_tokens
+        self._caller = ModelCaller(order, render_system_text(order, subject), self._budget, thought_tokens)
+        # With tools, such a model would not reason about its tests.
+        self._by_list = model is not None and model.stops_reasoning_for_tools
         self._record_lock = asyncio.Lock()
         self._sink_failed = False
         self._limit: GenerationStop | None = None
@@ -215,6 +221,7 @@ class GenerationRunner:
                 self._subject,
                 self._seen_tests,
                 self._record,
+                by_list=self._by_list,
             )
             try:
                 held.append((writing, writing.reserve(self._caller), requested_counts(before, this)[0]))

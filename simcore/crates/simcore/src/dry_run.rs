@@ -45,6 +45,8 @@ struct Options {
     digest: bool,
     /// Watched numbers, if statistics are requested.
     watched: Option<Vec<WatchedPath>>,
+    /// True if the actions of won runs are collected.
+    paths: bool,
     /// Maximum number of threads.
     threads: usize,
 }
@@ -78,7 +80,7 @@ impl Program {
     /// Play runs `first_run` … `first_run + runs − 1`. Return the JSON of a `DryRunReport`.
     ///
     /// The options are the JSON of `{runs, first_run, seed (text), persona, horizon?, digest?, detail?,
-    /// watch?, threads?}`.
+    /// watch?, paths?, threads?}`.
     ///
     /// # Errors
     ///
@@ -136,7 +138,7 @@ impl Program {
         let end = options.first_run.checked_add(options.runs).ok_or_else(unknown)?;
         let is_countable = options.horizon > 0 && start.turn + options.horizon <= LAST_TURN;
         let lockstep = match executor {
-            Executor::Lockstep(isa) if is_countable => {
+            Executor::Lockstep(isa) if is_countable && !options.paths => {
                 let machine = machine().filter(|machine| machine.supports(options.persona));
                 machine.map(|machine| (machine, isa))
             }
@@ -190,6 +192,7 @@ impl Options {
             } else {
                 None
             },
+            paths: options.get("paths").map_or(Ok(false), document::boolean)?,
             threads: threads
                 .map_or_else(work_pieces::all_threads, |threads| usize::try_from(threads).unwrap_or(1)),
         })

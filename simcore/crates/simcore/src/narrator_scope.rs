@@ -10,7 +10,7 @@ use crate::document;
 use crate::error::{Code, Error, Result};
 use crate::json_node::Members;
 use crate::limits::{forbidden_key, looks_like_code};
-use crate::paths::{Segment, format_path, parse_path, parse_state_path};
+use crate::paths::{Segment, format_path, parse_path, parse_state_path, split_variable};
 use crate::value::{Value, object};
 use crate::variants::list_variants;
 
@@ -158,6 +158,7 @@ fn check_grants(grants: &[Grant], change: &Change<'_>) -> Result<()> {
 
 fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
     let mut known = BTreeMap::new();
+    let decisive = end_reads(spec)?;
     let variants = list_variants(spec)?;
     for section in ["actions", "random_events"] {
         let rules = document::list_or_empty(spec, section)?.iter().enumerate().flat_map(|(index, rule)| {
@@ -172,29 +173,98 @@ fn precedents(spec: Members<'_, Value>) -> Result<BTreeMap<String, Precedent>> {
             while let Some(effect) = pending.pop() {
                 let effect = document::object(effect)?;
                 pending.extend(document::list_or_empty(effect, "effects")?);
-                note_precedent(effect, derives, &mut known)?;
+                note_precedent(effect, derives, &decisive, &mut known)?;
             }
         }
     }
     Ok(known)
 }
 
-/// Record the write of an effect if its value is known.
+/// Return the paths below the state that the end conditions read, as texts; an empty one is all of it.
+///
+/// Before version 1.1, they are in scope as any other path.
+fn end_reads(spec: Members<'_, Value>) -> Result<Vec<Vec<String>>> {
+    let mut found = Vec::new();
+    if spec.get("spec_version").map(document::text).transpose()? == Some("1.1") {
+        for section in ["loss_conditions", "win_conditions"] {
+            for end in document::list_or_empty(spec, section)? {
+                note_reads(document::field(document::object(end)?, "when")?, &mut found);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Add the variables of the state that an expression reads or tests for.
+fn note_reads(logic: &Value, found: &mut Vec<Vec<String>>) {
+    match logic {
+        Value::Array(items) => items.iter().for_each(|item| note_reads(item, found)),
+        Value::Object(members) => {
+            for (operator, operand) in members.iter() {
+                note_reads(operand, found);
+                match &**operator {
+                    "var" => {
+                        let name = operand.as_array().map_or(Some(operand), |items| items.first());
+                        found.extend(name.and_then(Value::as_text).and_then(below_state));
+                    }
+                    "missing" | "missing_some" => note_texts(operand, found),
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Add the variables of the state among the texts of an operand.
+fn note_texts(operand: &Value, found: &mut Vec<Vec<String>>) {
+    match operand {
+        Value::Array(items) => items.iter().for_each(|item| note_texts(item, found)),
+        operand => found.extend(operand.as_text().and_then(below_state)),
+    }
+}
+
+/// Return the segments of a variable below the state; `None` if it is another variable.
+fn below_state(variable: &str) -> Option<Vec<String>> {
+    match split_variable(variable).as_slice() {
+        [] => Some(Vec::new()),
+        [Segment::Key(root), below @ ..] if &**root == "state" => Some(segment_texts(below)),
+        _ => None,
+    }
+}
+
+fn segment_texts(path: &[Segment]) -> Vec<String> {
+    let text = |segment: &Segment| match segment {
+        Segment::Key(name) | Segment::Digits(name, _) => name.to_string(),
+        Segment::Index(index) => index.to_string(),
+    };
+    path.iter().map(text).collect()
+}
+
+/// Return true if a path is one of some others, above one or below one.
+fn overlaps_any(path: &[Segment], others: &[Vec<String>]) -> bool {
+    let own = segment_texts(path.get(1..).unwrap_or_default());
+    others.iter().any(|other| own.iter().zip(other).all(|(one, another)| one == another))
+}
+
+/// Record the write of an effect if its value is known, and no end condition reads its path.
 fn note_precedent(
     effect: Members<'_, Value>,
     derives: Option<Members<'_, Value>>,
+    decisive: &[Vec<String>],
     known: &mut BTreeMap<String, Precedent>,
 ) -> Result<()> {
     let Some(path) = effect.get("path") else { return Ok(()) };
     let value = effect.get("value").unwrap_or(&Value::Null);
     let is_derived =
         value.as_text().is_some_and(|name| derives.is_some_and(|rules| rules.get(name).is_some()));
-    if is_derived {
+    let path = parse_path(document::text(path)?)?;
+    if is_derived || overlaps_any(&path, decisive) {
         return Ok(());
     }
     let operation =
         operation_from_name(document::text(document::field(effect, "op")?)?).ok_or_else(unknown_operation)?;
-    let precedent = known.entry(format_path(&parse_path(document::text(path)?)?)).or_default();
+    let precedent = known.entry(format_path(&path)).or_default();
     if is_additive(operation) {
         let amount = document::number(value)?.abs();
         precedent.amount = Some(precedent.amount.map_or(amount, |largest| largest.max(amount)));

@@ -11,6 +11,12 @@ use crate::jsonlogic::finite;
 use crate::rng::{choose, unit};
 use crate::value::{EMPTY_OBJECT, Object, Value};
 
+const MAX_TRIALS: usize = 64;
+const MAX_INTEGERS: u64 = 16;
+
+/// Values of some parameters.
+pub(crate) type Trial = Vec<(Arc<str>, Value)>;
+
 /// The parameter schemas of an action, by name.
 #[derive(Debug)]
 pub(crate) struct Params(Vec<(Arc<str>, Param)>);
@@ -74,14 +80,44 @@ impl Params {
         }
     }
 
-    /// Draw parameters uniformly from their domains, one draw each, in the order of their names.
-    pub(crate) fn sample(&self, mut next_draw: impl FnMut() -> u64) -> Result<Value> {
+    /// Return the combinations of values of the parameters with few values, at most `MAX_TRIALS`.
+    ///
+    /// A parameter is left out if it has no short list of values, or if the combinations would become too
+    /// many.
+    pub(crate) fn trials(&self) -> Vec<Trial> {
+        let mut trials: Vec<Trial> = vec![Trial::new()];
+        for (name, param) in &self.0 {
+            let values = param.few_values();
+            if values.is_empty() || trials.len() * values.len() > MAX_TRIALS {
+                continue;
+            }
+            let extended = trials.iter().flat_map(|trial| {
+                values.iter().map(|value| {
+                    let mut trial = trial.clone();
+                    trial.push((Arc::clone(name), value.clone()));
+                    trial
+                })
+            });
+            trials = extended.collect();
+        }
+        trials
+    }
+
+    /// Draw parameters uniformly from their domains, one draw each, in the order of their names. Those of
+    /// `fixed` are given.
+    pub(crate) fn sample(
+        &self,
+        fixed: &[(Arc<str>, Value)],
+        mut next_draw: impl FnMut() -> u64,
+    ) -> Result<Value> {
         if self.is_empty() {
             return Ok(EMPTY_OBJECT.clone());
         }
         let mut sampled = Object::default();
         for (name, param) in &self.0 {
-            sampled.insert(Arc::clone(name), param.sample(next_draw())?);
+            let given = fixed.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
+            let value = if let Some(value) = given { value } else { param.sample(next_draw())? };
+            sampled.insert(Arc::clone(name), value);
         }
         Ok(sampled.into())
     }
@@ -133,6 +169,27 @@ impl Param {
                 Some("is above its maximum".to_owned())
             }
             _ => None,
+        }
+    }
+
+    /// Return the distinct values, or none if they are many.
+    #[expect(clippy::cast_precision_loss, reason = "between two safe integers")]
+    fn few_values(&self) -> Vec<Value> {
+        match self.domain {
+            Domain::Options => {
+                let mut values: Vec<Value> = Vec::new();
+                for option in self.options.iter().flatten() {
+                    if !values.iter().any(|value| same_scalar(value, option)) {
+                        values.push(option.clone());
+                    }
+                }
+                values
+            }
+            Domain::Booleans => vec![Value::Bool(false), Value::Bool(true)],
+            Domain::Integers { low, count } if count <= MAX_INTEGERS => {
+                (low..).zip(0..count).map(|(value, _)| Value::Number(value as f64)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -44,15 +44,21 @@ pub(crate) enum Persona {
     Planner,
     /// Takes the action with the worst immediate result.
     Saboteur,
+    /// Takes the action and parameters that it has used least.
+    Curious,
+    /// Follows a solution of the document.
+    Par,
 }
 
-const NAMES: [(&str, Persona); 6] = [
+const NAMES: [(&str, Persona); 8] = [
     ("idle", Persona::Idle),
     ("random", Persona::Random),
     ("greedy", Persona::Greedy),
     ("cautious", Persona::Cautious),
     ("planner", Persona::Planner),
     ("saboteur", Persona::Saboteur),
+    ("curious", Persona::Curious),
+    ("par", Persona::Par),
 ];
 
 impl Persona {

@@ -21,7 +21,7 @@ use crate::rng::{choose, draw, stream_key};
 use crate::simd::Machine;
 use crate::state::{Size, State};
 use crate::strict_json;
-use crate::value::Value;
+use crate::value::{EMPTY_OBJECT, Value};
 use crate::variants::{Values, Variant, list_variants};
 
 const DEFAULT_HORIZON: u64 = 50;
@@ -52,6 +52,7 @@ pub struct Program {
     pub(crate) turn_minutes: u64,
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) deals: Vec<Deal>,
+    pub(crate) solutions: Vec<Solution>,
     /// True from version 1.1 on: end conditions are also tested before the random event.
     pub(crate) ends_early: bool,
 }
@@ -64,6 +65,35 @@ pub(crate) struct Deal {
     pub(crate) key: u64,
     /// An assignment for each value.
     pub(crate) outcomes: Vec<Effect>,
+}
+
+/// Steps that win, for the deals of a condition.
+#[derive(Debug)]
+pub(crate) struct Solution {
+    pub(crate) when: Option<Rule>,
+    pub(crate) steps: Vec<SolutionStep>,
+}
+
+/// A move of a solution, and what to do while it is not legal.
+#[derive(Debug)]
+pub(crate) struct SolutionStep {
+    pub(crate) action: Move,
+    pub(crate) otherwise: Otherwise,
+}
+
+/// The replacement of a step that is not legal.
+#[derive(Debug)]
+pub(crate) enum Otherwise {
+    Wait,
+    Skip,
+    Act(Move),
+}
+
+/// An action by its index, with parameters.
+#[derive(Debug)]
+pub(crate) struct Move {
+    pub(crate) index: usize,
+    pub(crate) params: Value,
 }
 
 /// An action of the player.
@@ -144,6 +174,10 @@ impl Program {
         let mut shared =
             Shared { fields: Fields::of_scenario(), effects: Compiling::new(turn_minutes, &bounds) };
         let version = spec.get("spec_version").map(document::text).transpose()?;
+        let actions = document::map_items(document::list_or_empty(spec, "actions")?, |index, action| {
+            let variants = variants.get(index).map_or(&[][..], Vec::as_slice);
+            Action::new(document::object(action)?, variants, &format!("/actions/{index}"), &mut shared)
+        })?;
         Ok(Self {
             text: String::from_utf8_lossy(document).into(),
             spec: OnceLock::new(),
@@ -153,10 +187,6 @@ impl Program {
             initial_size: Size::measure(&initial),
             initial,
             entities: entities(spec)?,
-            actions: document::map_items(document::list_or_empty(spec, "actions")?, |index, action| {
-                let variants = variants.get(index).map_or(&[][..], Vec::as_slice);
-                Action::new(document::object(action)?, variants, &format!("/actions/{index}"), &mut shared)
-            })?,
             events: map_items(spec, "random_events", |event, place| {
                 Event::new(event, place, turn_minutes, &mut shared)
             })?,
@@ -166,6 +196,10 @@ impl Program {
             deals: document::map_items(document::list_or_empty(spec, "deal")?, |_, deal| {
                 Deal::new(document::object(deal)?, &bounds)
             })?,
+            solutions: map_items(spec, "solutions", |solution, _| {
+                Solution::new(solution, &actions, &mut shared.fields)
+            })?,
+            actions,
             ends_early: version == Some("1.1"),
             horizon: spec.get("horizon").map_or(Ok(DEFAULT_HORIZON), document::count)?,
             turn_minutes,
@@ -213,6 +247,39 @@ impl Deal {
     /// Return the index of the outcome under a seed.
     pub(crate) fn drawn(&self, seed: u64) -> usize {
         usize::try_from(choose(draw(seed, self.key, 0, 0), self.outcomes.len() as u64)).unwrap_or(0)
+    }
+}
+
+impl Solution {
+    fn new<'v, T: Json>(
+        solution: Members<'v, T>,
+        actions: &[Action],
+        fields: &mut Fields<'v>,
+    ) -> Result<Self> {
+        Ok(Self {
+            when: solution.get("when").map(|when| Rule::compile(when, fields)),
+            steps: document::map_items(document::list_or_empty(solution, "steps")?, |_, step| {
+                let step = document::object(step)?;
+                let otherwise = match step.get("otherwise").map(Json::view) {
+                    None | Some(View::Text("wait")) => Otherwise::Wait,
+                    Some(View::Text("skip")) => Otherwise::Skip,
+                    Some(View::Object(other)) => Otherwise::Act(Move::new(other, actions)?),
+                    Some(_) => return Err(document::invalid("a step does something unknown instead")),
+                };
+                Ok(SolutionStep { action: Move::new(step, actions)?, otherwise })
+            })?,
+        })
+    }
+}
+
+impl Move {
+    fn new<T: Json>(given: Members<'_, T>, actions: &[Action]) -> Result<Self> {
+        let id = document::text(document::field(given, "action")?)?;
+        let index = actions.iter().position(|action| &*action.id == id);
+        Ok(Self {
+            index: index.ok_or_else(|| document::invalid("a step names no action"))?,
+            params: given.get("params").map_or_else(|| EMPTY_OBJECT.clone(), Json::to_value),
+        })
     }
 }
 

@@ -16,14 +16,20 @@ from peripety.engine.backend_protocol import EngineError
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.checks import check_spec
 from peripety.engine.json_values import loads
+from peripety.engine.lowering import lower_document
 from peripety.engine.program import Program, require_integer
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.engine.schemas import scenario_schema
 from peripety.engine.spelling import EARLIER_WORDS, to_canonical_spelling
 from peripety.errors import Finding, InternalError, Severity, SpecError
 
+# A document in canonical form with this word may have warnings, which a backend does not find.
+_WANTS = b'"wants":'
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from peripety.engine.backend_protocol import Backend
 
 
 def parse(document: bytes | str) -> Any:
@@ -140,7 +146,7 @@ def compile_canonical(document: bytes) -> Program:
     """
     _require_valid(parse_canonical(document))
     try:
-        return Program(document, ACTIVE_BACKEND.compile(document))
+        return build_program(document, ACTIVE_BACKEND)
     except EngineError as error:
         raise _document_error(error.code, error.message) from None
 
@@ -160,9 +166,23 @@ def compile_trusted(document: bytes) -> Program:
         InternalError: the document is not such a document.
     """
     try:
-        return Program(document, ACTIVE_BACKEND.compile(document))
+        return build_program(document, ACTIVE_BACKEND)
     except EngineError as error:
         raise InternalError(f"a valid scenario did not compile: {error.message}", code=error.code) from error
+
+
+def build_program(document: bytes, backend: Backend) -> Program:
+    """Compile a valid document in canonical form on a backend, which receives the lowered document.
+
+    Every program of a document with lowered keys comes from here: backends accept no such document in bulk.
+
+    Raises:
+        EngineError: the document is not valid.
+    """
+    lowering = lower_document(document)
+    if lowering is None:
+        return Program(document, backend.compile(document))
+    return Program(document, backend.compile(lowering.document), lowering=lowering)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +216,7 @@ def validate_many(documents: Sequence[bytes], threads: int | None = None) -> lis
     screened = ACTIVE_BACKEND.validate_many(documents, threads or os.cpu_count() or 1)
     return [
         _validate_one(document)
-        if spotless is None
+        if spotless is None or _WANTS in spotless.document
         else ValidationResult((), spotless.spec_hash, Program(*spotless))
         for document, spotless in zip(documents, screened, strict=True)
     ]

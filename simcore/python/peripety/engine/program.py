@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from peripety.engine.backend_protocol import BackendProgram, BackendState
+    from peripety.engine.lowering import Lowering
 
 
 MAX_SEED = 2**64 - 1
@@ -104,6 +106,12 @@ class Program:
     Attributes:
         document: canonical bytes of the spec.
         spec_hash: SHA-256 of `document`, in hex: the content address of the scenario.
+
+    Args:
+        document: as above.
+        backend_program: the compiled document; if it was lowered, the compiled lowered document.
+        spec_hash: as above.
+        lowering: the lowered document; None if nothing was lowered.
     """
 
     def __init__(
@@ -111,10 +119,12 @@ class Program:
         document: bytes,
         backend_program: BackendProgram,
         spec_hash: str | None = None,
+        lowering: Lowering | None = None,
     ) -> None:
         self.document = document
         self.spec_hash = spec_hash or hashlib.sha256(document).hexdigest()
         self._backend_program = backend_program
+        self._lowering = lowering
         self._proofs: dict[int, tuple[Proof, ...]] = {}
 
     @cached_property
@@ -156,7 +166,7 @@ class Program:
         try:
             return tuple(loads(self._backend_program.legal_actions(state.backend_state)))
         except EngineError as error:
-            raise to_peripety_error(error) from None
+            raise self._to_error(error) from None
 
     def act(self, state: State, action_id: str, params: Mapping[str, Any] | None = None) -> ActResult:
         """Perform an action in the current turn; a turn may have several.
@@ -169,10 +179,10 @@ class Program:
         try:
             given = canonicalize(dict(params)) if params else b"{}"
             return ActResult.from_json(
-                loads(self._backend_program.act(state.backend_state, action_id, given)),
+                self._to_written(loads(self._backend_program.act(state.backend_state, action_id, given))),
             )
         except EngineError as error:
-            raise to_peripety_error(error) from None
+            raise self._to_error(error) from None
 
     def narrate(self, state: State, changes: Sequence[Mapping[str, Any]]) -> ActResult:
         """Apply the narrator's changes to the current turn, atomically.
@@ -190,11 +200,10 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
         """
         try:
-            return ActResult.from_json(
-                loads(self._backend_program.narrate(state.backend_state, canonicalize(list(changes)))),
-            )
+            changed = loads(self._backend_program.narrate(state.backend_state, canonicalize(list(changes))))
+            return ActResult.from_json(self._to_written(changed))
         except EngineError as error:
-            raise to_peripety_error(error) from None
+            raise self._to_error(error) from None
 
     def step(self, state: State) -> StepResult:
         """Finish the turn: random event, lasting effects, decay, end conditions.
@@ -204,9 +213,11 @@ class Program:
             ResourceExhaustedError: `STATE_LIMIT` or `TURN_LIMIT`; the state is unchanged.
         """
         try:
-            return StepResult.from_json(loads(self._backend_program.step(state.backend_state)))
+            return StepResult.from_json(
+                self._to_written(loads(self._backend_program.step(state.backend_state))),
+            )
         except EngineError as error:
-            raise to_peripety_error(error) from None
+            raise self._to_error(error) from None
 
     def roll(self, state: State, kind: str, target: str | None = None, *, difficulty: int) -> RollResult:
         """Roll a twenty-sided die in the current turn; the state tree of the scenario does not change.
@@ -244,6 +255,7 @@ class Program:
         digest: bool = False,
         detail: bool = False,
         watch: Mapping[str, float] | None = None,
+        paths: bool = False,
     ) -> DryRunReport:
         """Simulate many runs without a model.
 
@@ -258,6 +270,7 @@ class Program:
             digest: hash the final states of the runs.
             detail: collect the statistics of `RunDetail`.
             watch: with detail, paths of numbers to follow, each with the scale of its moves, more than 0.
+            paths: with detail, collect the actions of won runs; such runs are not vectorised.
 
         Raises:
             InvalidArgumentError: an option is out of range.
@@ -274,7 +287,10 @@ class Program:
         if detail:
             options["detail"] = True
             options["watch"] = [_check_watched_path(path, scale) for path, scale in (watch or {}).items()]
-        return DryRunReport.from_json(from_json(self._backend_program.dry_run(json.dumps(options).encode())))
+            if paths:
+                options["paths"] = True
+        report = self._backend_program.dry_run(json.dumps(options).encode())
+        return DryRunReport.from_json(self._to_written(from_json(report)))
 
     def simulate_from(
         self,
@@ -318,7 +334,7 @@ class Program:
             report = self._backend_program.simulate_from(state.backend_state, json.dumps(options).encode())
         except EngineError as error:
             raise to_peripety_error(error) from None
-        return DryRunReport.from_json(from_json(report))
+        return DryRunReport.from_json(self._to_written(from_json(report)))
 
     def prove(self, horizon: int | None = None) -> tuple[Proof, ...]:
         """Return claims that hold in every run with at most one action a turn and no changes by the narrator.
@@ -335,10 +351,25 @@ class Program:
         require_integer("horizon", turns, 1, 1000)
         if turns not in self._proofs:
             nothing = self._backend_program.has_nothing_to_prove(turns)
-            self._proofs[turns] = (
-                () if nothing else prove(self.document, self._backend_program, self.spec["seed"], turns)
+            document = self._lowering.document if self._lowering else self.document
+            proofs = () if nothing else prove(document, self._backend_program, self.spec["seed"], turns)
+            self._proofs[turns] = tuple(
+                replace(proof, path=self._to_written_place(proof.path)) for proof in proofs
             )
         return self._proofs[turns]
+
+    def _to_written(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Replace the places of failed rules in a result of the backend by those in the written document."""
+        if self._lowering:
+            for error in (*result.get("reasons", ()), *result.get("errors", ())):
+                error["rule"] = self._to_written_place(error["rule"])
+        return result
+
+    def _to_written_place(self, place: str) -> str:
+        return self._lowering.to_written(place) if self._lowering else place
+
+    def _to_error(self, error: EngineError) -> PeripetyError:
+        return to_peripety_error(EngineError(error.code, error.message, self._to_written_place(error.path)))
 
 
 def _build_options(

@@ -219,6 +219,7 @@ _LongText = Annotated[str, Field(min_length=1, max_length=10_000)]
 _ShortText = Annotated[str, Field(min_length=1, max_length=2000)]
 _Word = Annotated[str, Field(min_length=1, max_length=64)]
 _PremiseText = Annotated[str, Field(min_length=1, max_length=2048)]
+_Key = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class Character(Entity):
@@ -229,6 +230,7 @@ class Character(Entity):
     wants: _ShortText | None = Field(default=None, description="Its goals; private.")
     knows: _ShortText | None = Field(default=None, description="Its knowledge; private.")
     secret: _ShortText | None = Field(default=None, description="What it hides; private.")
+    place: _Key | None = Field(default=None, description="The place where it is at the start.")
 
 
 class ParamMessage(StrictModel):
@@ -248,10 +250,61 @@ class ParamScheduleOp(ScheduleOp):
     """Run effects of an action later."""
 
     effects: Annotated[list[ParamEffectOp], Field(min_length=1, max_length=4096)]  # type: ignore[assignment]
+    once: bool | None = Field(default=None, description="True if it is scheduled at most once in a run.")
 
 
+class RevealOp(StrictModel):
+    """Make a clue known to everyone."""
+
+    op: Literal["reveal"]
+    clue: _Key
+
+
+class SayOp(StrictModel):
+    """Let an entity make its statement."""
+
+    op: Literal["say"]
+    statement: _Key
+
+
+class PromiseOp(StrictModel):
+    """Make a promise."""
+
+    op: Literal["promise"]
+    promise: _Key
+
+
+class KeepOp(StrictModel):
+    """Fulfil a promise that is open."""
+
+    op: Literal["keep"]
+    promise: _Key
+
+
+class BreakOp(StrictModel):
+    """Break a promise that is open."""
+
+    op: Literal["break"]
+    promise: _Key
+
+
+class ParamName(StrictModel):
+    """The value of a parameter of the action."""
+
+    param: _Key
+
+
+class MoveOp(StrictModel):
+    """Move an entity to a place to which an exit of its place leads."""
+
+    op: Literal["move"]
+    entity: _Key | ParamName
+    to: _Key | ParamName
+
+
+_StoryOp = RevealOp | SayOp | PromiseOp | KeepOp | BreakOp | MoveOp
 ParamEffectOp = Annotated[
-    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | ParamAddLogOp | ParamScheduleOp,
+    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | ParamAddLogOp | ParamScheduleOp | _StoryOp,
     Field(discriminator="op"),
 ]
 
@@ -260,6 +313,75 @@ class ParamAction(Action):
     """An action whose paths and messages may depend on its parameters."""
 
     effects: Annotated[list[ParamEffectOp], Field(max_length=4096)]  # type: ignore[assignment]
+    once: bool | None = Field(default=None, description="True if it happens at most once in a run.")
+
+
+class EventScheduleOp(ScheduleOp):
+    """Run effects of an event later."""
+
+    effects: Annotated[list[EventEffectOp], Field(min_length=1, max_length=4096)]  # type: ignore[assignment]
+    once: bool | None = Field(default=None, description="True if it is scheduled at most once in a run.")
+
+
+EventEffectOp = Annotated[
+    SetOp | IncOp | DecOp | MulOp | PatchOp | PushOp | PopOp | AddLogOp | EventScheduleOp | _StoryOp,
+    Field(discriminator="op"),
+]
+
+
+class StoryEvent(RandomEvent):
+    """A random event of a scenario of version 1.1."""
+
+    effects: Annotated[list[EventEffectOp], Field(max_length=4096)]  # type: ignore[assignment]
+    once: bool | None = Field(default=None, description="True if it happens at most once in a run.")
+
+
+class DealtText(StrictModel):
+    """A text for each value of a deal."""
+
+    deal: _Id
+    texts: Annotated[dict[str, _ShortText], Field(min_length=1, max_length=64)]
+
+
+class Clue(StrictModel):
+    """A text that does not exist for any viewer until it is revealed."""
+
+    text: _ShortText | DealtText
+    about: _Name | None = Field(default=None, description="The conclusion that it supports.")
+
+
+class Statement(StrictModel):
+    """The claim of an entity."""
+
+    by: _Id
+    text: _ShortText
+    true: bool | _Logic = Field(description="Whether it is true, or the condition for it; hidden.")
+    broken_by: _Key | None = Field(default=None, description="The clue that refutes it; hidden.")
+
+
+class Hearer(StrictModel):
+    """An entity that hears of a promise some time after it is fulfilled or broken."""
+
+    entity: _Id
+    after: _Turns | _Duration
+
+
+class Commitment(StrictModel):
+    """A promise to an entity; it is broken when it is due and still open."""
+
+    to: _Id
+    by: _Id | None = Field(default=None, description="The entity that makes it; the player by default.")
+    terms: _ShortText
+    due: _Turns | _Duration = Field(description="Turns from its making, or a duration.")
+    hears: Annotated[list[Hearer], Field(max_length=64)] | None = None
+
+
+class Location(StrictModel):
+    """A place with the ids of the places to which its exits lead."""
+
+    name: _Name | None = None
+    description: _ShortText | None = None
+    exits: Annotated[list[_Key], Field(max_length=64)] | None = None
 
 
 class Bounds(StrictModel):
@@ -301,11 +423,36 @@ class Label(StrictModel):
     bands: Annotated[list[Band], Field(min_length=1, max_length=32)] | None = None
 
 
+class SolutionMove(StrictModel):
+    """An action with its parameters."""
+
+    action: _Id
+    params: Annotated[dict[str, float | str | bool], Field(max_length=16)] | None = None
+
+
+class SolutionStep(SolutionMove):
+    """A move of a solution."""
+
+    otherwise: Literal["wait", "skip"] | SolutionMove | None = Field(
+        default=None,
+        description="What to do while the move is not legal: wait (the default), skip it, or another move.",
+    )
+
+
+class Solution(StrictModel):
+    """Steps that win; players never see them."""
+
+    id: _Id
+    when: _Logic | None = Field(default=None, description="The deals that it solves; all by default.")
+    steps: Annotated[list[SolutionStep], Field(min_length=1, max_length=512)]
+
+
 class ScenarioSpec11(ScenarioSpec):
     """A scenario of version 1.1."""
 
     spec_version: Literal["1.1"]  # type: ignore[assignment]  # the version is what differs
     actions: Annotated[list[ParamAction], Field(min_length=1, max_length=512)]  # type: ignore[assignment]
+    random_events: Annotated[list[StoryEvent], Field(max_length=512)]  # type: ignore[assignment]
     entities: Annotated[list[Character], Field(max_length=512)] | None = None  # type: ignore[assignment]
     bounds: Annotated[dict[str, Bounds], Field(max_length=512)] | None = None
     deal: Annotated[list[Deal], Field(max_length=64)] | None = None
@@ -313,6 +460,11 @@ class ScenarioSpec11(ScenarioSpec):
     opening: _LongText | None = None
     epilogues: Annotated[dict[str, _LongText], Field(max_length=1024)] | None = None
     labels: Annotated[dict[str, Label], Field(max_length=512)] | None = None
+    solutions: Annotated[list[Solution], Field(min_length=1, max_length=64)] | None = None
+    clues: Annotated[dict[str, Clue], Field(max_length=256)] | None = None
+    statements: Annotated[dict[str, Statement], Field(max_length=256)] | None = None
+    promises: Annotated[dict[str, Commitment], Field(max_length=256)] | None = None
+    places: Annotated[dict[str, Location], Field(min_length=1, max_length=256)] | None = None
 
 
 class Dialogue(StrictModel):
@@ -359,3 +511,4 @@ class Outcome(StrictModel):
 
 ScheduleOp.model_rebuild()
 ParamScheduleOp.model_rebuild()
+EventScheduleOp.model_rebuild()

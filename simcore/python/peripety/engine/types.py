@@ -18,7 +18,7 @@ ProofCode = Literal[
     "RUNAWAY_GROWTH",
     "TYPE_ERROR",
 ]
-Persona = Literal["idle", "random", "greedy", "cautious", "planner", "saboteur"]
+Persona = Literal["idle", "random", "greedy", "cautious", "planner", "saboteur", "curious", "par"]
 PERSONAS: Final[tuple[Persona, ...]] = get_args(Persona)
 """All personas, in the order of reports."""
 
@@ -207,6 +207,8 @@ class RunDetail:
         events: number of draws of each event, by id.
         moves: for each watched path, the sum over all runs of the difference between its last and first
             value, in units of 2^-20 of its scale.
+        win_paths: on request, the accepted actions of won runs, in their order, with the number of such runs;
+            the most frequent first.
     """
 
     lost_turns: dict[int, int]
@@ -214,6 +216,7 @@ class RunDetail:
     actions: dict[str, ActionUse]
     events: dict[str, int]
     moves: dict[str, int]
+    win_paths: tuple[tuple[tuple[str, ...], int], ...] = ()
 
     def merge(self, other: RunDetail) -> RunDetail:
         """Return the sum of these statistics and those of `other`."""
@@ -227,6 +230,7 @@ class RunDetail:
             uses,
             _add_counts(self.events, other.events),
             _add_counts(self.moves, other.moves),
+            _add_paths(self.win_paths, other.win_paths),
         )
 
     @classmethod
@@ -238,6 +242,7 @@ class RunDetail:
             {name: ActionUse(**use) for name, use in value["actions"].items()},
             value["events"],
             value["moves"],
+            tuple((tuple(path), count) for path, count in value.get("win_paths", ())),
         )
 
 
@@ -346,6 +351,16 @@ def _add_counts(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 def _add_counts_by_turn(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
     """Return the sums of two counts by turn, in turn order."""
     return {turn: one.get(turn, 0) + other.get(turn, 0) for turn in sorted(one.keys() | other.keys())}
+
+
+def _add_paths(
+    one: tuple[tuple[tuple[str, ...], int], ...],
+    other: tuple[tuple[tuple[str, ...], int], ...],
+) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return the sums of two counts by path, the most frequent first."""
+    counts = Counter(dict(one))
+    counts.update(dict(other))
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _merge_errors(*errors: RuleError) -> tuple[RuleError, ...]:

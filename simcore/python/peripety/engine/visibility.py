@@ -3,6 +3,9 @@
 Every path has an audience. A label sets it for a path and everything below it; a deeper label overrides.
 Without labels, everything is public, with two exceptions: only the entity sees `state.private.<entity>`, and
 no viewer sees the rest of `state.private` and `state.hidden`.
+
+Some values are *veiled*: while they are the empty text, no viewer sees them, nor that they exist. These are
+the clues, statements and promises that are not revealed or made yet.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine.canonical_json import canonicalize
+from peripety.engine.lowering import list_veiled_paths
 from peripety.engine.paths import Path, parse_path
 from peripety.engine.types import ABSENT
 
@@ -25,17 +29,33 @@ _NO_AUDIENCE: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class _Label:
-    """Node of the label tree; `audience` counts only if the node is labelled, and None means public."""
+    """Node of the label tree; `audience` counts only if the node is labelled, and None means public.
+
+    If `is_veiled`, an empty text is not seen.
+    """
 
     is_labelled: bool = False
     audience: frozenset[str] | None = None
+    is_veiled: bool = False
     children: dict[str | int, _Label] = field(default_factory=dict)
 
     def add(self, path: Path, audience: frozenset[str] | None) -> None:
+        label = self.descend(path)
+        label.is_labelled, label.audience = True, audience
+
+    def descend(self, path: Path) -> _Label:
+        """Return the node at a path, made if needed."""
         label = self
         for segment in path:
             label = label.children.setdefault(segment, _Label())
-        label.is_labelled, label.audience = True, audience
+        return label
+
+    def shows_children(self, viewer: str | None) -> bool:
+        """Return True if no label below excludes a viewer."""
+        return all(
+            (not child.is_labelled or _includes(child.audience, viewer)) and child.shows_children(viewer)
+            for child in self.children.values()
+        )
 
 
 class Visibility:
@@ -53,6 +73,8 @@ class Visibility:
             self._root.add(("private", entity["id"]), frozenset({entity["id"]}))
         for rule in spec.get("visibility", ()):
             self._root.add(parse_path(rule["path"])[1:], _parse_audience(rule["to"]))
+        for path in list_veiled_paths(spec):
+            self._root.descend(path[1:]).is_veiled = True
 
     @property
     def root(self) -> _Label:
@@ -62,7 +84,7 @@ class Visibility:
     def find_audience(self, path: Path) -> frozenset[str] | None:
         """Return the entities that may see the value at a path (as from `parse_path`); None if it is public.
 
-        Values below it may have another audience.
+        Values below it may have another audience. A veiled value has none, as it may not exist yet.
         """
         label, audience = self._root, self._root.audience
         for segment in path[1:]:
@@ -70,7 +92,26 @@ class Visibility:
                 break
             label = label.children[segment]
             audience = label.audience if label.is_labelled else audience
+            if label.is_veiled:
+                return _NO_AUDIENCE
         return audience
+
+    def shows_whole(self, path: Path, viewer: str | None) -> bool:
+        """Return True if a viewer may see the value at a path and everything below it.
+
+        Args:
+            path: as from `parse_path`.
+            viewer: the id of an entity; None for the public.
+        """
+        audience = self.find_audience(path)
+        label: _Label | None = self._root
+        for segment in path[1:]:
+            label = label.children.get(segment) if label else None
+        return _includes(audience, viewer) and (label is None or label.shows_children(viewer))
+
+
+def _includes(audience: frozenset[str] | None, viewer: str | None) -> bool:
+    return audience is None or viewer in audience
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +170,8 @@ class View:
 
     def _project_value(self, value: Any, place: _Position) -> Any:
         """Return the visible part of a value, or `ABSENT`."""
+        if place.label is not None and place.label.is_veiled and value == "":
+            return ABSENT
         if place.label is None or not place.label.children or not isinstance(value, dict | list):
             return value if place.is_visible else ABSENT
         below = place.label.children

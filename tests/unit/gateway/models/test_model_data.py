@@ -167,3 +167,21 @@ def test_only_a_model_that_reasons_gets_room_for_thoughts() -> None:
     catalog = ModelCatalog.load()
     assert catalog.find("openai", "gpt-5-mini").thought_tokens == 8_192
     assert catalog.find("generic", "any").thought_tokens == 0
+
+
+def test_the_room_of_an_answer_adds_the_thoughts_up_to_what_the_model_can_write() -> None:
+    catalog = ModelCatalog.load()
+    assert catalog.find("openai", "gpt-5-mini").tokens_for_answer(1_024) == 9_216
+    assert catalog.find("generic", "any").tokens_for_answer(1_024) == 1_024
+    assert catalog.find("openai", "gpt-5-mini").tokens_for_answer(1_000_000) == 128_000
+
+
+def test_only_chat_completions_stop_reasoning_for_tools() -> None:
+    catalog = ModelCatalog.load()
+    limited = {
+        name: catalog.find(name, "gpt-5.5").stops_reasoning_for_tools
+        for name in ("openai", "openai-responses")
+    }
+    assert limited == {"openai": True, "openai-responses": False}
+    assert not catalog.find("openai", "gpt-5.2").stops_reasoning_for_tools
+    assert not catalog.find("generic", "any").stops_reasoning_for_tools

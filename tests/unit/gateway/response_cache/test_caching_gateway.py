@@ -16,6 +16,7 @@ from peripety.gateway.types.request import (
     CacheConfig,
     CacheTTL,
     GenerateRequest,
+    ReasoningEffort,
     ResponseCacheMode,
     ResponseSchema,
 )
@@ -43,6 +44,8 @@ OTHERS: dict[str, list[Any]] = {
         replace(SCHEMA, document={"type": "object", "properties": {"b": {}, "a": {}}}),
     ],
     "max_output_tokens": [None, 8],
+    "answer_tokens": [9],
+    "reasoning_effort": [ReasoningEffort.LOW, ReasoningEffort.HIGH],
     "temperature": [None, 0.0],
     "seed": [None, 0],
     "tools": [

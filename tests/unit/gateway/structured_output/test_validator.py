@@ -488,6 +488,47 @@ async def test_an_answer_that_was_whole_when_the_limit_came_is_an_answer() -> No
     assert completion(events).value == {"a": 1}
 
 
+async def test_an_empty_answer_that_thoughts_used_up_gets_twice_the_room_and_no_complaint() -> None:
+    model = model_of("", '{"a": 1}', stop=StopReason.LENGTH)
+    asked = replace(QUESTION, answer_tokens=100)
+    events = [event async for event in generate_valid(model.ask, asked, ANSWER)]
+    assert (completion(events).value, completion(events).repaired) == ({"a": 1}, True)
+    assert model.requests[1] == replace(asked, answer_tokens=200)
+    assert [event.findings[0].code for event in events if isinstance(event, Repairing)] == ["TRUNCATED"]
+
+
+async def test_the_room_for_thoughts_and_answer_is_doubled_as_a_whole() -> None:
+    model = model_of("", '{"a": 1}', stop=StopReason.LENGTH)
+    asked = replace(QUESTION, max_output_tokens=500, answer_tokens=100)
+    _ = [event async for event in generate_valid(model.ask, asked, ANSWER)]
+    assert (model.requests[1].max_output_tokens, model.requests[1].answer_tokens) == (None, 1_000)
+
+
+async def test_an_empty_answer_is_asked_again_once() -> None:
+    with pytest.raises(FailedPreconditionError):
+        await ask(model := model_of("", "", stop=StopReason.LENGTH))
+    assert len(model.requests) == 2
+
+
+async def test_without_a_schema_only_an_empty_answer_is_asked_again() -> None:
+    asked = replace(QUESTION, schema=None, answer_tokens=100)
+    empty = model_of("", "Told.", stop=StopReason.LENGTH)
+    events = [event async for event in generate_valid(empty.ask, asked, None)]
+    assert (completion(events).text, completion(events).repaired) == ("Told.", True)
+    cut = model_of("Told and", stop=StopReason.LENGTH)
+    events = [event async for event in generate_valid(cut.ask, asked, None)]
+    assert (completion(events).text, len(cut.requests)) == ("Told and", 1)
+    twice = model_of("", "", stop=StopReason.LENGTH)
+    events = [event async for event in generate_valid(twice.ask, asked, None)]
+    assert (completion(events).text, len(twice.requests)) == ("", 2)
+
+
+async def test_under_an_advisory_schema_an_empty_answer_is_returned() -> None:
+    model = model_of("", stop=StopReason.LENGTH)
+    events = await ask(model, replace(ANSWER, advisory=True))
+    assert [finding.code for finding in completion(events).findings] == ["TRUNCATED"]
+
+
 async def test_a_refusal_is_not_argued_with() -> None:
     model = model_of("I cannot do that.", stop=StopReason.REFUSAL)
     with pytest.raises(FailedPreconditionError) as caught:

@@ -77,7 +77,7 @@ async def test_answers_have_room_and_the_prompt_cache_is_asked_for() -> None:
     model = FakeGateway(answer())
     await session(model, model="x/y").generate()
     (request,) = model.requests
-    assert (request.max_output_tokens, request.model) == (8_192, "x/y")
+    assert (request.answer_tokens, request.model) == (8_192, "x/y")
     assert request.cache.enabled
     assert request.cache.expected_reuse > 0
 

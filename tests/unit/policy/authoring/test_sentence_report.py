@@ -84,7 +84,7 @@ def test_each_part_has_an_advice(part: str, advice: str) -> None:
 
 def test_the_line_counts_all_sentences_and_names_the_parts() -> None:
     parts = [UnexpressedPart("Alpha may be read.", "may", ("a",))]
-    rules = [CLOSING, {"id": "b", "principle": "Beta must not be. Gamma is free."}]
+    rules: list[dict[str, Any]] = [CLOSING, {"id": "b", "principle": "Beta must not be. Gamma is free."}]
     found = report_sentences(TEXT, rules, parts)
     assert summarize_sentences(TEXT, found) == (
         "2 of 4 sentences followed: 2 enforced, 1 in part (may), 1 unread"

@@ -14,7 +14,7 @@ from peripety.scenario.dry_run.drift import (
     measure_drift,
     watched_paths,
 )
-from support.engine.specs import at_most, never, program, spec
+from support.engine.specs import action, at_most, never, program, spec
 
 Json = dict[str, Any]
 
@@ -119,3 +119,17 @@ def test_only_what_is_above_its_limit_is_wrong() -> None:
     (finding,) = find_excessive_drift(found)
     assert finding.severity is Severity.ERROR
     assert "state.b" in finding.message
+
+
+def test_a_goal_that_is_meant_to_grow_has_no_drift_from_version_1_1_on() -> None:
+    goal = spec(
+        state={"a": 2, "b": 5},
+        actions=[action("act", [{"op": "inc", "path": "state.a", "value": 1}])],
+        loss_conditions=[at_most("out", "state.a", 0), at_most("less", "state.b", 0)],
+        win_conditions=[{"id": "w", "when": {">=": [{"var": "state.a"}, 9]}}],
+    )
+    assert watched_paths(program(goal)) == {"state.a": 2, "state.b": 5}
+    later = {**goal, "spec_version": "1.1"}
+    assert watched_paths(program(later)) == {"state.b": 5}
+    falling = {**later, "win_conditions": [{"id": "w", "when": {"<": [{"var": "state.a"}, 1]}}]}
+    assert watched_paths(program(falling)) == {"state.a": 2, "state.b": 5}

@@ -677,3 +677,44 @@ async def test_two_vain_answers_in_a_row_are_enough() -> None:
     assert len(done.gateway.requests) == 2
     assert not done.writer.is_done
     assert done.manuscript.evaluation is None
+
+
+AMOUNT = {"n": {"type": "integer", "minimum": 1, "maximum": 3}}
+BY_NAME = action(
+    "give",
+    [
+        {"op": "inc", "path": "state.a", "value": "n"},
+        {
+            "op": "schedule",
+            "id": "s",
+            "after": 1,
+            "effects": [{"op": "dec", "path": "state.b", "value": "n"}],
+        },
+    ],
+    params=AMOUNT,
+)
+
+
+async def test_the_name_of_a_parameter_as_a_value_is_put_right_and_reported() -> None:
+    done = await wrote(spec(actions=[BY_NAME]))
+    assert done.writer.is_done
+    assert len(done.gateway.requests) == 1
+    assert done.manuscript.document["actions"] == [{**BY_NAME, "derives": {"n": {"var": "params.n"}}}]
+    (proposed,) = done.of(DraftProposed)
+    assert json.loads(proposed.document)["actions"] == [BY_NAME]
+    (revised,) = done.of(DraftRevised)
+    (edit,) = revised.edits
+    assert edit.path == "/actions/0"
+    assert edit.summary.endswith("n = n added")
+    assert [finding.code for finding in engine.validate(json.dumps(spec(actions=[BY_NAME])))] == [
+        "UNKNOWN_DERIVE"
+    ] * 2
+
+
+async def test_a_stored_action_that_an_answer_does_not_change_remains_as_it_is() -> None:
+    literal = action("mode", [{"op": "set", "path": "state.note", "value": "n"}], params=AMOUNT)
+    stored = {**spec(actions=[literal]), **FIXED}
+    done = await wrote({"name": "Other"}, document=stored)
+    assert done.manuscript.document["actions"] == [literal]
+    again = await wrote({"actions": [{**literal, "name": "Renamed"}]}, document=stored)
+    assert again.manuscript.document["actions"][0]["derives"] == {"n": {"var": "params.n"}}

@@ -292,7 +292,7 @@ async def test_one_conversation_asks_for_one_part_after_the_other() -> None:
         assert request.model == "x/y"
         assert request.schema is not None
         assert request.schema.advisory
-        assert request.max_output_tokens is not None
+        assert request.answer_tokens is not None
 
 
 async def test_the_same_answers_and_seed_give_the_same_bytes() -> None:

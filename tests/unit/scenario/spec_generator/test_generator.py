@@ -13,7 +13,7 @@ from peripety import engine
 from peripety.errors import InvalidArgumentError
 from peripety.scenario.spec_generator.generator import generate_spec
 from peripety.scenario.spec_generator.state_vars import MAX_INDEX
-from support.engine.backends import BACKEND_NAMES, backend_named
+from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,3 +182,35 @@ def test_nearly_all_are_played_in_lockstep() -> None:
 
     played = [peripety_simcore.compile(document).is_vectorised() for document in MANY]
     assert sum(played) >= 0.85 * len(played)
+
+
+STORIES = [generate_spec(11, index, with_story=True) for index in range(40)]
+
+
+def test_specifications_with_a_story_are_valid_and_use_every_key() -> None:
+    assert [engine.validate(document) for document in STORIES] == [[]] * len(STORIES)
+    for document in STORIES:
+        spec = json.loads(document)
+        assert spec["spec_version"] == "1.1"
+        assert {"bounds", "deal", "clues", "statements", "promises", "places"} <= spec.keys()
+        assert any(action.get("once") for action in spec["actions"])
+        assert "[params." in document.decode()
+
+
+@pytest.mark.parametrize("core", BACKEND_NAMES)
+def test_a_story_gives_the_same_bytes_and_runs_on_both_cores(core: str) -> None:
+    assert hashlib.sha256(STORIES[0]).hexdigest()[:16] == "c1319c2f398117af"
+    for document in STORIES[:4]:
+        program = program_on(backend_named(core), document, is_canonical=True)
+        expected = engine.compile(document).dry_run(runs=16, digest=True)
+        assert program.dry_run(runs=16, digest=True) == expected
+
+
+def test_no_rule_of_a_story_fails_and_most_pass_the_gate() -> None:
+    passed = 0
+    for document in STORIES:
+        program = engine.compile(document)
+        report = program.dry_run(runs=RUNS)
+        assert report.errors == ()
+        passed += report.lost / RUNS >= program.spec["negativity_budget"]["min_fail_rate"] - 0.03
+    assert passed >= len(STORIES) - 2

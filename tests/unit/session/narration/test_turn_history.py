@@ -183,5 +183,4 @@ def test_the_room_follows_from_the_context_window(tokens: int, least: int, most:
 
 def test_a_model_that_reasons_has_room_for_its_thoughts_besides_the_answer() -> None:
     assert PromptRoom.for_window(128_000).answer_tokens == 1_024
-    assert PromptRoom.for_window(128_000, thought_tokens=8_192).answer_tokens == 9_216
-    assert PromptRoom.for_window(0, thought_tokens=512).answer_tokens == 1_536
+    assert PromptRoom.for_window(0).answer_tokens == 1_024

@@ -263,3 +263,14 @@ def test_a_small_model_gets_the_beginning_of_the_premise_and_no_opening() -> Non
     told = scenario(story(room=PromptRoom.for_window(4_096)))
     assert told["premise"]["text"] == "It begins at night."
     assert not {"opening", "labels"} & told.keys()
+
+
+def test_no_solution_is_in_a_prompt() -> None:
+    when = {"==": [{"var": "state.a"}, "planted"]}
+    step = {"action": "act", "otherwise": {"action": "no"}}
+    solutions = [{"id": "planted", "when": when, "steps": [step]}]
+    for viewer in (None, "p"):
+        told = scene(viewer=viewer, spec_version="1.1", solutions=solutions)
+        assert "planted" not in " ".join(prompt(told))
+        assert "otherwise" not in " ".join(prompt(told))
+        assert "planted" not in render_system_text(told)

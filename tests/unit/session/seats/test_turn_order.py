@@ -7,6 +7,7 @@ import pytest
 
 from peripety.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from peripety.session.events import ActionResolved, Committed, NarrativeChunk, WorldResolved
+from peripety.session.seats.turn_order import turn_lease
 from peripety.session.store.seats import SeatStore
 from peripety.session.types import NewSession, Seat, TurnOrder
 from peripety.session.types import SeatConfig as Players
@@ -153,3 +154,8 @@ async def test_without_a_time_a_seat_is_waited_for_for_ever(database_url: str) -
 async def test_players_are_kept_with_the_session(database_url: str) -> None:
     async with at_a_table(database_url) as game:
         assert (await game.now()).session.table == ROTATING
+
+
+@pytest.mark.parametrize(("seconds", "lease"), [(5, 120), (90, 120), (600, 630)])
+def test_a_lease_lasts_longer_than_a_narration_may_take(seconds: float, lease: int) -> None:
+    assert turn_lease(seconds) == lease * 1_000_000

@@ -8,7 +8,8 @@ import pytest
 
 from peripety.errors import ResourceExhaustedError
 from peripety.gateway.budgets.types import time_limit_error
-from peripety.gateway.types.request import Budget
+from peripety.gateway.models.catalog import ModelCatalog
+from peripety.gateway.types.request import Budget, ReasoningEffort
 from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded
 from support.servers.virtual_time import in_virtual_time
 from support.testgen.fake_run import (
@@ -78,10 +79,10 @@ async def test_what_a_question_may_use_is_reserved_and_written_down_before_it_is
 
     def tests(question: Question) -> Any:
         books.append(book.account.reserved_tokens)
-        budget = question.request.budget
+        budget = question.budget
         assert budget is not None
         assert budget.max_tokens == book.account.reserved_tokens
-        assert question.request.max_output_tokens is not None
+        assert question.max_output_tokens is not None
         return some(question)
 
     author, book = always(tests), Book()
@@ -243,3 +244,27 @@ async def test_categories_at_the_same_time_do_not_pass_a_limit_together() -> Non
     assert used(book) <= 12_000
     assert all(account.reserved_tokens <= 12_000 for account in book.accounts)
     assert book.stats.stopped_by is GenerationStop.MAX_TOTAL_TOKENS
+
+
+CATALOG = ModelCatalog.load()
+
+
+async def test_a_model_that_would_stop_reasoning_for_tools_writes_a_list() -> None:
+    async def asked(provider: str, name: str) -> list[bool]:
+        author = always()
+        book = await ran(author, order("alpha"), model=CATALOG.find(provider, name))
+        assert book.stats.total_rounds
+        return [bool(question.tools) for question in author.of("tests")]
+
+    assert set(await asked("openai", "gpt-5.5")) == {False}
+    assert set(await asked("openai-responses", "gpt-5.5")) == {True}
+
+
+async def test_answers_have_room_for_thoughts_and_a_medium_effort() -> None:
+    async def longest(name: str) -> int:
+        author = always()
+        await ran(author, order("alpha"), model=CATALOG.find("openai", name))
+        assert {question.reasoning_effort for question in author.questions} == {ReasoningEffort.MEDIUM}
+        return author.of("tests")[0].max_output_tokens or 0
+
+    assert await longest("gpt-5.2") - await longest("gpt-4.1") == 8_192

@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#peripety/api/common/v1/common.proto\x12\x16peripety.api.common.v1\x1a\x1egoogle/protobuf/duration.proto\"z\n\x07\x46inding\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x32\n\x08severity\x18\x04 \x01(\x0e\x32 .peripety.api.common.v1.Severity\x12\x0e\n\x06remedy\x18\x05 \x01(\t\"2\n\x05Money\x12\x15\n\rcurrency_code\x18\x01 \x01(\t\x12\x12\n\npico_units\x18\x02 \x01(\x03\"\x8a\x01\n\nTokenUsage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x03 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x04 \x01(\x03\x12\x18\n\x10reasoning_tokens\x18\x05 \x01(\x03\"\xb2\x01\n\nModelUsage\x12\r\n\x05\x63\x61lls\x18\x01 \x01(\x05\x12\x32\n\x06tokens\x18\x02 \x01(\x0b\x32\".peripety.api.common.v1.TokenUsage\x12+\n\x04\x63ost\x18\x03 \x01(\x0b\x32\x1d.peripety.api.common.v1.Money\x12\x34\n\rcache_savings\x18\x04 \x01(\x0b\x32\x1d.peripety.api.common.v1.Money\"\x8d\x01\n\x06\x42udget\x12\x11\n\tmax_calls\x18\x01 \x01(\x05\x12\x12\n\nmax_tokens\x18\x02 \x01(\x03\x12/\n\x08max_cost\x18\x03 \x01(\x0b\x32\x1d.peripety.api.common.v1.Money\x12+\n\x08max_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"4\n\x0e\x46ieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x9a\x02\n\tItemError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x41\n\x08metadata\x18\x04 \x03(\x0b\x32/.peripety.api.common.v1.ItemError.MetadataEntry\x12:\n\nviolations\x18\x05 \x03(\x0b\x32&.peripety.api.common.v1.FieldViolation\x12.\n\x0bretry_after\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\x04Rate\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\x12\r\n\x05total\x18\x02 \x01(\x03\x12\r\n\x05value\x18\x03 \x01(\x01\x12\x0b\n\x03low\x18\x04 \x01(\x01\x12\x0c\n\x04high\x18\x05 \x01(\x01*N\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n\x0eSEVERITY_ERROR\x10\x01\x12\x14\n\x10SEVERITY_WARNING\x10\x02\x42T\n\x16peripety.api.common.v1P\x01Z\x1fperipety/api/common/v1;commonv1\xaa\x02\x16Peripety.Api.Common.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#peripety/api/common/v1/common.proto\x12\x16peripety.api.common.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"z\n\x07\x46inding\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x32\n\x08severity\x18\x04 \x01(\x0e\x32 .peripety.api.common.v1.Severity\x12\x0e\n\x06remedy\x18\x05 \x01(\t\"2\n\x05Money\x12\x15\n\rcurrency_code\x18\x01 \x01(\t\x12\x12\n\npico_units\x18\x02 \x01(\x03\"\x8a\x01\n\nTokenUsage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x03 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x04 \x01(\x03\x12\x18\n\x10reasoning_tokens\x18\x05 \x01(\x03\"\xb2\x01\n\nModelUsage\x12\r\n\x05\x63\x61lls\x18\x01 \x01(\x05\x12\x32\n\x06tokens\x18\x02 \x01(\x0b\x32\".peripety.api.common.v1.TokenUsage\x12+\n\x04\x63ost\x18\x03 \x01(\x0b\x32\x1d.peripety.api.common.v1.Money\x12\x34\n\rcache_savings\x18\x04 \x01(\x0b\x32\x1d.peripety.api.common.v1.Money\"\x8d\x01\n\x06\x42udget\x12\x11\n\tmax_calls\x18\x01 \x01(\x05\x12\x12\n\nmax_tokens\x18\x02 \x01(\x03\x12/\n\x08max_cost\x18\x03 \x01(\x0b\x32\x1d.peripety.api.common.v1.Money\x12+\n\x08max_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"4\n\x0e\x46ieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x9a\x02\n\tItemError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x41\n\x08metadata\x18\x04 \x03(\x0b\x32/.peripety.api.common.v1.ItemError.MetadataEntry\x12:\n\nviolations\x18\x05 \x03(\x0b\x32&.peripety.api.common.v1.FieldViolation\x12.\n\x0bretry_after\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\x04Rate\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\x12\r\n\x05total\x18\x02 \x01(\x03\x12\r\n\x05value\x18\x03 \x01(\x01\x12\x0b\n\x03low\x18\x04 \x01(\x01\x12\x0c\n\x04high\x18\x05 \x01(\x01\"\xa7\x02\n\x07\x43\x61llRun\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x33\n\x05state\x18\x04 \x01(\x0e\x32$.peripety.api.common.v1.CallRunState\x12\x35\n\x05\x65rror\x18\x05 \x01(\x0b\x32!.peripety.api.common.v1.ItemErrorH\x00\x88\x01\x01\x12\x15\n\rlast_sequence\x18\x06 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\n\x06_error*N\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n\x0eSEVERITY_ERROR\x10\x01\x12\x14\n\x10SEVERITY_WARNING\x10\x02*\xbe\x01\n\x0c\x43\x61llRunState\x12\x1e\n\x1a\x43\x41LL_RUN_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43\x41LL_RUN_STATE_RUNNING\x10\x01\x12\x1c\n\x18\x43\x41LL_RUN_STATE_COMPLETED\x10\x02\x12\x1b\n\x17\x43\x41LL_RUN_STATE_REJECTED\x10\x03\x12\x19\n\x15\x43\x41LL_RUN_STATE_FAILED\x10\x04\x12\x1c\n\x18\x43\x41LL_RUN_STATE_CANCELLED\x10\x05\x42T\n\x16peripety.api.common.v1P\x01Z\x1fperipety/api/common/v1;commonv1\xaa\x02\x16Peripety.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,24 +36,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\026peripety.api.common.v1P\001Z\037peripety/api/common/v1;commonv1\252\002\026Peripety.Api.Common.V1'
   _globals['_ITEMERROR_METADATAENTRY']._loaded_options = None
   _globals['_ITEMERROR_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_SEVERITY']._serialized_start=1156
-  _globals['_SEVERITY']._serialized_end=1234
-  _globals['_FINDING']._serialized_start=95
-  _globals['_FINDING']._serialized_end=217
-  _globals['_MONEY']._serialized_start=219
-  _globals['_MONEY']._serialized_end=269
-  _globals['_TOKENUSAGE']._serialized_start=272
-  _globals['_TOKENUSAGE']._serialized_end=410
-  _globals['_MODELUSAGE']._serialized_start=413
-  _globals['_MODELUSAGE']._serialized_end=591
-  _globals['_BUDGET']._serialized_start=594
-  _globals['_BUDGET']._serialized_end=735
-  _globals['_FIELDVIOLATION']._serialized_start=737
-  _globals['_FIELDVIOLATION']._serialized_end=789
-  _globals['_ITEMERROR']._serialized_start=792
-  _globals['_ITEMERROR']._serialized_end=1074
-  _globals['_ITEMERROR_METADATAENTRY']._serialized_start=1027
-  _globals['_ITEMERROR_METADATAENTRY']._serialized_end=1074
-  _globals['_RATE']._serialized_start=1076
-  _globals['_RATE']._serialized_end=1154
+  _globals['_SEVERITY']._serialized_start=1487
+  _globals['_SEVERITY']._serialized_end=1565
+  _globals['_CALLRUNSTATE']._serialized_start=1568
+  _globals['_CALLRUNSTATE']._serialized_end=1758
+  _globals['_FINDING']._serialized_start=128
+  _globals['_FINDING']._serialized_end=250
+  _globals['_MONEY']._serialized_start=252
+  _globals['_MONEY']._serialized_end=302
+  _globals['_TOKENUSAGE']._serialized_start=305
+  _globals['_TOKENUSAGE']._serialized_end=443
+  _globals['_MODELUSAGE']._serialized_start=446
+  _globals['_MODELUSAGE']._serialized_end=624
+  _globals['_BUDGET']._serialized_start=627
+  _globals['_BUDGET']._serialized_end=768
+  _globals['_FIELDVIOLATION']._serialized_start=770
+  _globals['_FIELDVIOLATION']._serialized_end=822
+  _globals['_ITEMERROR']._serialized_start=825
+  _globals['_ITEMERROR']._serialized_end=1107
+  _globals['_ITEMERROR_METADATAENTRY']._serialized_start=1060
+  _globals['_ITEMERROR_METADATAENTRY']._serialized_end=1107
+  _globals['_RATE']._serialized_start=1109
+  _globals['_RATE']._serialized_end=1187
+  _globals['_CALLRUN']._serialized_start=1190
+  _globals['_CALLRUN']._serialized_end=1485
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
@@ -43,6 +44,42 @@ SEVERITY_ERROR: Severity.ValueType  # 1
 SEVERITY_WARNING: Severity.ValueType  # 2
 """The document is accepted; review is recommended."""
 Global___Severity: _TypeAlias = Severity  # noqa: Y015
+
+class _CallRunState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CallRunStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallRunState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CALL_RUN_STATE_UNSPECIFIED: _CallRunState.ValueType  # 0
+    """Never sent by a server."""
+    CALL_RUN_STATE_RUNNING: _CallRunState.ValueType  # 1
+    """The work is being done, or waits to be continued after its process ended."""
+    CALL_RUN_STATE_COMPLETED: _CallRunState.ValueType  # 2
+    """The work has a result."""
+    CALL_RUN_STATE_REJECTED: _CallRunState.ValueType  # 3
+    """No result was accepted; the findings are the last event."""
+    CALL_RUN_STATE_FAILED: _CallRunState.ValueType  # 4
+    """The work stopped with an error. The same request continues it."""
+    CALL_RUN_STATE_CANCELLED: _CallRunState.ValueType  # 5
+    """The run was cancelled."""
+
+class CallRunState(_CallRunState, metaclass=_CallRunStateEnumTypeWrapper):
+    """State of the run of a call."""
+
+CALL_RUN_STATE_UNSPECIFIED: CallRunState.ValueType  # 0
+"""Never sent by a server."""
+CALL_RUN_STATE_RUNNING: CallRunState.ValueType  # 1
+"""The work is being done, or waits to be continued after its process ended."""
+CALL_RUN_STATE_COMPLETED: CallRunState.ValueType  # 2
+"""The work has a result."""
+CALL_RUN_STATE_REJECTED: CallRunState.ValueType  # 3
+"""No result was accepted; the findings are the last event."""
+CALL_RUN_STATE_FAILED: CallRunState.ValueType  # 4
+"""The work stopped with an error. The same request continues it."""
+CALL_RUN_STATE_CANCELLED: CallRunState.ValueType  # 5
+"""The run was cancelled."""
+Global___CallRunState: _TypeAlias = CallRunState  # noqa: Y015
 
 @_typing.final
 class Finding(_message.Message):
@@ -363,3 +400,61 @@ class Rate(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Rate: _TypeAlias = Rate  # noqa: Y015
+
+@_typing.final
+class CallRun(_message.Message):
+    """The stored run of a call that may take longer than its client waits. Only the caller that started it can reach it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Id of the run, set by the server."""
+    method: _builtins.str
+    """Name of the call, such as `GenerateScenario`."""
+    title: _builtins.str
+    """Beginning of the text that the call was given, for lists."""
+    state: Global___CallRunState.ValueType
+    """State of the run."""
+    last_sequence: _builtins.int
+    """Sequence of the last recorded event."""
+    @_builtins.property
+    def error(self) -> Global___ItemError:
+        """Cause of the failure; set only for a failed run."""
+
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """Creation time."""
+
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """Time of the last recorded event."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        method: _builtins.str = ...,
+        title: _builtins.str = ...,
+        state: Global___CallRunState.ValueType = ...,
+        error: Global___ItemError | None = ...,
+        last_sequence: _builtins.int = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "create_time", b"create_time", "error", b"error", "update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "create_time", b"create_time", "error", b"error", "last_sequence", b"last_sequence", "method", b"method", "run_id", b"run_id", "state", b"state", "title", b"title", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error: _TypeAlias = _typing.Literal["error"]  # noqa: Y015
+    _WhichOneofArgType__error: _TypeAlias = _typing.Literal["_error", b"_error"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error) -> _WhichOneofReturnType__error | None: ...
+
+Global___CallRun: _TypeAlias = CallRun  # noqa: Y015

@@ -183,6 +183,10 @@ class _PersonaEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Persona.Value
     """Bounded rollouts, with the same seeds for every candidate."""
     PERSONA_SABOTEUR: _Persona.ValueType  # 6
     """Chooses the action with the worst margin to a loss, one step ahead."""
+    PERSONA_CURIOUS: _Persona.ValueType  # 7
+    """Of all actions and parameters, performs the least used one, the new ones first."""
+    PERSONA_PAR: _Persona.ValueType  # 8
+    """Follows the solutions of the scenario; performs no action without one."""
 
 class Persona(_Persona, metaclass=_PersonaEnumTypeWrapper):
     """Simulated player. Each persona is deterministic for a seed."""
@@ -201,6 +205,10 @@ PERSONA_PLANNER: Persona.ValueType  # 5
 """Bounded rollouts, with the same seeds for every candidate."""
 PERSONA_SABOTEUR: Persona.ValueType  # 6
 """Chooses the action with the worst margin to a loss, one step ahead."""
+PERSONA_CURIOUS: Persona.ValueType  # 7
+"""Of all actions and parameters, performs the least used one, the new ones first."""
+PERSONA_PAR: Persona.ValueType  # 8
+"""Follows the solutions of the scenario; performs no action without one."""
 Global___Persona: _TypeAlias = Persona  # noqa: Y015
 
 @_typing.final

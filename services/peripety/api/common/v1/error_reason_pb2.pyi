@@ -213,7 +213,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: _ErrorReason.ValueType  # 115
     """The body of an HTTP request is not declared as JSON.
 
-    Why: A page of another site can send other media types without being asked first.
+    Why: A page of another site can send other media types without a preflight request.
 
     Fix: Send `Content-Type: application/json`.
     """
@@ -768,9 +768,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Use an earlier turn, or play the turn with the same `request_id`.
     """
     ERROR_REASON_OUTCOME_INVALID: _ErrorReason.ValueType  # 615
-    """The narrator gave no valid outcome (event `degraded`).
+    """The narrator gave no valid outcome (event `degraded`, or `rule_failed` after words without an action).
 
-    Why: The server wrote the fallback narration; the results of the engine apply.
+    Why: The server wrote the fallback narration; the results of the engine apply. After words, no turn was spent.
 
     Fix: No action is needed. Use a stronger model if it happens often.
     """
@@ -808,6 +808,20 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Why: The server does not buffer without limit.
 
     Fix: Watch again with `after_sequence`, and read faster.
+    """
+    ERROR_REASON_NOT_UNDERSTOOD: _ErrorReason.ValueType  # 621
+    """The narrator does not understand the words of the player, and returns a question (event `rule_failed`).
+
+    Why: No turn was spent, and nothing was stored. The message of the event is the question.
+
+    Fix: Answer the question, use other words, or choose an action. The `request_id` can be used again.
+    """
+    ERROR_REASON_ACTORS_UNSUPPORTED: _ErrorReason.ValueType  # 622
+    """The model of the narrator has no room to voice people by calls of their own.
+
+    Why: The profile local-lite has room for one point of view.
+
+    Fix: Leave `narrator.actors` out, or use a model with a context window of 16k tokens or more.
     """
     ERROR_REASON_FOUNDATION_INVALID: _ErrorReason.ValueType  # 702
     """Group: Policies
@@ -1219,7 +1233,7 @@ Fix: Send `Authorization: Bearer TOKEN`.
 ERROR_REASON_MEDIA_TYPE_UNSUPPORTED: ErrorReason.ValueType  # 115
 """The body of an HTTP request is not declared as JSON.
 
-Why: A page of another site can send other media types without being asked first.
+Why: A page of another site can send other media types without a preflight request.
 
 Fix: Send `Content-Type: application/json`.
 """
@@ -1774,9 +1788,9 @@ Why: Only committed turns can be read, resumed, forked or compared.
 Fix: Use an earlier turn, or play the turn with the same `request_id`.
 """
 ERROR_REASON_OUTCOME_INVALID: ErrorReason.ValueType  # 615
-"""The narrator gave no valid outcome (event `degraded`).
+"""The narrator gave no valid outcome (event `degraded`, or `rule_failed` after words without an action).
 
-Why: The server wrote the fallback narration; the results of the engine apply.
+Why: The server wrote the fallback narration; the results of the engine apply. After words, no turn was spent.
 
 Fix: No action is needed. Use a stronger model if it happens often.
 """
@@ -1814,6 +1828,20 @@ ERROR_REASON_TOO_SLOW: ErrorReason.ValueType  # 620
 Why: The server does not buffer without limit.
 
 Fix: Watch again with `after_sequence`, and read faster.
+"""
+ERROR_REASON_NOT_UNDERSTOOD: ErrorReason.ValueType  # 621
+"""The narrator does not understand the words of the player, and returns a question (event `rule_failed`).
+
+Why: No turn was spent, and nothing was stored. The message of the event is the question.
+
+Fix: Answer the question, use other words, or choose an action. The `request_id` can be used again.
+"""
+ERROR_REASON_ACTORS_UNSUPPORTED: ErrorReason.ValueType  # 622
+"""The model of the narrator has no room to voice people by calls of their own.
+
+Why: The profile local-lite has room for one point of view.
+
+Fix: Leave `narrator.actors` out, or use a model with a context window of 16k tokens or more.
 """
 ERROR_REASON_FOUNDATION_INVALID: ErrorReason.ValueType  # 702
 """Group: Policies

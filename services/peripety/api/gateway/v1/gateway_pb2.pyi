@@ -134,6 +134,34 @@ RESPONSE_CACHE_MODE_REFRESH: ResponseCacheMode.ValueType  # 3
 """Call the model and replace the stored answer."""
 Global___ResponseCacheMode: _TypeAlias = ResponseCacheMode  # noqa: Y015
 
+class _ReasoningEffort:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReasoningEffortEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReasoningEffort.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REASONING_EFFORT_UNSPECIFIED: _ReasoningEffort.ValueType  # 0
+    """The default of the model."""
+    REASONING_EFFORT_LOW: _ReasoningEffort.ValueType  # 1
+    """For short answers that a person waits for."""
+    REASONING_EFFORT_MEDIUM: _ReasoningEffort.ValueType  # 2
+    """For answers that have to be right."""
+    REASONING_EFFORT_HIGH: _ReasoningEffort.ValueType  # 3
+    """For hard problems."""
+
+class ReasoningEffort(_ReasoningEffort, metaclass=_ReasoningEffortEnumTypeWrapper):
+    """Effort of a model that reasons before it answers."""
+
+REASONING_EFFORT_UNSPECIFIED: ReasoningEffort.ValueType  # 0
+"""The default of the model."""
+REASONING_EFFORT_LOW: ReasoningEffort.ValueType  # 1
+"""For short answers that a person waits for."""
+REASONING_EFFORT_MEDIUM: ReasoningEffort.ValueType  # 2
+"""For answers that have to be right."""
+REASONING_EFFORT_HIGH: ReasoningEffort.ValueType  # 3
+"""For hard problems."""
+Global___ReasoningEffort: _TypeAlias = ReasoningEffort  # noqa: Y015
+
 class _StopReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -673,6 +701,8 @@ class GenerationOptions(_message.Message):
     CACHE_FIELD_NUMBER: _builtins.int
     RESPONSE_CACHE_FIELD_NUMBER: _builtins.int
     BUDGET_FIELD_NUMBER: _builtins.int
+    ANSWER_TOKENS_FIELD_NUMBER: _builtins.int
+    REASONING_EFFORT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """`provider/model`, or a model whose name identifies the provider; empty for the configured one."""
     max_output_tokens: _builtins.int
@@ -683,6 +713,12 @@ class GenerationOptions(_message.Message):
     """Seed for providers with reproducible sampling, 0 to 2^53 - 1; unset for none."""
     response_cache: Global___ResponseCacheMode.ValueType
     """Use of stored responses."""
+    answer_tokens: _builtins.int
+    """Maximum number of output tokens without the reasoning; the allowance of the model for reasoning is added.
+    Unset for no such limit, and without effect beside max_output_tokens.
+    """
+    reasoning_effort: Global___ReasoningEffort.ValueType
+    """Effort of the reasoning. Sent only to models that are known to support it."""
     @_builtins.property
     def stop_sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Texts that end the answer; at most 16."""
@@ -711,17 +747,23 @@ class GenerationOptions(_message.Message):
         cache: Global___CacheConfig | None = ...,
         response_cache: Global___ResponseCacheMode.ValueType = ...,
         budget: _common_pb2.Budget | None = ...,
+        answer_tokens: _builtins.int | None = ...,
+        reasoning_effort: Global___ReasoningEffort.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens", "_seed", b"_seed", "_temperature", b"_temperature", "budget", b"budget", "cache", b"cache", "max_output_tokens", b"max_output_tokens", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer_tokens", b"_answer_tokens", "_max_output_tokens", b"_max_output_tokens", "_seed", b"_seed", "_temperature", b"_temperature", "answer_tokens", b"answer_tokens", "budget", b"budget", "cache", b"cache", "max_output_tokens", b"max_output_tokens", "seed", b"seed", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens", "_seed", b"_seed", "_temperature", b"_temperature", "budget", b"budget", "cache", b"cache", "fallback_models", b"fallback_models", "max_output_tokens", b"max_output_tokens", "model", b"model", "response_cache", b"response_cache", "seed", b"seed", "stop_sequences", b"stop_sequences", "temperature", b"temperature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer_tokens", b"_answer_tokens", "_max_output_tokens", b"_max_output_tokens", "_seed", b"_seed", "_temperature", b"_temperature", "answer_tokens", b"answer_tokens", "budget", b"budget", "cache", b"cache", "fallback_models", b"fallback_models", "max_output_tokens", b"max_output_tokens", "model", b"model", "reasoning_effort", b"reasoning_effort", "response_cache", b"response_cache", "seed", b"seed", "stop_sequences", b"stop_sequences", "temperature", b"temperature"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__answer_tokens: _TypeAlias = _typing.Literal["answer_tokens"]  # noqa: Y015
+    _WhichOneofArgType__answer_tokens: _TypeAlias = _typing.Literal["_answer_tokens", b"_answer_tokens"]  # noqa: Y015
     _WhichOneofReturnType__max_output_tokens: _TypeAlias = _typing.Literal["max_output_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_output_tokens: _TypeAlias = _typing.Literal["_max_output_tokens", b"_max_output_tokens"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answer_tokens) -> _WhichOneofReturnType__answer_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_output_tokens) -> _WhichOneofReturnType__max_output_tokens | None: ...
     @_typing.overload

@@ -1275,6 +1275,7 @@ class CompilePolicyResponse(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     RULES_WRITTEN_FIELD_NUMBER: _builtins.int
     SCENARIOS_WRITTEN_FIELD_NUMBER: _builtins.int
@@ -1284,6 +1285,8 @@ class CompilePolicyResponse(_message.Message):
     FAILED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event within this work, from 1, without gaps."""
+    run_id: _builtins.str
+    """The run that does the work."""
     @_builtins.property
     def progress(self) -> Global___CompilePolicyResponse.Progress:
         """Progress of the work."""
@@ -1316,6 +1319,7 @@ class CompilePolicyResponse(_message.Message):
         self,
         *,
         sequence: _builtins.int = ...,
+        run_id: _builtins.str = ...,
         progress: Global___CompilePolicyResponse.Progress | None = ...,
         rules_written: Global___CompilePolicyResponse.RulesWritten | None = ...,
         scenarios_written: Global___CompilePolicyResponse.ScenariosWritten | None = ...,
@@ -1326,7 +1330,7 @@ class CompilePolicyResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["compiled", b"compiled", "decided", b"decided", "event", b"event", "failed", b"failed", "progress", b"progress", "rules_written", b"rules_written", "scenarios_written", b"scenarios_written", "verified", b"verified"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["compiled", b"compiled", "decided", b"decided", "event", b"event", "failed", b"failed", "progress", b"progress", "rules_written", b"rules_written", "scenarios_written", b"scenarios_written", "sequence", b"sequence", "verified", b"verified"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compiled", b"compiled", "decided", b"decided", "event", b"event", "failed", b"failed", "progress", b"progress", "rules_written", b"rules_written", "run_id", b"run_id", "scenarios_written", b"scenarios_written", "sequence", b"sequence", "verified", b"verified"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "rules_written", "scenarios_written", "verified", "decided", "compiled", "failed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
@@ -2158,3 +2162,254 @@ class DeletePolicyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeletePolicyResponse: _TypeAlias = DeletePolicyResponse  # noqa: Y015
+
+@_typing.final
+class ResumePolicyRunRequest(_message.Message):
+    """The run to follow."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    RECORDED_ONLY_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Required. The run."""
+    after_sequence: _builtins.int
+    """Sequence of the last event received; 0 for all events."""
+    recorded_only: _builtins.bool
+    """If true, the stream ends after the recorded events, and the run is not continued."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        after_sequence: _builtins.int = ...,
+        recorded_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "recorded_only", b"recorded_only", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumePolicyRunRequest: _TypeAlias = ResumePolicyRunRequest  # noqa: Y015
+
+@_typing.final
+class ResumePolicyRunResponse(_message.Message):
+    """One event of the run, as its own call sends it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def event(self) -> Global___CompilePolicyResponse:
+        """The event."""
+
+    def __init__(
+        self,
+        *,
+        event: Global___CompilePolicyResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumePolicyRunResponse: _TypeAlias = ResumePolicyRunResponse  # noqa: Y015
+
+@_typing.final
+class GetPolicyRunRequest(_message.Message):
+    """The run to read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Required. Id of the run."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPolicyRunRequest: _TypeAlias = GetPolicyRunRequest  # noqa: Y015
+
+@_typing.final
+class GetPolicyRunResponse(_message.Message):
+    """A run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def run(self) -> _common_pb2.CallRun:
+        """The stored run."""
+
+    def __init__(
+        self,
+        *,
+        run: _common_pb2.CallRun | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPolicyRunResponse: _TypeAlias = GetPolicyRunResponse  # noqa: Y015
+
+@_typing.final
+class ListPolicyRunsRequest(_message.Message):
+    """Filter and page of a list of runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    state: _common_pb2.CallRunState.ValueType
+    """Only runs in this state; unspecified for all."""
+    page_size: _builtins.int
+    """Maximum number of runs to return; 0 for 50, more than 1,000 counts as 1,000."""
+    page_token: _builtins.str
+    """`next_page_token` of the previous page; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        state: _common_pb2.CallRunState.ValueType = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPolicyRunsRequest: _TypeAlias = ListPolicyRunsRequest  # noqa: Y015
+
+@_typing.final
+class ListPolicyRunsResponse(_message.Message):
+    """A page of runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last page."""
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.CallRun]:
+        """Newest first."""
+
+    def __init__(
+        self,
+        *,
+        runs: _abc.Iterable[_common_pb2.CallRun] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListPolicyRunsResponse: _TypeAlias = ListPolicyRunsResponse  # noqa: Y015
+
+@_typing.final
+class CancelPolicyRunRequest(_message.Message):
+    """The run to stop."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
+    run_id: _builtins.str
+    """Required. Id of the run."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelPolicyRunRequest: _TypeAlias = CancelPolicyRunRequest  # noqa: Y015
+
+@_typing.final
+class CancelPolicyRunResponse(_message.Message):
+    """The cancelled run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def run(self) -> _common_pb2.CallRun:
+        """The stored run."""
+
+    def __init__(
+        self,
+        *,
+        run: _common_pb2.CallRun | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelPolicyRunResponse: _TypeAlias = CancelPolicyRunResponse  # noqa: Y015
+
+@_typing.final
+class DeletePolicyRunRequest(_message.Message):
+    """The run to delete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
+    run_id: _builtins.str
+    """Required. Id of the run."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeletePolicyRunRequest: _TypeAlias = DeletePolicyRunRequest  # noqa: Y015
+
+@_typing.final
+class DeletePolicyRunResponse(_message.Message):
+    """Empty: the run was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeletePolicyRunResponse: _TypeAlias = DeletePolicyRunResponse  # noqa: Y015

@@ -47,6 +47,10 @@ class PolicyServiceStub:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel):
@@ -110,6 +114,31 @@ class PolicyServiceStub:
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyResponse.FromString,
                 _registered_method=True)
+        self.ResumePolicyRun = channel.unary_stream(
+                '/peripety.api.policy.v1.PolicyService/ResumePolicyRun',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResumePolicyRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResumePolicyRunResponse.FromString,
+                _registered_method=True)
+        self.GetPolicyRun = channel.unary_unary(
+                '/peripety.api.policy.v1.PolicyService/GetPolicyRun',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GetPolicyRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GetPolicyRunResponse.FromString,
+                _registered_method=True)
+        self.ListPolicyRuns = channel.unary_unary(
+                '/peripety.api.policy.v1.PolicyService/ListPolicyRuns',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyRunsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyRunsResponse.FromString,
+                _registered_method=True)
+        self.CancelPolicyRun = channel.unary_unary(
+                '/peripety.api.policy.v1.PolicyService/CancelPolicyRun',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CancelPolicyRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CancelPolicyRunResponse.FromString,
+                _registered_method=True)
+        self.DeletePolicyRun = channel.unary_unary(
+                '/peripety.api.policy.v1.PolicyService/DeletePolicyRun',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRunResponse.FromString,
+                _registered_method=True)
 
 
 class PolicyServiceServicer:
@@ -134,6 +163,10 @@ class PolicyServiceServicer:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def CompilePolicy(self, request, context):
@@ -215,6 +248,42 @@ class PolicyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResumePolicyRun(self, request, context):
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run whose process ended is continued; model answers that it has received are not requested again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPolicyRun(self, request, context):
+        """Reads a run.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPolicyRuns(self, request, context):
+        """Lists the caller's runs of policies, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelPolicyRun(self, request, context):
+        """Stops a run. Its events remain stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeletePolicyRun(self, request, context):
+        """Deletes a run with its events.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PolicyServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -273,6 +342,31 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRequest.FromString,
                     response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyResponse.SerializeToString,
             ),
+            'ResumePolicyRun': grpc.unary_stream_rpc_method_handler(
+                    servicer.ResumePolicyRun,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResumePolicyRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResumePolicyRunResponse.SerializeToString,
+            ),
+            'GetPolicyRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPolicyRun,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GetPolicyRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GetPolicyRunResponse.SerializeToString,
+            ),
+            'ListPolicyRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPolicyRuns,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyRunsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyRunsResponse.SerializeToString,
+            ),
+            'CancelPolicyRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelPolicyRun,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CancelPolicyRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CancelPolicyRunResponse.SerializeToString,
+            ),
+            'DeletePolicyRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeletePolicyRun,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRunResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'peripety.api.policy.v1.PolicyService', rpc_method_handlers)
@@ -303,6 +397,10 @@ class PolicyService:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     @staticmethod
@@ -592,6 +690,141 @@ class PolicyService:
             '/peripety.api.policy.v1.PolicyService/DeletePolicy',
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRequest.SerializeToString,
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumePolicyRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/ResumePolicyRun',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResumePolicyRunRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResumePolicyRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPolicyRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/GetPolicyRun',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GetPolicyRunRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.GetPolicyRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPolicyRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/ListPolicyRuns',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyRunsRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListPolicyRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelPolicyRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/CancelPolicyRun',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CancelPolicyRunRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.CancelPolicyRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeletePolicyRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/DeletePolicyRun',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRunRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DeletePolicyRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

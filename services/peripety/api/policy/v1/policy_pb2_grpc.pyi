@@ -48,6 +48,10 @@ class PolicyServiceStub:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     @_typing.overload
@@ -80,6 +84,18 @@ class PolicyServiceStub:
     """Lists stored policies, newest first, without their documents."""
     DeletePolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DeletePolicyRequest, _policy_pb2.DeletePolicyResponse]
     """Deletes a policy with all its versions."""
+    ResumePolicyRun: _grpc.UnaryStreamMultiCallable[_policy_pb2.ResumePolicyRunRequest, _policy_pb2.ResumePolicyRunResponse]
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run whose process ended is continued; model answers that it has received are not requested again.
+    """
+    GetPolicyRun: _grpc.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRunRequest, _policy_pb2.GetPolicyRunResponse]
+    """Reads a run."""
+    ListPolicyRuns: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ListPolicyRunsRequest, _policy_pb2.ListPolicyRunsResponse]
+    """Lists the caller's runs of policies, newest first."""
+    CancelPolicyRun: _grpc.UnaryUnaryMultiCallable[_policy_pb2.CancelPolicyRunRequest, _policy_pb2.CancelPolicyRunResponse]
+    """Stops a run. Its events remain stored."""
+    DeletePolicyRun: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DeletePolicyRunRequest, _policy_pb2.DeletePolicyRunResponse]
+    """Deletes a run with its events."""
 
 @_typing.type_check_only
 class PolicyServiceAsyncStub(PolicyServiceStub):
@@ -104,6 +120,10 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -133,6 +153,18 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """Lists stored policies, newest first, without their documents."""
     DeletePolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.DeletePolicyRequest, _policy_pb2.DeletePolicyResponse]  # type: ignore[assignment]
     """Deletes a policy with all its versions."""
+    ResumePolicyRun: _aio.UnaryStreamMultiCallable[_policy_pb2.ResumePolicyRunRequest, _policy_pb2.ResumePolicyRunResponse]  # type: ignore[assignment]
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run whose process ended is continued; model answers that it has received are not requested again.
+    """
+    GetPolicyRun: _aio.UnaryUnaryMultiCallable[_policy_pb2.GetPolicyRunRequest, _policy_pb2.GetPolicyRunResponse]  # type: ignore[assignment]
+    """Reads a run."""
+    ListPolicyRuns: _aio.UnaryUnaryMultiCallable[_policy_pb2.ListPolicyRunsRequest, _policy_pb2.ListPolicyRunsResponse]  # type: ignore[assignment]
+    """Lists the caller's runs of policies, newest first."""
+    CancelPolicyRun: _aio.UnaryUnaryMultiCallable[_policy_pb2.CancelPolicyRunRequest, _policy_pb2.CancelPolicyRunResponse]  # type: ignore[assignment]
+    """Stops a run. Its events remain stored."""
+    DeletePolicyRun: _aio.UnaryUnaryMultiCallable[_policy_pb2.DeletePolicyRunRequest, _policy_pb2.DeletePolicyRunResponse]  # type: ignore[assignment]
+    """Deletes a run with its events."""
 
 class PolicyServiceServicer:
     """Policies: from a written policy to rules that decide on tool calls, with scenarios that verify them.
@@ -156,6 +188,10 @@ class PolicyServiceServicer:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumePolicyRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def CompilePolicy(
@@ -238,5 +274,42 @@ class PolicyServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.DeletePolicyResponse, _abc.Awaitable[_policy_pb2.DeletePolicyResponse]]:
         """Deletes a policy with all its versions."""
+
+    def ResumePolicyRun(
+        self,
+        request: _policy_pb2.ResumePolicyRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_policy_pb2.ResumePolicyRunResponse], _abc.AsyncIterator[_policy_pb2.ResumePolicyRunResponse]]:
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run whose process ended is continued; model answers that it has received are not requested again.
+        """
+
+    def GetPolicyRun(
+        self,
+        request: _policy_pb2.GetPolicyRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.GetPolicyRunResponse, _abc.Awaitable[_policy_pb2.GetPolicyRunResponse]]:
+        """Reads a run."""
+
+    def ListPolicyRuns(
+        self,
+        request: _policy_pb2.ListPolicyRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.ListPolicyRunsResponse, _abc.Awaitable[_policy_pb2.ListPolicyRunsResponse]]:
+        """Lists the caller's runs of policies, newest first."""
+
+    def CancelPolicyRun(
+        self,
+        request: _policy_pb2.CancelPolicyRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.CancelPolicyRunResponse, _abc.Awaitable[_policy_pb2.CancelPolicyRunResponse]]:
+        """Stops a run. Its events remain stored."""
+
+    def DeletePolicyRun(
+        self,
+        request: _policy_pb2.DeletePolicyRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.DeletePolicyRunResponse, _abc.Awaitable[_policy_pb2.DeletePolicyRunResponse]]:
+        """Deletes a run with its events."""
 
 def add_PolicyServiceServicer_to_server(servicer: PolicyServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -850,6 +850,7 @@ class GenerateScenarioResponse(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     FINDINGS_FIELD_NUMBER: _builtins.int
@@ -859,6 +860,8 @@ class GenerateScenarioResponse(_message.Message):
     NUMBERS_ADJUSTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event within this work, from 1, without gaps."""
+    run_id: _builtins.str
+    """The run that does the work."""
     @_builtins.property
     def progress(self) -> Global___Progress:
         """Progress of the work."""
@@ -891,6 +894,7 @@ class GenerateScenarioResponse(_message.Message):
         self,
         *,
         sequence: _builtins.int = ...,
+        run_id: _builtins.str = ...,
         progress: Global___Progress | None = ...,
         draft: Global___GenerateScenarioResponse.Draft | None = ...,
         findings: Global___Findings | None = ...,
@@ -901,7 +905,7 @@ class GenerateScenarioResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "draft", b"draft", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "rejected", b"rejected", "repaired", b"repaired", "run_id", b"run_id", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "draft", "findings", "repaired", "completed", "rejected", "numbers_adjusted"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
@@ -1201,6 +1205,7 @@ class AmendScenarioResponse(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     SEQUENCE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     PROPOSED_FIELD_NUMBER: _builtins.int
     FINDINGS_FIELD_NUMBER: _builtins.int
@@ -1209,6 +1214,8 @@ class AmendScenarioResponse(_message.Message):
     NUMBERS_ADJUSTED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event within this work, from 1, without gaps."""
+    run_id: _builtins.str
+    """The run that does the work."""
     @_builtins.property
     def progress(self) -> Global___Progress:
         """Progress of the work."""
@@ -1237,6 +1244,7 @@ class AmendScenarioResponse(_message.Message):
         self,
         *,
         sequence: _builtins.int = ...,
+        run_id: _builtins.str = ...,
         progress: Global___Progress | None = ...,
         proposed: Global___ProposedEdits | None = ...,
         findings: Global___Findings | None = ...,
@@ -1246,7 +1254,7 @@ class AmendScenarioResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected", "sequence", b"sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amended", b"amended", "event", b"event", "findings", b"findings", "numbers_adjusted", b"numbers_adjusted", "progress", b"progress", "proposed", b"proposed", "rejected", b"rejected", "run_id", b"run_id", "sequence", b"sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "proposed", "findings", "amended", "rejected", "numbers_adjusted"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
@@ -2633,3 +2641,266 @@ class Certificate(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Certificate: _TypeAlias = Certificate  # noqa: Y015
+
+@_typing.final
+class ResumeScenarioRunRequest(_message.Message):
+    """The run to follow."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    RECORDED_ONLY_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Required. The run."""
+    after_sequence: _builtins.int
+    """Sequence of the last event received; 0 for all events."""
+    recorded_only: _builtins.bool
+    """If true, the stream ends after the recorded events, and the run is not continued."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        after_sequence: _builtins.int = ...,
+        recorded_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "recorded_only", b"recorded_only", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeScenarioRunRequest: _TypeAlias = ResumeScenarioRunRequest  # noqa: Y015
+
+@_typing.final
+class ResumeScenarioRunResponse(_message.Message):
+    """One event of the run, as its own call sends it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    AMENDMENT_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number of the event within the run, from 1, without gaps."""
+    @_builtins.property
+    def generation(self) -> Global___GenerateScenarioResponse:
+        """Event of a generation."""
+
+    @_builtins.property
+    def amendment(self) -> Global___AmendScenarioResponse:
+        """Event of an amendment."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        generation: Global___GenerateScenarioResponse | None = ...,
+        amendment: Global___AmendScenarioResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["amendment", b"amendment", "event", b"event", "generation", b"generation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amendment", b"amendment", "event", b"event", "generation", b"generation", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["generation", "amendment"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___ResumeScenarioRunResponse: _TypeAlias = ResumeScenarioRunResponse  # noqa: Y015
+
+@_typing.final
+class GetScenarioRunRequest(_message.Message):
+    """The run to read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Required. Id of the run."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetScenarioRunRequest: _TypeAlias = GetScenarioRunRequest  # noqa: Y015
+
+@_typing.final
+class GetScenarioRunResponse(_message.Message):
+    """A run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def run(self) -> _common_pb2.CallRun:
+        """The stored run."""
+
+    def __init__(
+        self,
+        *,
+        run: _common_pb2.CallRun | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetScenarioRunResponse: _TypeAlias = GetScenarioRunResponse  # noqa: Y015
+
+@_typing.final
+class ListScenarioRunsRequest(_message.Message):
+    """Filter and page of a list of runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    state: _common_pb2.CallRunState.ValueType
+    """Only runs in this state; unspecified for all."""
+    page_size: _builtins.int
+    """Maximum number of runs to return; 0 for 50, more than 1,000 counts as 1,000."""
+    page_token: _builtins.str
+    """`next_page_token` of the previous page; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        state: _common_pb2.CallRunState.ValueType = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListScenarioRunsRequest: _TypeAlias = ListScenarioRunsRequest  # noqa: Y015
+
+@_typing.final
+class ListScenarioRunsResponse(_message.Message):
+    """A page of runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last page."""
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.CallRun]:
+        """Newest first."""
+
+    def __init__(
+        self,
+        *,
+        runs: _abc.Iterable[_common_pb2.CallRun] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListScenarioRunsResponse: _TypeAlias = ListScenarioRunsResponse  # noqa: Y015
+
+@_typing.final
+class CancelScenarioRunRequest(_message.Message):
+    """The run to stop."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
+    run_id: _builtins.str
+    """Required. Id of the run."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelScenarioRunRequest: _TypeAlias = CancelScenarioRunRequest  # noqa: Y015
+
+@_typing.final
+class CancelScenarioRunResponse(_message.Message):
+    """The cancelled run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def run(self) -> _common_pb2.CallRun:
+        """The stored run."""
+
+    def __init__(
+        self,
+        *,
+        run: _common_pb2.CallRun | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelScenarioRunResponse: _TypeAlias = CancelScenarioRunResponse  # noqa: Y015
+
+@_typing.final
+class DeleteScenarioRunRequest(_message.Message):
+    """The run to delete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
+    run_id: _builtins.str
+    """Required. Id of the run."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteScenarioRunRequest: _TypeAlias = DeleteScenarioRunRequest  # noqa: Y015
+
+@_typing.final
+class DeleteScenarioRunResponse(_message.Message):
+    """Empty: the run was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteScenarioRunResponse: _TypeAlias = DeleteScenarioRunResponse  # noqa: Y015

@@ -44,6 +44,10 @@ class ScenarioServiceStub:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel):
@@ -122,6 +126,31 @@ class ScenarioServiceStub:
                 request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CheckCertificateRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CheckCertificateResponse.FromString,
                 _registered_method=True)
+        self.ResumeScenarioRun = channel.unary_stream(
+                '/peripety.api.scenario.v1.ScenarioService/ResumeScenarioRun',
+                request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ResumeScenarioRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ResumeScenarioRunResponse.FromString,
+                _registered_method=True)
+        self.GetScenarioRun = channel.unary_unary(
+                '/peripety.api.scenario.v1.ScenarioService/GetScenarioRun',
+                request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.GetScenarioRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.GetScenarioRunResponse.FromString,
+                _registered_method=True)
+        self.ListScenarioRuns = channel.unary_unary(
+                '/peripety.api.scenario.v1.ScenarioService/ListScenarioRuns',
+                request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioRunsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioRunsResponse.FromString,
+                _registered_method=True)
+        self.CancelScenarioRun = channel.unary_unary(
+                '/peripety.api.scenario.v1.ScenarioService/CancelScenarioRun',
+                request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CancelScenarioRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CancelScenarioRunResponse.FromString,
+                _registered_method=True)
+        self.DeleteScenarioRun = channel.unary_unary(
+                '/peripety.api.scenario.v1.ScenarioService/DeleteScenarioRun',
+                request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.DeleteScenarioRunRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.DeleteScenarioRunResponse.FromString,
+                _registered_method=True)
 
 
 class ScenarioServiceServicer:
@@ -143,6 +172,10 @@ class ScenarioServiceServicer:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def GenerateScenario(self, request, context):
@@ -246,6 +279,42 @@ class ScenarioServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResumeScenarioRun(self, request, context):
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run whose process ended is continued; model answers that it has received are not requested again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetScenarioRun(self, request, context):
+        """Reads a run.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListScenarioRuns(self, request, context):
+        """Lists the caller's runs of scenarios, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelScenarioRun(self, request, context):
+        """Stops a run. Its events remain stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteScenarioRun(self, request, context):
+        """Deletes a run with its events.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ScenarioServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -319,6 +388,31 @@ def add_ScenarioServiceServicer_to_server(servicer, server):
                     request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CheckCertificateRequest.FromString,
                     response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CheckCertificateResponse.SerializeToString,
             ),
+            'ResumeScenarioRun': grpc.unary_stream_rpc_method_handler(
+                    servicer.ResumeScenarioRun,
+                    request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ResumeScenarioRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ResumeScenarioRunResponse.SerializeToString,
+            ),
+            'GetScenarioRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetScenarioRun,
+                    request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.GetScenarioRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.GetScenarioRunResponse.SerializeToString,
+            ),
+            'ListScenarioRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListScenarioRuns,
+                    request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioRunsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioRunsResponse.SerializeToString,
+            ),
+            'CancelScenarioRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelScenarioRun,
+                    request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CancelScenarioRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CancelScenarioRunResponse.SerializeToString,
+            ),
+            'DeleteScenarioRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteScenarioRun,
+                    request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.DeleteScenarioRunRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.DeleteScenarioRunResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'peripety.api.scenario.v1.ScenarioService', rpc_method_handlers)
@@ -346,6 +440,10 @@ class ScenarioService:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     @staticmethod
@@ -716,6 +814,141 @@ class ScenarioService:
             '/peripety.api.scenario.v1.ScenarioService/CheckCertificate',
             peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CheckCertificateRequest.SerializeToString,
             peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CheckCertificateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeScenarioRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/peripety.api.scenario.v1.ScenarioService/ResumeScenarioRun',
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ResumeScenarioRunRequest.SerializeToString,
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ResumeScenarioRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetScenarioRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.scenario.v1.ScenarioService/GetScenarioRun',
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.GetScenarioRunRequest.SerializeToString,
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.GetScenarioRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListScenarioRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.scenario.v1.ScenarioService/ListScenarioRuns',
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioRunsRequest.SerializeToString,
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelScenarioRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.scenario.v1.ScenarioService/CancelScenarioRun',
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CancelScenarioRunRequest.SerializeToString,
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.CancelScenarioRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteScenarioRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.scenario.v1.ScenarioService/DeleteScenarioRun',
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.DeleteScenarioRunRequest.SerializeToString,
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.DeleteScenarioRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

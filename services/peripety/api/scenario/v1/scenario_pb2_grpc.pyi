@@ -45,6 +45,10 @@ class ScenarioServiceStub:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     @_typing.overload
@@ -84,6 +88,18 @@ class ScenarioServiceStub:
     """Reads a stored certificate."""
     CheckCertificate: _grpc.UnaryStreamMultiCallable[_scenario_pb2.CheckCertificateRequest, _scenario_pb2.CheckCertificateResponse]
     """Recomputes a certificate and compares. Needs only the certificate and its specification."""
+    ResumeScenarioRun: _grpc.UnaryStreamMultiCallable[_scenario_pb2.ResumeScenarioRunRequest, _scenario_pb2.ResumeScenarioRunResponse]
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run whose process ended is continued; model answers that it has received are not requested again.
+    """
+    GetScenarioRun: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioRunRequest, _scenario_pb2.GetScenarioRunResponse]
+    """Reads a run."""
+    ListScenarioRuns: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.ListScenarioRunsRequest, _scenario_pb2.ListScenarioRunsResponse]
+    """Lists the caller's runs of scenarios, newest first."""
+    CancelScenarioRun: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.CancelScenarioRunRequest, _scenario_pb2.CancelScenarioRunResponse]
+    """Stops a run. Its events remain stored."""
+    DeleteScenarioRun: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.DeleteScenarioRunRequest, _scenario_pb2.DeleteScenarioRunResponse]
+    """Deletes a run with its events."""
 
 @_typing.type_check_only
 class ScenarioServiceAsyncStub(ScenarioServiceStub):
@@ -105,6 +121,10 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -141,6 +161,18 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
     """Reads a stored certificate."""
     CheckCertificate: _aio.UnaryStreamMultiCallable[_scenario_pb2.CheckCertificateRequest, _scenario_pb2.CheckCertificateResponse]  # type: ignore[assignment]
     """Recomputes a certificate and compares. Needs only the certificate and its specification."""
+    ResumeScenarioRun: _aio.UnaryStreamMultiCallable[_scenario_pb2.ResumeScenarioRunRequest, _scenario_pb2.ResumeScenarioRunResponse]  # type: ignore[assignment]
+    """Streams the events of a run that follow a given one: recorded events first, then live events.
+    A run whose process ended is continued; model answers that it has received are not requested again.
+    """
+    GetScenarioRun: _aio.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioRunRequest, _scenario_pb2.GetScenarioRunResponse]  # type: ignore[assignment]
+    """Reads a run."""
+    ListScenarioRuns: _aio.UnaryUnaryMultiCallable[_scenario_pb2.ListScenarioRunsRequest, _scenario_pb2.ListScenarioRunsResponse]  # type: ignore[assignment]
+    """Lists the caller's runs of scenarios, newest first."""
+    CancelScenarioRun: _aio.UnaryUnaryMultiCallable[_scenario_pb2.CancelScenarioRunRequest, _scenario_pb2.CancelScenarioRunResponse]  # type: ignore[assignment]
+    """Stops a run. Its events remain stored."""
+    DeleteScenarioRun: _aio.UnaryUnaryMultiCallable[_scenario_pb2.DeleteScenarioRunRequest, _scenario_pb2.DeleteScenarioRunResponse]  # type: ignore[assignment]
+    """Deletes a run with its events."""
 
 class ScenarioServiceServicer:
     """Scenarios: from free text to a specification that is validated, balanced and playable.
@@ -161,6 +193,10 @@ class ScenarioServiceServicer:
     Streaming work can be resumed after a lost connection: repeat the request with the same request_id and
     set after_sequence to the last event received. If the server has no record of the work, it starts again
     when after_sequence is 0, and answers NOT_FOUND otherwise.
+
+    Calls whose responses have a `run_id` are runs: the server continues the work when the stream is lost, and
+    stores every event for 7 days after the last one. Follow it again with ResumeScenarioRun. An equal request of the same caller
+    joins a run that has not ended, and continues one that failed.
     """
 
     def GenerateScenario(
@@ -265,5 +301,42 @@ class ScenarioServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scenario_pb2.CheckCertificateResponse], _abc.AsyncIterator[_scenario_pb2.CheckCertificateResponse]]:
         """Recomputes a certificate and compares. Needs only the certificate and its specification."""
+
+    def ResumeScenarioRun(
+        self,
+        request: _scenario_pb2.ResumeScenarioRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_scenario_pb2.ResumeScenarioRunResponse], _abc.AsyncIterator[_scenario_pb2.ResumeScenarioRunResponse]]:
+        """Streams the events of a run that follow a given one: recorded events first, then live events.
+        A run whose process ended is continued; model answers that it has received are not requested again.
+        """
+
+    def GetScenarioRun(
+        self,
+        request: _scenario_pb2.GetScenarioRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scenario_pb2.GetScenarioRunResponse, _abc.Awaitable[_scenario_pb2.GetScenarioRunResponse]]:
+        """Reads a run."""
+
+    def ListScenarioRuns(
+        self,
+        request: _scenario_pb2.ListScenarioRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scenario_pb2.ListScenarioRunsResponse, _abc.Awaitable[_scenario_pb2.ListScenarioRunsResponse]]:
+        """Lists the caller's runs of scenarios, newest first."""
+
+    def CancelScenarioRun(
+        self,
+        request: _scenario_pb2.CancelScenarioRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scenario_pb2.CancelScenarioRunResponse, _abc.Awaitable[_scenario_pb2.CancelScenarioRunResponse]]:
+        """Stops a run. Its events remain stored."""
+
+    def DeleteScenarioRun(
+        self,
+        request: _scenario_pb2.DeleteScenarioRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scenario_pb2.DeleteScenarioRunResponse, _abc.Awaitable[_scenario_pb2.DeleteScenarioRunResponse]]:
+        """Deletes a run with its events."""
 
 def add_ScenarioServiceServicer_to_server(servicer: ScenarioServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

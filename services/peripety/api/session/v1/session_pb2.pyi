@@ -145,10 +145,15 @@ class NarratorOptions(_message.Message):
     LANGUAGE_FIELD_NUMBER: _builtins.int
     TURN_BUDGET_FIELD_NUMBER: _builtins.int
     SESSION_BUDGET_FIELD_NUMBER: _builtins.int
+    ACTORS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """`provider/model` that narrates; empty for the configured one."""
     language: _builtins.str
     """BCP 47 tag of the narration language; empty for the language of the scenario."""
+    actors: _builtins.bool
+    """True to voice people by calls of their own, in which the point of view is that person. Not supported for
+    models with a small context window.
+    """
     @_builtins.property
     def turn_budget(self) -> _common_pb2.Budget:
         """Budget of one turn."""
@@ -164,10 +169,11 @@ class NarratorOptions(_message.Message):
         language: _builtins.str = ...,
         turn_budget: _common_pb2.Budget | None = ...,
         session_budget: _common_pb2.Budget | None = ...,
+        actors: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["session_budget", b"session_budget", "turn_budget", b"turn_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["language", b"language", "model", b"model", "session_budget", b"session_budget", "turn_budget", b"turn_budget"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actors", b"actors", "language", b"language", "model", b"model", "session_budget", b"session_budget", "turn_budget", b"turn_budget"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -583,6 +589,8 @@ class NarratorStats(_message.Message):
     REFUSED_CHANGES_FIELD_NUMBER: _builtins.int
     REFUSED_ANSWERS_FIELD_NUMBER: _builtins.int
     WITHHELD_SECRETS_FIELD_NUMBER: _builtins.int
+    CONTRADICTIONS_FIELD_NUMBER: _builtins.int
+    UNCHECKED_ANSWERS_FIELD_NUMBER: _builtins.int
     tool_rounds: _builtins.int
     """Number of tool rounds."""
     tool_calls: _builtins.int
@@ -597,6 +605,10 @@ class NarratorStats(_message.Message):
     """Number of rejected answers: not an Outcome, or an Outcome with findings."""
     withheld_secrets: _builtins.int
     """Number of those answers that contained hidden information."""
+    contradictions: _builtins.int
+    """Number of those answers whose prose contradicts the record of the turn, for example with a wrong amount."""
+    unchecked_answers: _builtins.int
+    """Number of answers whose prose was not compared with the record, because it is not in English."""
     def __init__(
         self,
         *,
@@ -607,10 +619,12 @@ class NarratorStats(_message.Message):
         refused_changes: _builtins.int = ...,
         refused_answers: _builtins.int = ...,
         withheld_secrets: _builtins.int = ...,
+        contradictions: _builtins.int = ...,
+        unchecked_answers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["refused_answers", b"refused_answers", "refused_calls", b"refused_calls", "refused_changes", b"refused_changes", "rejected_actions", b"rejected_actions", "tool_calls", b"tool_calls", "tool_rounds", b"tool_rounds", "withheld_secrets", b"withheld_secrets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contradictions", b"contradictions", "refused_answers", b"refused_answers", "refused_calls", b"refused_calls", "refused_changes", b"refused_changes", "rejected_actions", b"rejected_actions", "tool_calls", b"tool_calls", "tool_rounds", b"tool_rounds", "unchecked_answers", b"unchecked_answers", "withheld_secrets", b"withheld_secrets"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -965,7 +979,7 @@ class TurnEvent(_message.Message):
 
     @_typing.final
     class RuleFailed(_message.Message):
-        """A rule of the scenario failed during the turn."""
+        """A rule of the scenario failed during the turn, or the words of the player led to no turn."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -974,9 +988,12 @@ class TurnEvent(_message.Message):
         MESSAGE_FIELD_NUMBER: _builtins.int
         TURN_ABANDONED_FIELD_NUMBER: _builtins.int
         code: _builtins.str
-        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`."""
+        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`. `NOT_UNDERSTOOD`: the narrator did not
+        understand the words, and `message` is its question. After words without an action, a narrator that failed has the
+        reasons of `Degraded`. In both cases no turn was spent, and the request_id can be used again.
+        """
         rule: _builtins.str
-        """JSON Pointer of the rule in the specification."""
+        """JSON Pointer of the rule in the specification; empty if no rule failed."""
         message: _builtins.str
         """One sentence for display."""
         turn_abandoned: _builtins.bool
@@ -1797,6 +1814,68 @@ class RewindSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RewindSessionResponse: _TypeAlias = RewindSessionResponse  # noqa: Y015
+
+@_typing.final
+class AskSessionRequest(_message.Message):
+    """The question to answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    POV_ENTITY_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    question: _builtins.str
+    """Required. A question in English, at most 1,000 characters, such as `how many x are left?`."""
+    pov_entity_id: _builtins.str
+    """Entity whose point of view is used; empty for the public part."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        question: _builtins.str = ...,
+        pov_entity_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pov_entity_id", b"pov_entity_id", "question", b"question", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskSessionRequest: _TypeAlias = AskSessionRequest  # noqa: Y015
+
+@_typing.final
+class AskSessionResponse(_message.Message):
+    """Answer from the record of a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    answer: _builtins.str
+    """The answer in English."""
+    found: _builtins.bool
+    """False if the record does not answer the question; then `answer` states it."""
+    @_builtins.property
+    def turns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Turns that the answer rests on, in order; 0 is the start of the session."""
+
+    def __init__(
+        self,
+        *,
+        answer: _builtins.str = ...,
+        found: _builtins.bool = ...,
+        turns: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "found", b"found", "turns", b"turns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AskSessionResponse: _TypeAlias = AskSessionResponse  # noqa: Y015
 
 @_typing.final
 class ReplaySessionRequest(_message.Message):

@@ -31,7 +31,8 @@ class SessionServiceStub:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -109,6 +110,11 @@ class SessionServiceStub:
                 request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionResponse.FromString,
                 _registered_method=True)
+        self.AskSession = channel.unary_unary(
+                '/peripety.api.session.v1.SessionService/AskSession',
+                request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionResponse.FromString,
+                _registered_method=True)
         self.ReplaySession = channel.unary_stream(
                 '/peripety.api.session.v1.SessionService/ReplaySession',
                 request_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ReplaySessionRequest.SerializeToString,
@@ -142,7 +148,8 @@ class SessionServiceServicer:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -236,6 +243,14 @@ class SessionServiceServicer:
     def RewindSession(self, request, context):
         """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
         (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AskSession(self, request, context):
+        """Answers a question about a session from its record, from the point of view of one entity, without a
+        model. It changes nothing and costs no turn. English only.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -336,6 +351,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionRequest.FromString,
                     response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionResponse.SerializeToString,
             ),
+            'AskSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.AskSession,
+                    request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionResponse.SerializeToString,
+            ),
             'ReplaySession': grpc.unary_stream_rpc_method_handler(
                     servicer.ReplaySession,
                     request_deserializer=peripety_dot_api_dot_session_dot_v1_dot_session__pb2.ReplaySessionRequest.FromString,
@@ -375,7 +395,8 @@ class SessionService:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -679,6 +700,33 @@ class SessionService:
             '/peripety.api.session.v1.SessionService/RewindSession',
             peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionRequest.SerializeToString,
             peripety_dot_api_dot_session_dot_v1_dot_session__pb2.RewindSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AskSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.session.v1.SessionService/AskSession',
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionRequest.SerializeToString,
+            peripety_dot_api_dot_session_dot_v1_dot_session__pb2.AskSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

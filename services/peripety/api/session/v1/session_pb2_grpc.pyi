@@ -32,7 +32,8 @@ class SessionServiceStub:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -84,6 +85,10 @@ class SessionServiceStub:
     """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
     (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
     """
+    AskSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.AskSessionRequest, _session_pb2.AskSessionResponse]
+    """Answers a question about a session from its record, from the point of view of one entity, without a
+    model. It changes nothing and costs no turn. English only.
+    """
     ReplaySession: _grpc.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]
     """Recomputes every turn of a session and compares the hashes with the recorded ones."""
     CompareBranches: _grpc.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]
@@ -106,7 +111,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -155,6 +161,10 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
     (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
     """
+    AskSession: _aio.UnaryUnaryMultiCallable[_session_pb2.AskSessionRequest, _session_pb2.AskSessionResponse]  # type: ignore[assignment]
+    """Answers a question about a session from its record, from the point of view of one entity, without a
+    model. It changes nothing and costs no turn. English only.
+    """
     ReplaySession: _aio.UnaryStreamMultiCallable[_session_pb2.ReplaySessionRequest, _session_pb2.ReplaySessionResponse]  # type: ignore[assignment]
     """Recomputes every turn of a session and compares the hashes with the recorded ones."""
     CompareBranches: _aio.UnaryUnaryMultiCallable[_session_pb2.CompareBranchesRequest, _session_pb2.CompareBranchesResponse]  # type: ignore[assignment]
@@ -176,7 +186,8 @@ class SessionServiceServicer:
     A turn is one transaction: it is applied once or not at all, even after a lost connection, a crash or a
     retry. The engine decides first and the narration follows. Events of a turn arrive in this order:
     `accepted`, one `action_resolved` per action and one `rolled` per die, `world_resolved`, then prose
-    (`narrative_chunk`, `dialogue`), and `committed` last. A turn without `committed` has no effect.
+    (`narrative_chunk`, and each line of `dialogue` behind its quote or behind the prose), and `committed` last. A
+    turn without `committed` has no effect.
 
     Everything returned is a projection for one entity: its *point of view*, `pov_entity_id`, or the public
     part if that is empty. State, changes, log lines and errors are filtered by it.
@@ -277,6 +288,15 @@ class SessionServiceServicer:
     ) -> _typing.Union[_session_pb2.RewindSessionResponse, _abc.Awaitable[_session_pb2.RewindSessionResponse]]:
         """Rewinds a session: removes its last turns. Fork first to preserve them. A turn in progress fails
         (ABORTED). The requests of rewound turns are never played again (FAILED_PRECONDITION).
+        """
+
+    def AskSession(
+        self,
+        request: _session_pb2.AskSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.AskSessionResponse, _abc.Awaitable[_session_pb2.AskSessionResponse]]:
+        """Answers a question about a session from its record, from the point of view of one entity, without a
+        model. It changes nothing and costs no turn. English only.
         """
 
     def ReplaySession(

@@ -319,8 +319,7 @@ def _prompt_fields(call: ProviderCall) -> tuple[dict[str, Any], SchemaReport | N
         "system": system,
         "tool_choice": tool_choice_to_json(request),
         "thinking": _thinking(call, request),
-        "output_config": asked.native_schema
-        and {"format": {"type": "json_schema", "schema": asked.native_schema}},
+        "output_config": _output_config(call, asked.native_schema),
     }
     given = {name: value for name, value in optional.items() if value}
     return {**given, "messages": turns.messages}, report
@@ -333,6 +332,16 @@ def _thinking(call: ProviderCall, request: GenerateRequest) -> dict[str, Any] | 
     """
     thinks = Capability.REASONING in call.data.capabilities and call.data.traits.reasoning_can_be_off
     return {"type": "disabled"} if thinks and requires_tool_call(request) else None
+
+
+def _output_config(call: ProviderCall, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the effort of the reasoning and the schema of the answer, if they are set."""
+    effort = call.data.effort_to_request(call.request)
+    asked = {
+        "effort": None if requires_tool_call(call.request) else effort,
+        "format": schema and {"type": "json_schema", "schema": schema},
+    }
+    return {name: value for name, value in asked.items() if value}
 
 
 def _max_tokens(call: ProviderCall) -> int:

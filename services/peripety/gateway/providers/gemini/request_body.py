@@ -252,10 +252,13 @@ def _generation_config(call: ProviderCall) -> dict[str, Any]:
         # The API accepts 31 bits; equal seeds map to equal values.
         "seed": None if request.seed is None else request.seed & _MAX_SEED,
         "stopSequences": list(request.stop_sequences) or None,
-        "thinkingConfig": {"includeThoughts": True} if _can_reason(call) else None,
+        "thinkingConfig": _thinking_config(call),
     }
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _can_reason(call: ProviderCall) -> bool:
-    return Capability.REASONING in call.data.capabilities
+def _thinking_config(call: ProviderCall) -> dict[str, Any] | None:
+    if Capability.REASONING not in call.data.capabilities:
+        return None
+    effort = call.data.effort_to_request(call.request)
+    return {"includeThoughts": True} | ({} if effort is None else {"thinkingLevel": effort.upper()})

@@ -6,6 +6,7 @@ Tools are nested for Chat Completions and flat for the Responses API.
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from peripety.gateway.types.message import ChatMessage, Tool, ToolCall
     from peripety.gateway.types.request import GenerateRequest
 
+
+_log = logging.getLogger(__name__)
 
 _CACHE_KEY_LENGTH = 32
 # The default lifetime is used: the automatic breakpoint has it too.
@@ -247,7 +250,7 @@ def to_openai_body(call: ProviderCall, dialect: Dialect) -> RequestBody:
             "stream_options": {"include_usage": True},
             **_options(call),
             **nested_tool_fields(call),
-            **_disable_reasoning_fields(call, dialect),
+            **_reasoning_fields(call, dialect),
             **schema_fields,
             **(cache_fields(call) if dialect.cache_controls else {}),
         },
@@ -273,14 +276,19 @@ def _unsupported_options(request: GenerateRequest, dialect: Dialect) -> Iterator
         yield from parallel_call_violations(request)
 
 
-def _disable_reasoning_fields(call: ProviderCall, dialect: Dialect) -> dict[str, Any]:
-    """Return the fields that disable reasoning, for a model that otherwise rejects tools."""
+def _reasoning_fields(call: ProviderCall, dialect: Dialect) -> dict[str, Any]:
+    """Return the effort of the reasoning, or the fields that disable it for a model that rejects tools."""
     in_the_way = list(_conflicts_with_reasoning(call))
     if not in_the_way:
-        return {}
+        effort = call.data.effort_to_request(call.request)
+        return {} if effort is None else {"reasoning_effort": effort}
     reasons = Capability.REASONING in call.data.capabilities
     if not (reasons and call.data.traits.reasoning_can_be_off and dialect.disable_reasoning):
         reject_unsupported(call, in_the_way)
+    model = f"{call.data.provider}/{call.model}"
+    schema = call.request.schema
+    use = "text" if schema is None else schema.name
+    _log.warning("reasoning is off for a request with tools", extra={"model": model, "use": use})
     return dict(dialect.disable_reasoning)
 
 

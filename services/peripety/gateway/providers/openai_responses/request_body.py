@@ -151,10 +151,12 @@ def to_counting_body(call: ProviderCall) -> dict[str, Any]:
 
 def _options(call: ProviderCall) -> dict[str, Any]:
     request, data = call.request, call.data
+    effort = data.effort_to_request(request)
     options = {
         "max_output_tokens": request.max_output_tokens or data.output_tokens_to_request,
         "temperature": request.temperature if data.traits.sampling else None,
         # Without a copy on the server, the next turn has to include the reasoning.
+        "reasoning": None if effort is None else {"effort": effort},
         "include": ["reasoning.encrypted_content"] if Capability.REASONING in data.capabilities else None,
     }
     return {name: value for name, value in options.items() if value is not None}

@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use super::effects::{self, is_target};
 use super::logic::{Scope, is_operation, is_sound};
-use super::spec::{Bound, Deal, Kind, Operation, Param, Rule, Spec};
+use super::spec::{Bound, Deal, Kind, Move, Operation, Param, Rule, Spec};
 use super::world::{World, state_path};
 use crate::durations;
 use crate::json_node::{Members, Node};
@@ -54,12 +54,45 @@ pub(super) fn are_sound<'a>(spec: &'a Spec<'a>) -> bool {
 }
 
 /// Return True if the keys of version 1.1 have no finding.
-fn is_story(spec: &Spec<'_>, world: &World<'_>) -> bool {
+fn is_story<'a>(spec: &Spec<'a>, world: &World<'a>) -> bool {
     spec.bounds.iter().all(|bound| is_bound(bound, world))
         && spec.deals.iter().all(|deal| is_deal(deal, world))
         && deals_fit(spec)
         && spec.epilogues.iter().all(|(id, _)| spec.losses.iter().chain(&spec.wins).any(|end| end.id == *id))
         && spec.labels.iter().all(|(path, _)| is_path(path, world))
+        && spec.solutions.iter().all(|solution| {
+            is_operation(solution.when, Scope::for_condition(world), 1)
+                && solution.moves.iter().all(|step| is_move(step, spec))
+        })
+}
+
+/// Return True if the action of a move exists and its parameters are legal.
+fn is_move(step: &Move<'_>, spec: &Spec<'_>) -> bool {
+    let Some(action) = spec.actions.iter().find(|action| action.id == step.action) else { return false };
+    action.params.len() == step.params.len()
+        && action.params.iter().all(|(name, param)| {
+            Members::<Node<'_>>(step.params).get(name).is_some_and(|value| is_legal(param, value))
+        })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "texts are short")]
+fn is_legal(param: &Param<'_>, value: &Node<'_>) -> bool {
+    let is_option = |option: &Node<'_>| match (option, value) {
+        (Node::Number(one), Node::Number(other)) => one == other,
+        (Node::Text(one), Node::Text(other)) => one == other,
+        (Node::Bool(one), Node::Bool(other)) => one == other,
+        _ => false,
+    };
+    is_of(param.kind, value)
+        && param.options.is_none_or(|options| options.iter().any(is_option))
+        && match value {
+            Node::Number(number) => {
+                param.minimum.is_none_or(|minimum| *number >= minimum)
+                    && param.maximum.is_none_or(|maximum| *number <= maximum)
+            }
+            Node::Text(text) => param.max_length.is_none_or(|most| text.chars().count() as f64 <= most),
+            _ => true,
+        }
 }
 
 fn is_bound(bound: &Bound<'_>, world: &World<'_>) -> bool {
@@ -114,6 +147,7 @@ fn ids_are_distinct(spec: &Spec<'_>) -> bool {
         && are_distinct(spec.events.iter().map(|event| event.id))
         && are_distinct(ends)
         && are_distinct(spec.deals.iter().map(|deal| deal.id))
+        && are_distinct(spec.solutions.iter().map(|solution| solution.id))
 }
 
 fn are_distinct<'a>(ids: impl Iterator<Item = &'a str>) -> bool {
@@ -135,14 +169,14 @@ fn is_rule<'a>(rule: &Rule<'a>, world: &World<'a>, count: &mut usize) -> bool {
 fn can_be_drawn(param: &Param<'_>) -> bool {
     let is_numeric = matches!(param.kind, Kind::Integer | Kind::Number);
     let has_bounds = param.minimum.is_some() || param.maximum.is_some();
-    if (has_bounds && !is_numeric) || (param.has_max_length && param.kind != Kind::Text) {
+    if (has_bounds && !is_numeric) || (param.max_length.is_some() && param.kind != Kind::Text) {
         return false;
     }
     match (param.options, param.kind) {
         (Some(options), kind) => {
-            !has_bounds && !param.has_max_length && options.iter().all(|option| is_of(kind, option))
+            !has_bounds && param.max_length.is_none() && options.iter().all(|option| is_of(kind, option))
         }
-        (None, Kind::Text) => param.has_max_length,
+        (None, Kind::Text) => param.max_length.is_some(),
         (None, Kind::Boolean) => true,
         (None, Kind::Integer | Kind::Number) => {
             let is_bound = |bound: f64| {

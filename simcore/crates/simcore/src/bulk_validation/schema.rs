@@ -8,7 +8,9 @@ use super::shapes::{
     boolean, duration, id, integer_within, list, name, number, number_within, object, object_of, path, prose,
     rate, seed, text,
 };
-use super::spec::{Bound, Condition, Deal, Due, Effect, Kind, Operation, Param, Rule, Spec, Viewers};
+use super::spec::{
+    Bound, Condition, Deal, Due, Effect, Kind, Move, Operation, Param, Rule, Solution, Spec, Viewers,
+};
 use crate::json_node::{Member, Node};
 
 const MOST: usize = 512;
@@ -88,9 +90,52 @@ fn later<'a>(key: &str, value: &'a Node<'a>, spec: &mut Spec<'a>) -> Option<()> 
             spec.labels = object_of(value, MOST)?;
             spec.labels.iter().try_for_each(|(_, value)| label(value))?;
         }
+        "solutions" => spec.solutions = list(value, 1, 64, solution)?,
         _ => return None,
     }
     Some(())
+}
+
+fn solution<'a>(value: &Node<'a>) -> Option<Solution<'a>> {
+    let (mut own_id, mut steps) = (None, None);
+    let mut when: &[Member<'a>] = &[];
+    for (key, value) in object(value)? {
+        match *key {
+            "id" => own_id = Some(id(value)?),
+            "when" => when = object(value)?,
+            "steps" => steps = Some(list(value, 1, MOST, step)?),
+            _ => return None,
+        }
+    }
+    Some(Solution { id: own_id?, when, moves: steps?.into_iter().flatten().collect() })
+}
+
+/// Return the move of a step, and the one that replaces it.
+fn step<'a>(value: &Node<'a>) -> Option<Vec<Move<'a>>> {
+    let members = object(value)?;
+    let otherwise = members.iter().find(|(key, _)| *key == "otherwise");
+    let mut moves = vec![move_of(members, usize::from(otherwise.is_some()))?];
+    match otherwise {
+        None | Some((_, Node::Text("wait" | "skip"))) => {}
+        Some((_, other)) => moves.push(move_of(object(other)?, 0)?),
+    }
+    Some(moves)
+}
+
+/// Return the move of an object with some other members.
+fn move_of<'a>(members: &'a [Member<'a>], others: usize) -> Option<Move<'a>> {
+    let (mut action, mut params, mut known): (_, &[Member<'a>], _) = (None, &[], others);
+    for (key, value) in members {
+        match *key {
+            "action" => action = Some(id(value)?),
+            "params" => params = object_of(value, 16)?,
+            _ => continue,
+        }
+        known += 1;
+    }
+    let is_scalar =
+        |(_, value): &Member<'_>| matches!(value, Node::Number(_) | Node::Text(_) | Node::Bool(_));
+    (known == members.len() && params.iter().all(is_scalar)).then_some(Move { action: action?, params })
 }
 
 fn bound<'a>(path: &'a str, limits: &Node<'a>) -> Option<Bound<'a>> {
@@ -244,7 +289,7 @@ fn condition<'a>(value: &Node<'a>) -> Option<Condition<'a>> {
 
 fn param<'a>(value: &Node<'a>) -> Option<Param<'a>> {
     let mut kind = None;
-    let (mut minimum, mut maximum, mut options, mut has_max_length) = (None, None, None, false);
+    let (mut minimum, mut maximum, mut options, mut max_length) = (None, None, None, None);
     for (key, value) in object(value)? {
         match *key {
             "type" => kind = Some(self::kind(value)?),
@@ -258,11 +303,11 @@ fn param<'a>(value: &Node<'a>) -> Option<Param<'a>> {
                     Some(*items).filter(|_| (1..=256).contains(&items.len()) && items.iter().all(scalar));
                 options?;
             }
-            "maxLength" => has_max_length = integer_within(value, 1.0, 1000.0).is_some().then_some(true)?,
+            "maxLength" => max_length = Some(integer_within(value, 1.0, 1000.0)?),
             _ => return None,
         }
     }
-    Some(Param { kind: kind?, minimum, maximum, options, has_max_length })
+    Some(Param { kind: kind?, minimum, maximum, options, max_length })
 }
 
 fn kind(value: &Node<'_>) -> Option<Kind> {

@@ -26,6 +26,21 @@ pub(super) struct Spec<'a> {
     pub(super) deals: Vec<Deal<'a>>,
     pub(super) epilogues: &'a [Member<'a>],
     pub(super) labels: &'a [Member<'a>],
+    pub(super) solutions: Vec<Solution<'a>>,
+}
+
+/// Steps that win.
+pub(super) struct Solution<'a> {
+    pub(super) id: &'a str,
+    pub(super) when: &'a [Member<'a>],
+    /// All moves, with those that replace a step.
+    pub(super) moves: Vec<Move<'a>>,
+}
+
+/// An action with parameters.
+pub(super) struct Move<'a> {
+    pub(super) action: &'a str,
+    pub(super) params: &'a [Member<'a>],
 }
 
 /// The least and the greatest number at a path.
@@ -64,7 +79,7 @@ pub(super) struct Param<'a> {
     pub(super) minimum: Option<f64>,
     pub(super) maximum: Option<f64>,
     pub(super) options: Option<&'a [Node<'a>]>,
-    pub(super) has_max_length: bool,
+    pub(super) max_length: Option<f64>,
 }
 
 /// The type of a parameter.

@@ -66,7 +66,8 @@ impl<'a> Lookahead<'a> {
                 After::Going(state) => Some(self.worst_case_value(&state)),
             },
             Persona::Saboteur => Some(-self.next_value(now, candidate)?),
-            Persona::Greedy | Persona::Random | Persona::Idle => self.next_value(now, candidate),
+            // The others do not look ahead.
+            _ => self.next_value(now, candidate),
         }
     }
 

@@ -153,7 +153,11 @@ impl Tally {
                 members.insert("digest".into(), self.digest().into());
             }
             if let (Some(detail), Some(watched)) = (&self.detail, &options.watched) {
-                members.insert("detail".into(), detail.value(program, watched));
+                let mut value = detail.value(program, watched);
+                if let (Value::Object(members), true) = (&mut value, options.paths) {
+                    Arc::make_mut(members).insert("win_paths".into(), detail.win_paths_value(program));
+                }
+                members.insert("detail".into(), value);
             }
         }
         report

@@ -25,6 +25,8 @@ pub(crate) struct Statistics {
     pub(crate) drawn: Vec<u64>,
     /// For each watched number: total movement of all runs.
     pub(crate) moves: Vec<i64>,
+    /// Number of won runs for each sequence of accepted actions.
+    win_paths: BTreeMap<Vec<usize>, u64>,
 }
 
 /// A number that is compared between the first and the last state of a run.
@@ -45,6 +47,7 @@ impl Statistics {
             taken: vec![0; program.actions.len()],
             drawn: vec![0; program.events.len()],
             moves: vec![0; watched.len()],
+            win_paths: BTreeMap::new(),
         }
     }
 
@@ -58,6 +61,27 @@ impl Statistics {
         *self.won_turns.entry(turns).or_default() += 1;
     }
 
+    /// Count the accepted actions of a won run.
+    pub(crate) fn count_win_path(&mut self, path: Vec<usize>) {
+        *self.win_paths.entry(path).or_default() += 1;
+    }
+
+    /// Return the sequences of actions of won runs with their numbers, the most frequent first.
+    pub(crate) fn win_paths_value(&self, program: &Program) -> Value {
+        let ids = |path: &Vec<usize>| -> Vec<Arc<str>> {
+            path.iter()
+                .filter_map(|index| program.actions.get(*index))
+                .map(|action| Arc::clone(&action.id))
+                .collect()
+        };
+        let mut paths: Vec<_> = self.win_paths.iter().map(|(path, number)| (ids(path), *number)).collect();
+        paths.sort_by(|(one, more), (other, less)| less.cmp(more).then_with(|| one.cmp(other)));
+        let paths = paths.iter().map(|(path, number)| {
+            Value::from(vec![path.iter().map(Value::from).collect::<Value>(), count(*number)])
+        });
+        paths.collect()
+    }
+
     /// Add the counts of other runs.
     pub(crate) fn append(&mut self, other: &Self) {
         add_by_turn(&mut self.lost_turns, &other.lost_turns);
@@ -66,6 +90,9 @@ impl Statistics {
         add(&mut self.taken, &other.taken);
         add(&mut self.drawn, &other.drawn);
         self.moves.iter_mut().zip(&other.moves).for_each(|(to, moved)| *to += moved);
+        for (path, count) in &other.win_paths {
+            *self.win_paths.entry(path.clone()).or_default() += count;
+        }
     }
 
     /// Return the statistics as a member of a report.

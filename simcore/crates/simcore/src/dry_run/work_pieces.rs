@@ -13,10 +13,10 @@ use crate::personas::Persona;
 
 use super::report::Tally;
 
-/// Minimum number of runs for a thread. For the planner it is smaller, because it plays dozens of turns for
-/// each turn.
+/// Minimum number of runs for a thread. It is smaller for the planner, which plays dozens of turns for each
+/// turn, and for personas that are never vectorised.
 const LEAST: u64 = 1024;
-const LEAST_PLANNED: u64 = 64;
+const LEAST_SLOW: u64 = 64;
 /// Pieces for each thread. More pieces balance the load; fewer pieces waste less, because the last runs of a
 /// piece leave lanes idle.
 const PIECES_PER_THREAD: u64 = 8;
@@ -34,7 +34,8 @@ pub(super) fn play(
     piece: impl Fn(Range<u64>) -> Result<Tally> + Sync,
 ) -> Result<Tally> {
     let number = runs.end - runs.start;
-    let least = if persona == Persona::Planner { LEAST_PLANNED } else { LEAST };
+    let is_slow = matches!(persona, Persona::Planner | Persona::Curious | Persona::Par);
+    let least = if is_slow { LEAST_SLOW } else { LEAST };
     let threads = u64::try_from(threads).unwrap_or(1).min(number.div_ceil(least));
     if threads <= 1 {
         return piece(runs);

@@ -93,7 +93,12 @@ impl Machine {
 
     /// Return True if a persona is supported.
     pub(crate) fn supports(&self, persona: Persona) -> bool {
-        self.value.is_some() || matches!(persona, Persona::Idle | Persona::Random)
+        match persona {
+            Persona::Idle | Persona::Random => true,
+            // They remember more of a run than its lane holds.
+            Persona::Curious | Persona::Par => false,
+            _ => self.value.is_some(),
+        }
     }
 }
 

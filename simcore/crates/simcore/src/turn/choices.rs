@@ -46,10 +46,12 @@ impl PolicyDraws {
 
     /// Pick a random choice, if there are any.
     pub(crate) fn pick<'c, 'a>(&mut self, choices: &'c [Choice<'a>]) -> Option<&'c Choice<'a>> {
-        if choices.is_empty() {
-            return None;
-        }
-        choices.get(usize::try_from(choose(self.next_draw(), choices.len() as u64)).unwrap_or(0))
+        if choices.is_empty() { None } else { choices.get(self.index_below(choices.len())) }
+    }
+
+    /// Draw an index below a count of at least 1.
+    pub(crate) fn index_below(&mut self, count: usize) -> usize {
+        usize::try_from(choose(self.next_draw(), count as u64)).unwrap_or(0)
     }
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn legal_choices<'a>(
     for (index, action) in program.actions.iter().enumerate() {
         let tries = if action.params.is_empty() { 1 } else { PARAM_TRIES };
         for _ in 0..tries {
-            let params = action.params.sample(|| draws.next_draw())?;
+            let params = action.params.sample(&[], || draws.next_draw())?;
             match rule_execution::holds(
                 program,
                 &state,

@@ -19,6 +19,8 @@ from peripety.engine.paths import lookup, parse_path
 from peripety.engine.rng import RNG_VERSION, run_seed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from peripety.engine._reference.codegen.runner import CompiledRunners
     from peripety.engine._reference.personas import Persona
     from peripety.engine._reference.turn import Choice
@@ -43,6 +45,7 @@ class RunStatistics:
         self._events = {event["id"]: 0 for event in rules.events}
         self._watched = {text: (parse_path(text), scale) for text, scale in watch}
         self._moves = dict.fromkeys(self._watched, 0)
+        self._win_paths: Counter[tuple[str, ...]] = Counter()
 
     def count_choices(self, choices: list[Choice]) -> None:
         """Count the legal choices of a turn."""
@@ -66,9 +69,15 @@ class RunStatistics:
         for text, (path, scale) in self._watched.items():
             self._moves[text] += _measure_move(lookup(start, path), lookup(last, path), scale)
 
-    def report(self) -> dict[str, Any]:
+    def count_win_path(self, path: list[str]) -> None:
+        """Count the accepted actions of a won run, in their order."""
+        self._win_paths[tuple(path)] += 1
+
+    def report(self, *, with_paths: bool) -> dict[str, Any]:
         """Return the JSON of a `RunDetail`."""
+        frequent = sorted(self._win_paths.items(), key=lambda item: (-item[1], item[0]))
         return {
+            **({"win_paths": frequent} if with_paths else {}),
             "lost_turns": sorted(self._turns["lost"].items()),
             "won_turns": sorted(self._turns["won"].items()),
             "actions": self._actions,
@@ -93,7 +102,7 @@ def dry_run(rules: Rules, options: dict[str, Any], runners: CompiledRunners | No
 
     Args:
         rules: the scenario.
-        options: `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?}`.
+        options: `{runs, first_run, seed (text), persona, horizon?, digest?, detail?, watch?, paths?}`.
         runners: generated code for faster runs, used unless detail is requested; the report is the same.
 
     Returns:
@@ -145,7 +154,7 @@ def _simulate(
     return {
         **tally.counts,
         **({} if digest is None else {"digest": digest.hexdigest()}),
-        **({"detail": tally.detail.report()} if is_detailed else {}),
+        **({"detail": tally.detail.report(with_paths=bool(options.get("paths")))} if is_detailed else {}),
         "losses": tally.losses,
         "wins": tally.wins,
         "errors": list(tally.errors.values()),
@@ -187,7 +196,7 @@ class _Interpreter:
     def __init__(
         self,
         start: ReferenceState,
-        persona: Persona | None,
+        new_persona: Callable[[], Persona] | None,
         horizon: int,
         tally: _RunTotals,
         *,
@@ -195,7 +204,7 @@ class _Interpreter:
         deals: bool,
     ) -> None:
         self._start = start
-        self._persona = persona
+        self._new_persona = new_persona
         self._last = start.turn + horizon
         self._tally = tally
         self._acted = acted
@@ -208,9 +217,11 @@ class _Interpreter:
         if self._deals:
             deal(state)
         first = state.tree_value
+        persona = self._new_persona() if self._new_persona else None
+        path: list[str] = []
         while state.turn < self._last and outcome == "survived":
             try:
-                self._take_action(state)
+                self._take_action(state, persona, path)
                 finished = step(state)
             except EngineError as error:
                 tally.add_errors([{"code": error.code, "rule": error.path, "message": error.message}])
@@ -221,19 +232,21 @@ class _Interpreter:
                 outcome = "survived" if state.status["kind"] == "ongoing" else str(state.status["kind"])
         turns = state.turn - self._start.turn
         tally.detail.count_ending(outcome, turns, first, state)
+        if outcome == "won":
+            tally.detail.count_win_path(path)
         return RunEnd(outcome, state.status.get("condition"), turns, state.tree)
 
-    def _take_action(self, state: ReferenceState) -> None:
-        if self._persona is None or (self._acted and state.turn == self._start.turn):
+    def _take_action(self, state: ReferenceState, persona: Persona | None, path: list[str]) -> None:
+        if persona is None or (self._acted and state.turn == self._start.turn):
             return
         draws, record, tally = PersonaDraws(state), CallTrace(), self._tally
         choices = legal_choices(state, draws, record)
         tally.add_errors(record.errors)
         tally.detail.count_choices(choices)
-        choice = self._persona(state, choices, draws)
-        if choice is not None:
-            action, params = choice
+        for action, params in persona(state, choices, draws):
             result = act(state, action["id"], params)
             tally.add_errors(result["errors"])
             if result["accepted"]:
                 tally.detail.count_action(action["id"])
+                path.append(action["id"])
+                return

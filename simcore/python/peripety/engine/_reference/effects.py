@@ -26,7 +26,7 @@ from peripety.engine.paths import MISSING, Path, format_path, get_child, lookup,
 from peripety.engine.rng import draw, stream_key, to_unit_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from peripety.engine._reference.state import ReferenceState
 
@@ -382,20 +382,26 @@ def escape_segment(name: str) -> str:
 
 def find_derive_names(expression: Any) -> set[str]:
     """Return the names of derived values that an expression reads or tests for."""
+    return {
+        str(segments[1])
+        for segments in iter_variables(expression)
+        if len(segments) > 1 and segments[0] == "derives"
+    }
+
+
+def iter_variables(expression: Any) -> Iterator[Path]:
+    """Yield the variables that an expression reads or tests for, as segments; none of them is all data."""
     if isinstance(expression, list):
-        return {name for item in expression for name in find_derive_names(item)}
-    if not isinstance(expression, dict):
-        return set()
-    names = {name for item in expression.values() for name in find_derive_names(item)}
-    operand = expression.get("var")
-    paths = [operand[0] if isinstance(operand, list) and operand else operand]
-    for operator in ("missing", "missing_some"):
-        paths += _find_texts(expression.get(operator))
-    for path in paths:
-        segments = split_variable(path) if isinstance(path, str) else ()
-        if len(segments) > 1 and segments[0] == "derives":
-            names.add(str(segments[1]))
-    return names
+        for item in expression:
+            yield from iter_variables(item)
+    elif isinstance(expression, dict):
+        for item in expression.values():
+            yield from iter_variables(item)
+        operand = expression.get("var")
+        names = [operand[0] if isinstance(operand, list) and operand else operand]
+        for operator in ("missing", "missing_some"):
+            names += _find_texts(expression.get(operator))
+        yield from (split_variable(name) for name in names if isinstance(name, str))
 
 
 def _find_texts(value: Any) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from peripety.engine._reference.bounds import NumberBounds
+from peripety.engine._reference.effects import iter_variables
 from peripety.engine._reference.limits import find_forbidden_key, looks_like_code
 from peripety.engine._reference.variants import list_rules
 from peripety.engine.backend_protocol import EngineError
@@ -159,13 +160,17 @@ class _ExplicitGrants(_PermissionSource):
 class _DefaultScope(_PermissionSource):
     """Default scope: writes that an action or event makes to the same path with the same operation.
 
-    Only literals count, because the values of derived names are unknown.
+    Only literals count, because the values of derived names are unknown. From version 1.1 on, a path that an
+    end condition reads is never in scope: the narrator must not end the game by itself.
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self._amounts: dict[Path, float] = {}
         self._values: dict[Path, dict[str, set[str]]] = {}
+        decisive = [] if spec.get("spec_version") != "1.1" else list(_iter_end_reads(spec))
         for operation, path, value in _iter_literal_writes(spec):
+            if _overlaps_any(path, decisive):
+                continue
             if operation in _COUNTING:
                 self._amounts[path] = max(self._amounts.get(path, 0.0), abs(value))
             else:
@@ -206,6 +211,20 @@ def _iter_literal_writes(spec: dict[str, Any]) -> Iterator[tuple[str, Path, Any]
             value = effect.get("value")
             if "path" in effect and not (isinstance(value, str) and value in derives):
                 yield effect["op"], parse_path(effect["path"]), value
+
+
+def _iter_end_reads(spec: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths below the state that the end conditions read, as texts; an empty one is all of it."""
+    for end in (*spec["loss_conditions"], *spec.get("win_conditions", ())):
+        for segments in iter_variables(end["when"]):
+            if not segments or segments[0] == "state":
+                yield tuple(map(str, segments[1:]))
+
+
+def _overlaps_any(path: Path, others: list[tuple[str, ...]]) -> bool:
+    """Return True if a path is one of some others, above one or below one."""
+    own = tuple(map(str, path[1:]))
+    return any(own[: len(other)] == other[: len(own)] for other in others)
 
 
 def _split_value(operation: str, value: Any) -> set[str]:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from peripety.engine._reference.effects import CallTrace, build_data, force_event
+from peripety.engine._reference.effects import CallTrace, build_data, force_event, is_satisfied
 from peripety.engine._reference.jsonlogic import Evaluation, evaluate
 from peripety.engine._reference.jsonlogic_operators import COMPARISONS, is_truthy
 from peripety.engine._reference.state import ReferenceState
@@ -21,7 +21,9 @@ from peripety.engine._reference.turn import (
     act,
     find_ending,
     legal_choices,
+    list_trials,
     open_turn,
+    sample_params,
     step,
 )
 from peripety.engine.backend_protocol import EngineError
@@ -140,8 +142,11 @@ def _truth_distance(logic: Any, data: dict[str, Any], *, truth: bool) -> float:
         return 1.0
 
 
-Persona = Callable[[ReferenceState, list[Choice], PersonaDraws], Choice | None]
-"""Chooses one of the legal choices of a turn, or none."""
+Persona = Callable[[ReferenceState, list[Choice], PersonaDraws], "Iterable[Choice]"]
+"""Yields moves of a turn, given its legal choices; the first that the engine accepts is made.
+
+The next one is requested only if the engine has rejected the one before.
+"""
 
 _ROLLOUTS = 4
 _ROLLOUT_TURNS = 8
@@ -149,12 +154,29 @@ _ROLLOUT_KEY = stream_key("rollout")
 _END_VALUES = {"lost": -2.0, "errored": -2.0, "won": 2.0}
 
 
-def get_persona(name: str, rules: Rules, horizon: int) -> Persona | None:
-    """Return the persona of a name; None for `idle`, which ignores the choices."""
+def get_persona(name: str, rules: Rules, horizon: int) -> Callable[[], Persona] | None:
+    """Return a function that returns the persona of a name for a run; None for `idle`, which never moves."""
     if name == "idle":
         return None
-    if name == "random":
-        return _choose_randomly
+    if name == "par":
+        return partial(_SolutionPlayer, rules)
+    if name == "curious":
+        trials = [(action, trial) for action in rules.actions for trial in list_trials(action["params"])]
+        return partial(_CuriousPlayer, trials)
+    choose_one = _choose_randomly if name == "random" else _best_chooser(name, rules, horizon)
+
+    def persona(state: ReferenceState, choices: list[Choice], draws: PersonaDraws) -> list[Choice]:
+        choice = choose_one(state, choices, draws)
+        return [] if choice is None else [choice]
+
+    return lambda: persona
+
+
+def _best_chooser(
+    name: str,
+    rules: Rules,
+    horizon: int,
+) -> Callable[[ReferenceState, list[Choice], PersonaDraws], Choice | None]:
     outlook = _StateEvaluator(rules, horizon)
     weigh: Callable[[ReferenceState], float] = {
         "greedy": outlook.evaluate,
@@ -168,6 +190,75 @@ def get_persona(name: str, rules: Rules, horizon: int) -> Persona | None:
         return best
 
     return choose_best
+
+
+class _SolutionPlayer:
+    """Persona `par` in one run: it follows one of the solutions whose condition holds when it first acts."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._actions = {action["id"]: action for action in rules.actions}
+        self._steps: list[dict[str, Any]] | None = None
+        self._next = 0
+
+    def __call__(
+        self,
+        state: ReferenceState,
+        _choices: list[Choice],
+        draws: PersonaDraws,
+    ) -> Iterator[Choice]:
+        if self._steps is None:
+            self._steps = self._choose_steps(state, draws)
+        for _ in self._steps:
+            present = self._next
+            step, self._next = self._steps[present], (present + 1) % len(self._steps)
+            yield self._to_choice(step)
+            otherwise = step.get("otherwise", "wait")
+            if otherwise != "skip":
+                self._next = present
+                if otherwise != "wait":
+                    yield self._to_choice(otherwise)
+                return
+
+    def _choose_steps(self, state: ReferenceState, draws: PersonaDraws) -> list[dict[str, Any]]:
+        fitting = [solution for solution in self._rules.solutions if _is_for(state, solution)]
+        steps: list[dict[str, Any]] = (
+            fitting[choose(draws.next_draw(), len(fitting))]["steps"] if fitting else []
+        )
+        return steps
+
+    def _to_choice(self, move: dict[str, Any]) -> Choice:
+        return self._actions[move["action"]], move.get("params", {})
+
+
+def _is_for(state: ReferenceState, solution: dict[str, Any]) -> bool:
+    try:
+        return is_satisfied(state, solution.get("when", {}), {}, CallTrace())
+    except EngineError:
+        return False
+
+
+class _CuriousPlayer:
+    """Persona `curious` in one run: of its trials it makes the least used one that is legal."""
+
+    def __init__(self, trials: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+        self._trials = trials
+        self._uses = [0] * len(trials)
+
+    def __call__(
+        self,
+        _state: ReferenceState,
+        _choices: list[Choice],
+        draws: PersonaDraws,
+    ) -> Iterator[Choice]:
+        for uses in sorted(set(self._uses)):
+            left = [index for index, count in enumerate(self._uses) if count == uses]
+            while left:
+                index = left.pop(choose(draws.next_draw(), len(left)))
+                action, trial = self._trials[index]
+                self._uses[index] += 1
+                yield action, sample_params(action["params"], draws.next_draw, trial)
+                self._uses[index] -= 1
 
 
 def _choose_randomly(_state: ReferenceState, choices: list[Choice], draws: PersonaDraws) -> Choice | None:

@@ -178,6 +178,7 @@ class Rules:
         ]
         self.bounds = NumberBounds(spec.get("bounds", {}))
         self.deals: list[Any] = spec.get("deal", [])
+        self.solutions: list[Any] = spec.get("solutions", [])
         # From version 1.1 on, end conditions are also tested before the random event.
         self.ends_early = spec.get("spec_version") == "1.1"
         self.actions: list[Any] = spec["actions"]

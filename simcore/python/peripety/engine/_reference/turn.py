@@ -74,9 +74,45 @@ def _has_type(kind: str, value: Any) -> bool:
     return isinstance(value, float) and (kind == "number" or value.is_integer())
 
 
-def sample_params(declared: dict[str, Any], next_draw: Callable[[], int]) -> dict[str, Any]:
-    """Draw parameters uniformly from their domains, one draw each, in name order."""
-    return {name: _sample_param(declared[name], next_draw()) for name in sorted(declared)}
+def sample_params(
+    declared: dict[str, Any],
+    next_draw: Callable[[], int],
+    fixed: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Draw parameters uniformly from their domains, one draw each, in name order; `fixed` ones are given."""
+    given = fixed or {}
+    return {
+        name: given[name] if name in given else _sample_param(declared[name], next_draw())
+        for name in sorted(declared)
+    }
+
+
+MAX_TRIALS = 64
+_MAX_INTEGERS = 16
+
+
+def list_trials(declared: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the combinations of values of the parameters with few values, at most `MAX_TRIALS`.
+
+    In name order, a parameter is left out if it has no short list of values, or if the combinations would
+    become too many.
+    """
+    trials: list[dict[str, Any]] = [{}]
+    for name in sorted(declared):
+        values = _list_values(declared[name])
+        if values and len(trials) * len(values) <= MAX_TRIALS:
+            trials = [{**trial, name: value} for trial in trials for value in values]
+    return trials
+
+
+def _list_values(schema: dict[str, Any]) -> list[Any]:
+    if "enum" in schema:
+        return [*dict.fromkeys(schema["enum"])]
+    if schema["type"] == "boolean":
+        return [False, True]
+    if schema["type"] == "integer" and schema["maximum"] - schema["minimum"] < _MAX_INTEGERS:
+        return [float(value) for value in range(int(schema["minimum"]), int(schema["maximum"]) + 1)]
+    return []
 
 
 def _sample_param(schema: dict[str, Any], value: int) -> Any:

@@ -114,19 +114,20 @@ def iter_effects(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 MAX_EFFECTS = 4096
-_SECTIONS = ("entities", "actions", "random_events", "loss_conditions", "win_conditions", "deal")
+_SECTIONS = ("entities", "actions", "random_events", "loss_conditions", "win_conditions", "deal", "solutions")
 
 
 def check_document(spec: dict[str, Any]) -> Iterator[Finding]:
     """Yield the findings about the whole document."""
-    yield from _check_forbidden_keys(spec)
+    yield from check_forbidden_keys(spec)
     yield from _check_duplicate_ids(spec)
     yield from _check_sizes(spec)
     yield from _check_clock(spec)
     yield from _check_budget(spec["negativity_budget"])
 
 
-def _check_forbidden_keys(spec: dict[str, Any]) -> Iterator[Finding]:
+def check_forbidden_keys(spec: dict[str, Any]) -> Iterator[Finding]:
+    """Yield a finding for each key that is dangerous to clients in other languages."""
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(spec, ())]
     while pending:
         value, path = pending.pop()

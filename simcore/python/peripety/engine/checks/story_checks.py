@@ -1,4 +1,4 @@
-"""Static checks of the keys of version 1.1: bounds, deals, epilogues and labels."""
+"""Static checks of the keys of version 1.1: bounds, deals, epilogues, labels and solutions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from peripety.engine._reference.limits import MAX_STATE_NODES, MAX_STATE_TEXT, looks_like_code, measure
+from peripety.engine._reference.turn import find_parameter_problems
 from peripety.engine.backend_protocol import EngineError
-from peripety.engine.checks.document_checks import is_state_path
+from peripety.engine.checks.document_checks import RuleScope, check_expression, is_state_path
 from peripety.engine.checks.rule_checks import check_path
 from peripety.engine.paths import MISSING, lookup, parse_state_path
 from peripety.engine.schema_validation import format_pointer
@@ -38,6 +39,46 @@ def check_story(spec: dict[str, Any], state_model: StateModel) -> Iterator[Findi
             yield Finding("UNKNOWN_ENDING", f"/epilogues{format_pointer([name])}", message)
     for text in spec.get("labels", {}):
         yield from check_path(text, f"/labels{format_pointer([text])}", state_model)
+    for index, solution in enumerate(spec.get("solutions", [])):
+        yield from _check_solution(solution, f"/solutions/{index}", spec["actions"], state_model)
+
+
+def _check_solution(
+    solution: dict[str, Any],
+    place: str,
+    actions: list[dict[str, Any]],
+    state_model: StateModel,
+) -> Iterator[Finding]:
+    yield from check_expression(solution.get("when", {}), f"{place}/when", RuleScope(state_model))
+    declared = {action["id"]: action["params"] for action in actions}
+    for index, step in enumerate(solution["steps"]):
+        yield from _check_move(step, f"{place}/steps/{index}", declared)
+        if isinstance(step.get("otherwise"), dict):
+            yield from _check_move(step["otherwise"], f"{place}/steps/{index}/otherwise", declared)
+
+
+def _check_move(
+    move: dict[str, Any],
+    place: str,
+    declared: dict[str, dict[str, Any]],
+) -> Iterator[Finding]:
+    name = move["action"]
+    if name not in declared:
+        message = f"'{name}' is not an action; the actions are {', '.join(sorted(declared))[:200]}"
+        yield Finding("UNKNOWN_ACTION", f"{place}/action", message)
+        return
+    # The check of parameters knows numbers as the engine stores them.
+    params = {key: _as_stored(value) for key, value in declared[name].items()}
+    for problem in find_parameter_problems(params, _as_stored(move.get("params", {}))):
+        yield Finding("BAD_STEP", f"{place}/params", f"for the action '{name}', {problem}")
+
+
+def _as_stored(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_stored(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_stored(item) for item in value]
+    return float(value) if type(value) is int else value
 
 
 def _check_limit(text: str, limit: dict[str, float], place: str, state: Any) -> Iterator[Finding]:

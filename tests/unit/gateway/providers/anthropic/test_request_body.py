@@ -27,7 +27,7 @@ from peripety.gateway.types.message import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.request import CacheTTL, GenerateRequest, ReasoningEffort, ResponseSchema
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, SchemaMethod
 from support.gateway.requests import asking, call_of
 
@@ -373,3 +373,10 @@ def test_counting_asks_about_all_that_is_read_and_nothing_else() -> None:
     _COUNTED.validate_python(asked)
     whole = dict(to_anthropic_body(call).document)
     assert asked == {key: whole[key] for key in whole.keys() - {"max_tokens", "stream", "stop_sequences"}}
+
+
+def test_the_effort_is_sent_where_the_card_knows_it() -> None:
+    asked = asking(reasoning_effort=ReasoningEffort.MEDIUM)
+    known = to_anthropic_body(call_of(asked, "claude-opus-5", "anthropic")).document
+    assert known["output_config"] == {"effort": "medium"}
+    assert "output_config" not in to_anthropic_body(call_of(asked, "claude-haiku-4-5", "anthropic")).document

@@ -23,7 +23,7 @@ from peripety.gateway.types.message import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.types.request import GenerateRequest, ResponseSchema
+from peripety.gateway.types.request import GenerateRequest, ReasoningEffort, ResponseSchema
 from peripety.gateway.types.response import SchemaMethod
 from support.gateway.requests import asking, call_of
 
@@ -258,3 +258,10 @@ def test_a_model_that_does_not_reason_is_not_asked_for_its_thoughts() -> None:
     call = call_of(asking(), MODEL, "gemini")
     data = replace(call.data, capabilities=call.data.capabilities - {Capability.REASONING})
     assert "generationConfig" not in to_gemini_body(replace(call, data=data)).document
+
+
+def test_the_effort_is_sent_where_the_card_knows_it() -> None:
+    asked = asking(reasoning_effort=ReasoningEffort.LOW)
+    config = body(asked, "gemini-3.8-flash")["generationConfig"]
+    assert config["thinkingConfig"] == {"includeThoughts": True, "thinkingLevel": "LOW"}
+    assert body(asked, "gemini-2.5-flash")["generationConfig"]["thinkingConfig"] == {"includeThoughts": True}

@@ -31,7 +31,13 @@ from peripety.gateway.types.message import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.types.request import CacheConfig, CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.request import (
+    CacheConfig,
+    CacheTTL,
+    GenerateRequest,
+    ReasoningEffort,
+    ResponseSchema,
+)
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, SchemaMethod, SchemaReport
 from support.gateway.requests import asking, call_of
 
@@ -175,6 +181,20 @@ def test_a_model_that_calls_no_tools_while_it_reasons_is_told_not_to_reason() ->
     assert body("openai", "gpt-5.4", tools=(TOOL,))["reasoning_effort"] == "none"
     assert "reasoning_effort" not in body("openai", "gpt-5.4")
     assert "reasoning_effort" not in body("openai", "gpt-5.2", tools=(TOOL,))
+
+
+def test_the_effort_is_sent_where_the_card_knows_it() -> None:
+    low = {"reasoning_effort": ReasoningEffort.LOW}
+    assert body("openai", "gpt-5.2", **low)["reasoning_effort"] == "low"
+    assert body("openai", "gpt-5.4", tools=(TOOL,), **low)["reasoning_effort"] == "none"
+    for provider, model in (("openai", "gpt-4.1"), ("openai", "unheard-of"), ("generic", "m")):
+        assert "reasoning_effort" not in body(provider, model, **low)
+
+
+def test_reasoning_is_never_turned_off_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    body("openai", "gpt-5.4", tools=(TOOL,))
+    (record,) = caplog.records
+    assert (record.levelname, vars(record)["model"]) == ("WARNING", "openai/gpt-5.4")
 
 
 def test_a_model_that_cannot_but_reason_is_not_offered_tools_here() -> None:

@@ -23,7 +23,7 @@ from peripety.gateway.types.message import (
     ToolChoiceMode,
     ToolResult,
 )
-from peripety.gateway.types.request import CacheTTL, GenerateRequest, ResponseSchema
+from peripety.gateway.types.request import CacheTTL, GenerateRequest, ReasoningEffort, ResponseSchema
 from peripety.gateway.types.response import CacheBlock, CacheBreakpoint, SchemaMethod, SchemaReport
 from support.gateway.requests import asking, call_of
 
@@ -219,3 +219,8 @@ def test_a_tool_cannot_be_demanded_of_a_model_that_takes_no_demands() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         WIRE.body(replace(call, data=replace(call.data, traits=traits)))
     assert [violation.field for violation in caught.value.violations] == ["tool_choice.mode"]
+
+
+def test_the_effort_is_sent_also_beside_tools() -> None:
+    asked = asking(tools=(TOOL,), reasoning_effort=ReasoningEffort.LOW)
+    assert told(asked, "gpt-6.2-sol")["reasoning"] == {"effort": "low"}

@@ -1,0 +1,251 @@
+"""English of narrations: phrases, sentences, clauses, quoted speech, numerals and forms of words.
+
+Only plain statements in the present of the story are claims. Questions, quoted and reported speech,
+conditions, wishes, plans, memories and comparisons are not: they may be false in a true story.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache, lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+SPOKEN = "\u201c\u201d"
+"""Replacement of quoted speech."""
+
+_CACHED_PATTERNS = 4_096
+_SLOT = re.compile(r"@(\w+)")
+_OPENING = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb"}
+_QUOTED = (
+    r'"[^"]*(?:"|$)',
+    "\u201c[^\u201d]*(?:\u201d|$)",
+    "\u00ab[^\u00bb]*(?:\u00bb|$)",
+    r"(?<!\w)[\u2018'](?=\w)[^\u2019']*[\u2019'](?!\w)",
+)
+_QUOTES = re.compile("|".join(_QUOTED))
+_ENDS = ".!?\u2026\n"
+_CLOSERS = "\"\u201d\u00bb\u2019')"
+
+
+@cache
+def _load_phrases() -> Mapping[str, Any]:
+    text = resources.files(__package__).joinpath("phrases.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@lru_cache(maxsize=_CACHED_PATTERNS)
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+class Phrases:
+    """Phrases of one section of `phrases.toml`, with the slots that all of them share.
+
+    Args:
+        section: name of the section.
+        slots: patterns of slots.
+    """
+
+    def __init__(self, section: str, slots: Mapping[str, str] | None = None) -> None:
+        self._entries: Mapping[str, Any] = _load_phrases()[section]
+        self._slots = dict(slots or {})
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return a list of words."""
+        return tuple(self._entries[name])
+
+    def add_slots(self, **slots: str) -> None:
+        """Add slots that all phrases share."""
+        self._slots |= slots
+
+    def search(self, name: str, text: str, **slots: str) -> re.Match[str] | None:
+        """Return the first match of any phrase of a name in a text."""
+        return next(self.find_all(name, text, **slots), None)
+
+    def find_all(self, name: str, text: str, **slots: str) -> Iterator[re.Match[str]]:
+        """Yield the matches of all phrases of a name in a text."""
+        phrases = self._entries[name]
+        for phrase in [phrases] if isinstance(phrases, str) else phrases:
+            yield from _compile(self._fill(phrase, slots)).finditer(text)
+
+    def _fill(self, phrase: str, slots: Mapping[str, str]) -> str:
+        def value(found: re.Match[str]) -> str:
+            name = found[1]
+            known = slots.get(name, self._slots.get(name))
+            return self._fill(self._entries[name], slots) if known is None else known
+
+        return _SLOT.sub(value, phrase)
+
+
+_PHRASES = Phrases("english")
+
+
+class SentenceBuffer:
+    """Splitter of streamed prose into sentences; a sentence never ends inside quoted speech."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    @property
+    def rest(self) -> str:
+        """The beginning of the sentence that is not complete."""
+        return self._text
+
+    def feed(self, text: str) -> Iterator[str]:
+        """Add text; yield the sentences that are complete now, with the space behind them."""
+        self._text += text
+        while (end := _sentence_end(self._text)) is not None:
+            sentence, self._text = self._text[:end], self._text[end:]
+            yield sentence
+
+    def finish(self) -> str:
+        """Return the last sentence; empty if there is none."""
+        sentence, self._text = self._text, ""
+        return sentence
+
+
+def _sentence_end(text: str) -> int | None:
+    """Return the end of the first sentence, or None if more text could belong to it."""
+    closing = ""
+    for place, character in enumerate(text):
+        if closing:
+            closing = "" if character in {closing, "\n"} else closing
+        elif character in _OPENING:
+            closing = _OPENING[character]
+        elif character in _ENDS:
+            end = place + 1
+            while end < len(text) and text[end] in _ENDS + _CLOSERS:
+                end += 1
+            if end == len(text) and character != "\n":
+                return None
+            if character == "\n" or text[end].isspace():
+                return end + len(text[end:]) - len(text[end:].lstrip())
+    return None
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    buffer = SentenceBuffer()
+    return [*buffer.feed(text), *filter(None, [buffer.finish()])]
+
+
+def remove_speech(sentence: str) -> str:
+    """Replace quoted speech with empty quotes."""
+    return _QUOTES.sub(SPOKEN, sentence)
+
+
+def is_question(sentence: str) -> bool:
+    """Return True if a sentence without its quoted speech is a question."""
+    return sentence.rstrip(" \n\u2019')").endswith("?")
+
+
+def is_unreal(sentence: str) -> bool:
+    """Return True if a sentence describes conditions, wishes, dreams or memories."""
+    return _PHRASES.search("unreal", sentence) is not None
+
+
+def is_unsure(clause: str) -> bool:
+    """Return True if a clause describes a possibility, the future or an earlier past."""
+    return _PHRASES.search("unsure", clause) is not None
+
+
+def is_negative(clause: str) -> bool:
+    """Return True if a clause has a negation."""
+    return _PHRASES.search("negative", clause) is not None
+
+
+def drop_reported(sentence: str) -> str:
+    """Return a sentence up to its first verb that reports the words or thoughts of a person."""
+    found = _PHRASES.search("reported", sentence)
+    return sentence if found is None else sentence[: found.end()]
+
+
+def split_clauses(sentence: str) -> list[str]:
+    """Return the main parts of a sentence."""
+    ends = [(found.start(), found.end()) for found in _PHRASES.find_all("clause", sentence)]
+    starts = [0, *(end for _, end in ends)]
+    stops = [*(start for start, _ in ends), len(sentence)]
+    parts = (sentence[start:stop] for start, stop in zip(starts, stops, strict=True))
+    return [clause for clause in (part.strip(" ,.!\u2026\n") for part in parts) if clause]
+
+
+# --- numerals ---
+
+_UNITS = _PHRASES.words("units")
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_SMALL = {word: number for number, word in enumerate(_UNITS)}
+_SMALL |= {word: 10 * number for number, word in enumerate(_TENS, start=2)}
+_WORD_NUMBER = "|".join(sorted(_SMALL, key=len, reverse=True))
+_DIGITS = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\d.]*\d)"
+_WORDS = rf"(?:{_WORD_NUMBER})(?:[- ](?:{'|'.join(_UNITS[1:10])}))?"
+_HUNDRED = rf"(?:(?:a|{'|'.join(_UNITS[1:10])}) )?hundred(?: and)?(?: {_WORDS})?"
+NUMERAL = rf"(?<![\w.,])(?:{_DIGITS}|{_HUNDRED}|(?:half a |a )?dozen|{_WORDS})(?!\w)"
+"""Pattern of a numeral."""
+
+
+def parse_numeral(text: str) -> float:
+    """Return the value of a text that matches `NUMERAL`."""
+    text = text.lower().strip()
+    if text[-1].isdigit():
+        return float(text.replace(",", ""))
+    if "dozen" in text:
+        return 6.0 if text.startswith("half") else 12.0
+    total = 0
+    before, has_hundred, after = text.partition("hundred")
+    if has_hundred:
+        total, before = 100 * _SMALL.get(before.strip(), 1), after
+    return float(total + sum(_SMALL.get(word, 0) for word in re.findall(r"[a-z]+", before)))
+
+
+# --- forms of words ---
+
+
+@lru_cache(maxsize=_CACHED_PATTERNS)
+def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
+    """Return the base, the form with s, the past, the participle and the form with ing of a verb."""
+    ends_in_y = verb.endswith("y") and verb[-2:-1] not in set("aeiou")
+    doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb
+    stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "ye", "oe")) else doubled
+    hisses = verb.endswith(("s", "sh", "ch", "x", "z", "o"))
+    third = f"{verb[:-1]}ies" if ends_in_y else f"{verb}es" if hisses else f"{verb}s"
+    third = {"have": "has", "be": "is"}.get(verb, third)
+    regular = f"{verb[:-1]}ied" if ends_in_y else f"{verb}d" if verb.endswith("e") else f"{doubled}ed"
+    irregular: Mapping[str, list[str]] = _load_phrases()["english"]["irregular"]
+    past, participle = irregular.get(verb, (regular, regular))
+    return verb, third, past, participle, f"{stem}ing"
+
+
+def tense_forms(verbs: Iterable[str], *, is_past: bool = False) -> str:
+    """Return a pattern of the forms of verbs in the present or in the past."""
+    chosen = slice(2, 3) if is_past else slice(0, 2)
+    return alternatives(form for verb in verbs for form in verb_forms(verb)[chosen])
+
+
+@lru_cache(maxsize=_CACHED_PATTERNS)
+def number_forms(noun: str) -> tuple[str, ...]:
+    """Return a noun, or a group of words that ends in one, in the singular and the plural."""
+    singular = noun
+    if noun.endswith("ies") and len(noun) > len("ties"):
+        singular = f"{noun[:-3]}y"
+    elif noun.endswith(("ches", "shes", "xes", "sses")):
+        singular = noun[:-2]
+    elif noun.endswith("s") and not noun.endswith(("ss", "us", "is")):
+        singular = noun[:-1]
+    plural = f"{singular}s"
+    if singular.endswith("y") and singular[-2:-1] not in set("aeiou"):
+        plural = f"{singular[:-1]}ies"
+    elif singular.endswith(("ch", "sh", "x", "ss")):
+        plural = f"{singular}es"
+    return tuple(dict.fromkeys([noun, singular, plural]))
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """Return a pattern that matches any of some words, the longest first."""
+    ordered = sorted(set(words), key=len, reverse=True)
+    return "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in ordered) or r"(?!)"

@@ -1,0 +1,121 @@
+"""Record of a turn for its narration: what the audience may know of the state and the events of the turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.engine import Status
+from peripety.session.events import ActionResolved, Rolled
+from peripety.session.state_facts import read_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from peripety.engine import Change, RollResult
+    from peripety.session.state_facts import StateFacts
+    from peripety.session.turn_transaction import TurnResult
+    from peripety.session.visibility import ViewerProjection
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A claim of the prose that contradicts the record.
+
+    Attributes:
+        kind: `amount`, `life`, `presence`, `possession`, `ending` or `action`.
+        quotation: the sentence.
+        expected: the fact of the record, as a sentence.
+    """
+
+    kind: str
+    quotation: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """Facts of a turn that its audience may know.
+
+    Attributes:
+        spec: the scenario.
+        before: facts of the state before the turn.
+        after: facts of the state after it.
+        changes: its changes, in order.
+        actions: its tried actions, in order.
+        rolls: its dice, in order.
+        status: the status of the run after it.
+        knows_status: True if the narrator knows that status.
+        done_before: ids of the actions that were accepted in earlier turns.
+    """
+
+    spec: Mapping[str, Any]
+    before: StateFacts
+    after: StateFacts
+    changes: Sequence[Change] = ()
+    actions: Sequence[ActionResolved] = ()
+    rolls: Sequence[RollResult] = ()
+    status: Status = field(default_factory=lambda: Status("ongoing"))
+    knows_status: bool = True
+    done_before: frozenset[str] = frozenset()
+
+    def values_of(self, path: str) -> list[float]:
+        """Return the numbers that a path had in the turn, in order; the last one is the current one."""
+        ends = [facts.quantities.get(path) for facts in (self.before, self.after)]
+        first, last = ([] if quantity is None else [quantity.value] for quantity in ends)
+        steps = [change.after for change in self.changes if change.path == path]
+        return [*first, *(float(step) for step in steps if _is_number(step)), *last]
+
+    def holders_of(self, thing: str) -> set[str]:
+        """Return the holders that a thing had in the turn."""
+        known = {facts.holders.get(thing) for facts in (self.before, self.after)}
+        for change in self.changes:
+            known.update(value for value in (change.before, change.after) if isinstance(value, str))
+        return {holder for holder in known if holder is not None}
+
+    def places_of(self, entity: str) -> set[str]:
+        """Return the places of an entity before and after the turn; empty if one of them is unknown."""
+        places = [facts.places.get(entity) for facts in (self.before, self.after)]
+        return {place for place in places if place is not None} if None not in places else set()
+
+    def is_alive(self, entity: str) -> bool | None:
+        """Return True if an entity is alive in the whole turn, False if it is dead in it, else None."""
+        known = {facts.alive.get(entity) for facts in (self.before, self.after)}
+        return known.pop() if len(known) == 1 else None
+
+
+def turn_facts(
+    spec: Mapping[str, Any],
+    view: ViewerProjection,
+    before: Any,
+    played: TurnResult,
+    *,
+    knows_status: bool = True,
+    done_before: frozenset[str] = frozenset(),
+) -> TurnFacts:
+    """Return the facts of a turn for a viewer.
+
+    Args:
+        spec: the scenario.
+        view: the view of the audience.
+        before: the whole state before the turn.
+        played: the turn.
+        knows_status: True if the narrator knows the status of the run after the turn.
+        done_before: ids of the actions that were accepted in earlier turns.
+    """
+    return TurnFacts(
+        spec,
+        read_facts(spec, view.project_state(before), view.viewer),
+        read_facts(spec, view.project_state(played.tree), view.viewer),
+        view.project_changes(played.changes),
+        [event for event in played.events if isinstance(event, ActionResolved)],
+        [event.roll for event in played.events if isinstance(event, Rolled)],
+        played.world.status,
+        knows_status,
+        done_before,
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return value is not engine.ABSENT and isinstance(value, int | float) and not isinstance(value, bool)

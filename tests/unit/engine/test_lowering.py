@@ -1,0 +1,608 @@
+"""Lowered keys of version 1.1: once, clues, statements, promises, places."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import engine
+from peripety.engine.lowering import lower
+from peripety.errors import Severity
+from support.engine.backends import backend_named, compiled_report, interpreted_report, program_on
+from support.engine.seeded_specs import random_spec
+from support.engine.specs import action, as_bytes, event, never, spec
+from support.engine.story_specs import (
+    ACTIONS,
+    STATEMENTS,
+    WORDS,
+    story,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from peripety.engine import Program, State
+    from peripety.engine.backend_protocol import Backend
+    from support.engine.specs import Json
+
+
+def on(core: Backend, **parts: Any) -> tuple[Program, State]:
+    program = program_on(core, as_bytes(story(**{"random_events": [], **parts})))
+    return program, program.new_state()
+
+
+def codes(document: Json, *, warnings: bool = False) -> list[tuple[str, str]]:
+    found = engine.validate(as_bytes(document))
+    return [(one.code, one.path) for one in found if warnings or one.severity is Severity.ERROR]
+
+
+def act(program: Program, state: State, name: str, **params: Any) -> bool:
+    return program.act(state, name, params).accepted
+
+
+# --- the document ---
+
+
+def test_the_hash_is_that_of_the_written_document() -> None:
+    program = engine.compile(as_bytes(story()))
+    assert program.document == engine.canonicalize(story())
+    assert program.spec_hash == hashlib.sha256(program.document).hexdigest()
+    assert program.spec == json.loads(program.document)
+
+
+def test_a_document_without_the_keys_is_not_changed() -> None:
+    for version in ("1.0", "1.1"):
+        written = spec(spec_version=version)
+        assert lower(written).spec == written
+        assert lower(written).is_identity
+
+
+def test_a_document_of_1_0_knows_none_of_the_keys() -> None:
+    for key in ("clues", "statements", "promises", "places"):
+        assert codes(spec(**{key: {}})) == [("UNKNOWN_KEY", f"/{key}")]
+    once = spec(actions=[action("act") | {"once": True}])
+    assert codes(once) == [("UNKNOWN_KEY", "/actions/0/once")]
+    known = spec(loss_conditions=[{"id": "x", "when": {"known": "mark"}}, never("y")])
+    assert codes(known) == [("UNKNOWN_OPERATOR", "/loss_conditions/0/when")]
+
+
+def test_every_path_into_a_program_plays_the_same() -> None:
+    document = as_bytes(story())
+    canonical = engine.canonicalize(story())
+    (bulk,) = engine.validate_many([document])
+    assert bulk.program is not None
+    programs = [
+        engine.compile(document),
+        engine.compile_canonical(canonical),
+        engine.compile_trusted(canonical),
+        bulk.program,
+    ]
+    digests = {program.dry_run(runs=64, digest=True).digest for program in programs}
+    assert len(digests) == 1
+    assert {program.spec_hash for program in programs} == {bulk.spec_hash}
+
+
+def test_both_cores_play_the_same_in_each_way(core: Backend) -> None:
+    program = program_on(core, as_bytes(story()))
+    reference = interpreted_report(story(), runs=64)
+    for persona in ("random", "idle", "planner"):
+        runs = 64 if persona == "random" else 8
+        other = program_on(backend_named("python"), as_bytes(story()))
+        assert program.dry_run(runs=runs, persona=persona, digest=True) == other.dry_run(
+            runs=runs,
+            persona=persona,
+            digest=True,
+        )
+    assert program.dry_run(runs=64, seed=7, digest=True).digest == reference["digest"]
+    assert compiled_report(story(), runs=64)[0] == reference
+
+
+# --- once ---
+
+
+def test_an_action_happens_once(core: Backend) -> None:
+    program, state = on(core, actions=[{**action("act"), "once": True}, action("other")])
+    assert program.legal_actions(state) == ("act", "other")
+    assert act(program, state, "act")
+    result = program.act(state, "act")
+    assert [(one.code, one.rule) for one in result.reasons] == [
+        ("PRECONDITION_FAILED", "/actions/0/preconditions"),
+    ]
+    program.step(state)
+    assert program.legal_actions(state) == ("other",)
+
+
+def test_an_event_happens_once(core: Backend) -> None:
+    winds = [{**event(f"e{n}", weight=0.3), "once": True} for n in range(4)]
+    program, state = on(core, random_events=winds, loss_conditions=[never("x"), never("y")])
+    drawn = [program.step(state).event for _ in range(8)]
+    assert sorted(filter(None, drawn)) == ["e0", "e1", "e2", "e3"]
+
+
+def test_a_schedule_happens_once(core: Backend) -> None:
+    program, state = on(core)
+    assert act(program, state, "wait")
+    program.step(state)
+    assert not act(program, state, "wait")
+    assert [line["message"] for line in json.loads(state.to_json())["log"]] == ["x"]
+
+
+def test_an_event_and_an_action_of_one_id_are_apart(core: Backend) -> None:
+    program, state = on(
+        core,
+        actions=[{**action("same"), "once": True}],
+        random_events=[{**event("same", weight=0.3), "once": True} for _ in range(1)],
+    )
+    assert act(program, state, "same")
+    assert state.tree()["hidden"]["once"] == {"actions": {"same": True}, "random_events": {"same": False}}
+
+
+# --- clues ---
+
+
+def test_a_clue_is_known_once_it_is_revealed(core: Backend) -> None:
+    program, state = on(core, actions=[action("search", [{"op": "reveal", "clue": "mark"}]), ACTIONS[-1]])
+    assert program.legal_actions(state) == ("search",)
+    (change,) = program.act(state, "search").changes
+    dealt = state.tree()["hidden"]["owner"]
+    assert (change.path, change.after) == ("state.clues.mark", WORDS[dealt])
+    assert program.legal_actions(state) == ("search", "name")
+
+
+def test_the_text_of_a_clue_follows_the_deal(core: Backend) -> None:
+    program, _ = on(core, actions=[action("search", [{"op": "reveal", "clue": "mark"}])])
+    told = set()
+    for seed in range(8):
+        state = program.new_state(seed)
+        program.act(state, "search")
+        told.add((state.tree()["hidden"]["owner"], state.tree()["clues"]["mark"]))
+    assert told == {("first", WORDS["first"]), ("second", WORDS["second"])}
+
+
+def test_a_clue_is_revealed_by_events_and_schedules_as_well(core: Backend) -> None:
+    reveal = {"op": "reveal", "clue": "odd key"}
+    later = {"op": "schedule", "id": "s", "after": 1, "effects": [reveal]}
+    program, state = on(core, actions=[action("act", [later])])
+    program.act(state, "act")
+    program.step(state)
+    assert program.step(state).changes[0].after == WORDS["note"]
+    program, state = on(core, random_events=[event(f"e{n}", [reveal], weight=0.3) for n in range(4)])
+    assert WORDS["note"] in [change.after for change in program.step(state).changes]
+
+
+@pytest.mark.parametrize("viewer", [None, "me", "beta"])
+def test_what_is_not_there_yet_is_in_no_view_and_in_no_change(core: Backend, viewer: str | None) -> None:
+    program, state = on(core)
+    view = engine.View(engine.Visibility(program.spec), viewer)
+    seen = json.dumps(view.project_state(state.tree()))
+    assert not any(word in seen for word in ("canary", "mark", "odd key", "claim", "help", "owner", "once"))
+    for name, params in (("go", {"to": "middle"}), ("go", {"to": "far"}), ("search", {})):
+        result = program.act(state, name, params)
+    revealed = [change for change in view.project_changes(result.changes) if "clues" in change.path]
+    assert [(change.before, change.after) for change in revealed] == [
+        (engine.ABSENT, WORDS[state.tree()["hidden"]["owner"]]),
+    ]
+    assert list(view.project_state(state.tree())["clues"]) == ["mark"]
+
+
+# --- statements ---
+
+
+@pytest.mark.parametrize(
+    ("true", "is_broken"),
+    [
+        (False, True),
+        (True, False),
+        ({"<": [{"var": "state.a"}, 5]}, True),
+        ({">": [{"var": "state.a"}, 5]}, False),
+    ],
+)
+def test_a_false_statement_is_broken_by_its_clue(core: Backend, true: Any, is_broken: bool) -> None:
+    said, shown = (
+        action("say", [{"op": "say", "statement": "claim"}]),
+        action("show", [{"op": "reveal", "clue": "mark"}]),
+    )
+    checks = action("check", preconditions={"broken": "claim"})
+    statements = {"claim": {**STATEMENTS["claim"], "true": true}}
+    program, state = on(core, actions=[said, shown, checks], statements=statements, win_conditions=[])
+    assert "check" not in program.legal_actions(state)
+    program.act(state, "say")
+    assert state.tree()["statements"] == {"claim": WORDS["claim"]}
+    assert "check" not in program.legal_actions(state)
+    program.act(state, "show")
+    assert ("check" in program.legal_actions(state)) == is_broken
+
+
+# --- promises ---
+
+
+def steps(program: Program, state: State, count: int) -> list[str]:
+    told = []
+    for _ in range(count):
+        program.step(state)
+        told.append(state.tree()["promises"]["help"])
+    return told
+
+
+ENDLESS = {"loss_conditions": [never("x"), never("y")], "win_conditions": []}
+
+
+def test_a_promise_that_is_due_is_broken(core: Backend) -> None:
+    program, state = on(core, **ENDLESS)
+    assert program.legal_actions(state) == ("go", "ask", "pledge", "wait")
+    assert act(program, state, "pledge")
+    assert not act(program, state, "pledge")
+    assert steps(program, state, 4) == ["open", "open", "broken", "broken"]
+    assert not act(program, state, "fulfil")
+
+
+@pytest.mark.parametrize(("name", "status"), [("fulfil", "kept"), ("betray", "broken")])
+def test_a_promise_is_kept_or_broken_and_then_no_longer_due(core: Backend, name: str, status: str) -> None:
+    program, state = on(core, **ENDLESS)
+    assert not act(program, state, name)
+    program.act(state, "pledge")
+    assert act(program, state, name)
+    assert steps(program, state, 4) == [status] * 4
+    assert not act(program, state, "fulfil")
+    assert not act(program, state, "betray")
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "turns"), [("fulfil", "kept", 3), ("betray", "broken", 3), ("", "broken", 5)]
+)
+def test_others_hear_of_a_promise_later(core: Backend, name: str, status: str, turns: int) -> None:
+    program, state = on(core, **ENDLESS)
+    program.act(state, "pledge")
+    if name:
+        program.act(state, name)
+    heard = []
+    for _ in range(6):
+        heard.append(state.tree()["private"]["gamma"]["promises"]["help"])
+        program.step(state)
+    assert heard[turns - 1 : turns + 1] == ["", status]
+    view = engine.View(engine.Visibility(program.spec), "gamma")
+    assert view.project_state(state.tree())["private"]["gamma"]["promises"] == {"help": status}
+    other = engine.View(engine.Visibility(program.spec), "beta")
+    assert "private" not in other.project_state(state.tree())
+
+
+# --- places ---
+
+
+def test_entities_move_along_exits_only(core: Backend) -> None:
+    program, state = on(core)
+    assert state.tree()["places"] == {"me": "near", "beta": "middle", "gamma": "middle"}
+    assert not act(program, state, "go", to="far")
+    assert not act(program, state, "go", to="near")
+    assert act(program, state, "go", to="middle")
+    assert act(program, state, "go", to="far")
+    assert not act(program, state, "go", to="near")
+    assert state.tree()["places"]["me"] == "far"
+
+
+def test_an_event_moves_along_exits_only(core: Backend) -> None:
+    walk = {"op": "move", "entity": "gamma", "to": "far"}
+    winds = [event(f"e{n}", [walk], weight=0.3) for n in range(4)]
+    program, state = on(core, random_events=winds)
+    assert [program.step(state).event is not None for _ in range(3)] == [True, False, False]
+    assert state.tree()["places"]["gamma"] == "far"
+
+
+def test_the_entity_of_a_move_may_be_a_parameter(core: Backend) -> None:
+    send = action(
+        "send",
+        [{"op": "move", "entity": {"param": "who"}, "to": "middle"}],
+        params={"who": {"type": "string", "enum": ["me", "gamma"]}},
+    )
+    program, state = on(core, actions=[send])
+    assert not act(program, state, "send", who="gamma")
+    assert act(program, state, "send", who="me")
+    assert state.tree()["places"] == {"me": "middle", "beta": "middle", "gamma": "middle"}
+
+
+def test_a_place_without_exits_is_not_left(core: Backend) -> None:
+    places: Json = {"near": {}, "middle": {}, "far": {}}
+    program, state = on(core, places=places)
+    assert "go" not in program.legal_actions(state)
+
+
+# --- the narrator ---
+
+
+def test_no_lowered_write_is_a_precedent_for_the_narrator(core: Backend) -> None:
+    program, state = on(core)
+    for path, value in (
+        ("state.clues.mark", WORDS["first"]),
+        ("state.statements.claim", WORDS["claim"]),
+        ("state.promises.help", "kept"),
+        ("state.places.me", "middle"),
+        ("state.hidden.once.actions.search", True),
+    ):
+        result = program.narrate(state, [{"op": "set", "path": path, "value": value}])
+        assert [reason.code for reason in result.reasons] == ["OUT_OF_SCOPE"]
+    paths = {engine.format_path(one.path) for one in engine.list_narrator_permissions(program.spec)}
+    assert paths == {"state.a", "state.b"}
+
+
+# --- places in the document ---
+
+
+def test_errors_name_the_place_in_the_written_document(core: Backend) -> None:
+    fails = {"op": "push", "path": "state.a", "value": 1}
+    broken = {**action("act", [{"op": "move", "entity": "me", "to": "middle"}, fails]), "once": True}
+    divides = {**action("divide", preconditions={">": [{"/": [1, {"var": "state.zero"}]}, 0]}), "once": True}
+    state = {"a": [1], "b": 2, "zero": 0, "hidden": {"owner": "first"}}
+    program, now = on(
+        core,
+        state=state,
+        actions=[broken, divides],
+        win_conditions=[],
+        loss_conditions=[never("x"), never("y")],
+        negativity_budget={"min_fail_rate": 0.2},
+    )
+    now = program.new_state()
+    assert program.act(now, "act").accepted
+    (reason,) = program.act(now, "divide").reasons
+    assert (reason.code, reason.rule) == ("DIVISION_BY_ZERO", "/actions/1/preconditions")
+    report = program.dry_run(runs=8)
+    assert {error.rule for error in report.errors} == {"/actions/1/preconditions"}
+
+
+def test_findings_name_the_place_in_the_written_document() -> None:
+    bad = {
+        **action("act", [{"op": "inc", "path": "state.none", "value": 1}], preconditions={"nope": [1]}),
+        "once": True,
+    }
+    assert codes(story(actions=[bad])) == [
+        ("UNKNOWN_OPERATOR", "/actions/0/preconditions"),
+        ("UNKNOWN_PATH", "/actions/0/effects/0"),
+    ]
+
+
+def test_proofs_name_the_place_in_the_written_document() -> None:
+    stuck = {**action("stuck", preconditions={"<": [{"var": "state.a"}, -5]}), "once": True}
+    program = engine.compile(as_bytes(story(actions=[*ACTIONS, stuck])))
+    assert ("DEAD_ACTION", f"/actions/{len(ACTIONS)}") in [
+        (proof.code, proof.path) for proof in program.prove(10)
+    ]
+
+
+# --- findings ---
+
+
+def test_the_scenario_with_every_key_has_no_finding() -> None:
+    assert codes(story()) == []
+
+
+def changed(change: Callable[[Json], Any]) -> Json:
+    document = deepcopy(story())
+    change(document)
+    return document
+
+
+def adding(*effects: Json, **parts: Any) -> Callable[[Json], Any]:
+    return lambda document: document["actions"].append(action("more", [*effects], **parts))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (adding({"op": "reveal", "clue": "none"}), ("UNKNOWN_CLUE", "/actions/8/effects/0/clue")),
+        (adding({"op": "say", "statement": "none"}), ("UNKNOWN_STATEMENT", "/actions/8/effects/0/statement")),
+        (adding({"op": "keep", "promise": "none"}), ("UNKNOWN_PROMISE", "/actions/8/effects/0/promise")),
+        (adding({"op": "move", "entity": "me", "to": "none"}), ("UNKNOWN_PLACE", "/actions/8/effects/0/to")),
+        (
+            adding({"op": "move", "entity": "x", "to": "near"}),
+            ("UNKNOWN_PLACE", "/actions/8/effects/0/entity"),
+        ),
+        (
+            adding({"op": "move", "entity": "me", "to": {"param": "to"}}),
+            ("BAD_PARAM", "/actions/8/effects/0/to"),
+        ),
+        (
+            adding({"op": "schedule", "id": "s", "after": 1, "effects": [{"op": "keep", "promise": "help"}]}),
+            ("NOT_SCHEDULABLE", "/actions/8/effects/0/effects/0"),
+        ),
+        (adding(preconditions={"known": "none"}), ("UNKNOWN_CLUE", "/actions/8/preconditions/known")),
+        (
+            adding(preconditions={"!": [{"broken": ["none"]}]}),
+            ("UNKNOWN_STATEMENT", "/actions/8/preconditions/!/0/broken"),
+        ),
+        (lambda d: d["statements"]["claim"].update(by="none"), ("UNKNOWN_ENTITY", "/statements/claim/by")),
+        (
+            lambda d: d["statements"]["claim"].update(broken_by="none"),
+            ("UNKNOWN_CLUE", "/statements/claim/broken_by"),
+        ),
+        (lambda d: d["promises"]["help"].update(to="none"), ("UNKNOWN_ENTITY", "/promises/help/to")),
+        (lambda d: d["promises"]["help"].update(due="soon"), ("BAD_DURATION", "/promises/help/due")),
+        (
+            lambda d: d["promises"]["help"].update(hears=[{"entity": "none", "after": 1}]),
+            ("UNKNOWN_ENTITY", "/promises/help/hears/0/entity"),
+        ),
+        (lambda d: d["places"]["near"].update(exits=["none"]), ("UNKNOWN_PLACE", "/places/near/exits/0")),
+        (lambda d: d["entities"][0].update(place="none"), ("UNKNOWN_PLACE", "/entities/0/place")),
+        (lambda d: d["clues"]["mark"]["text"].update(deal="none"), ("UNKNOWN_DEAL", "/clues/mark/text/deal")),
+        (
+            lambda d: d["clues"]["mark"]["text"]["texts"].pop("second"),
+            ("MISSING_KEY", "/clues/mark/text/texts"),
+        ),
+        (lambda d: d["clues"].update(constructor={"text": "x"}), ("FORBIDDEN_KEY", "/clues/constructor")),
+        (lambda d: d["state"].update(clues={}), ("RESERVED_NAME", "/state/clues")),
+        (lambda d: d["state"]["hidden"].update(once={}), ("RESERVED_NAME", "/state/hidden/once")),
+        (
+            lambda d: d["state"].update(private={"gamma": {"promises": {}}}),
+            ("RESERVED_NAME", "/state/private/gamma/promises"),
+        ),
+        (
+            adding({"op": "set", "path": "state.clues.mark", "value": "x"}),
+            ("RESERVED_NAME", "/actions/8/effects/0"),
+        ),
+        (
+            adding({"op": "patch", "path": "state", "value": {"places": {}}}),
+            ("RESERVED_NAME", "/actions/8/effects/0"),
+        ),
+        (
+            adding({"op": "set", "path": "state.hidden", "value": {}}),
+            ("RESERVED_NAME", "/actions/8/effects/0"),
+        ),
+        (adding(derives={"lowered:true": 1}), ("RESERVED_NAME", "/actions/8/derives/lowered:true")),
+        (
+            adding({"op": "set", "path": "state.b", "value": "lowered:true"}),
+            ("RESERVED_NAME", "/actions/8/effects/0/value"),
+        ),
+        (
+            adding(
+                {
+                    "op": "schedule",
+                    "id": "promise:help",
+                    "after": 1,
+                    "effects": [{"op": "addlog", "message": "x"}],
+                }
+            ),
+            ("RESERVED_NAME", "/actions/8/effects/0/id"),
+        ),
+        (
+            lambda d: d.update(narrator_scope=[{"path": "state.places", "ops": ["set"]}]),
+            ("RESERVED_NAME", "/narrator_scope/0/path"),
+        ),
+        (
+            lambda d: d["deal"].append({"id": "x", "path": "state.promises.help", "values": ["a", "b"]}),
+            ("RESERVED_NAME", "/deal/1/path"),
+        ),
+    ],
+)
+def test_what_is_wrong_is_found_where_it_is_written(
+    change: Callable[[Json], Any], found: tuple[str, str]
+) -> None:
+    assert found in codes(changed(change))
+
+
+def test_rules_may_read_and_label_and_hide_lowered_state() -> None:
+    document = changed(
+        adding(preconditions={"===": [{"var": "state.places.me"}, {"var": "state.places.beta"}]})
+    )
+    document["labels"] = {"state.places.me": {"name": "Where"}}
+    document["visibility"] = [{"path": "state.places.gamma", "to": ["gamma"]}]
+    assert codes(document) == []
+
+
+# --- craft ---
+
+
+def warnings(document: Json) -> list[tuple[str, str]]:
+    found = engine.validate(as_bytes(document))
+    return [(one.code, one.path) for one in found if one.severity is Severity.WARNING]
+
+
+def clue(about: str = "owner") -> Json:
+    return {"text": "x", "about": about}
+
+
+def reveals(name: str, clue_id: str, **parts: Any) -> Json:
+    return action(name, [{"op": "reveal", "clue": clue_id}], **parts)
+
+
+THREE = {"mark": clue(), "two": clue(), "three": clue()}
+
+
+def test_a_conclusion_needs_three_clues() -> None:
+    assert warnings(story()) == [("FEW_CLUES", "/clues/mark/about")]
+    assert warnings(story(clues={**THREE, "odd key": {"text": "x"}})) == []
+
+
+def test_a_conclusion_needs_a_clue_without_luck() -> None:
+    parts: Json = {"random_events": [], "clues": THREE, "statements": None, "win_conditions": []}
+    event_only = story(
+        **parts
+        | {"actions": [action("a")], "random_events": [event("e", [{"op": "reveal", "clue": "mark"}])]}
+    )
+    assert warnings(event_only) == [("CLUES_BY_LUCK", "/clues/mark/about")]
+    locked = [reveals("a", "mark", preconditions={"and": [{"known": "two"}, {"<": [1, 2]}]})]
+    assert warnings(story(**parts, actions=locked)) == [("CLUES_BY_LUCK", "/clues/mark/about")]
+    assert warnings(
+        story(**parts, actions=[*locked, reveals("b", "two", preconditions={"known": "mark"})])
+    ) == [
+        ("CLUES_BY_LUCK", "/clues/mark/about"),
+    ]
+    assert warnings(story(**parts, actions=[*locked, reveals("b", "two")])) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_found"),
+    [
+        ({}, False),
+        ({"true": True, "broken_by": None}, False),
+        ({"broken_by": None}, True),
+        ({"broken_by": "three"}, True),
+    ],
+)
+def test_something_breaks_every_statement_that_can_be_false(changes: Json, is_found: bool) -> None:
+    statement = {key: value for key, value in {**STATEMENTS["claim"], **changes}.items() if value is not None}
+    document = story(clues={**THREE, "odd key": {"text": "x"}}, statements={"claim": statement})
+    assert warnings(document) == ([("UNBROKEN_LIE", "/statements/claim")] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    ("wants", "is_found"),
+    [
+        (["the supply", "to leave"], True),
+        (["the supply", "more supply"], False),
+        (["to follow Beta", "to leave"], False),
+        (["the supply", None], False),
+    ],
+)
+def test_wants_that_do_not_cross_are_told(wants: list[str | None], is_found: bool) -> None:
+    people = [{"id": "me", "name": "Me"}, {"id": "b", "name": "Beta"}]
+    entities = [{**one, "wants": want} if want else one for one, want in zip(people, wants, strict=True)]
+    document = spec(spec_version="1.1", entities=entities)
+    assert warnings(document) == ([("WANTS_APART", "/entities/0/wants")] if is_found else [])
+    (bulk,) = engine.validate_many([as_bytes(document)])
+    assert [one.code for one in bulk.findings] == (["WANTS_APART"] if is_found else [])
+    assert bulk.program is not None
+
+
+# --- random scenarios ---
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_scenarios_with_the_keys_are_valid_and_alike_on_both_cores(core: Backend, seed: int) -> None:
+    document = random_spec(seed, shape="words", later=True, story=1)
+    assert codes(document) == []
+    reference = program_on(backend_named("python"), as_bytes(document))
+    program = program_on(core, as_bytes(document))
+    asked: Json = {"runs": 8, "horizon": 12, "digest": True}
+    assert program.dry_run(**asked) == reference.dry_run(**asked)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_empty_text_is_seen_in_random_scenarios(seed: int) -> None:
+    document = random_spec(seed, shape="words", later=True, story=1)
+    program = engine.compile(as_bytes(document))
+    view = engine.View(engine.Visibility(program.spec), None)
+    state = program.new_state(seed)
+    for _ in range(6):
+        if state.status.kind != "ongoing":
+            break
+        legal = program.legal_actions(state)
+        changes = [change for name in legal for change in program.act(state, name, {}).changes]
+        changes += program.step(state).changes
+        for change in view.project_changes(changes):
+            if change.path.startswith(("state.clues", "state.statements", "state.promises")):
+                assert change.after
+        seen = view.project_state(state.tree())
+        for section in ("clues", "statements", "promises"):
+            assert "" not in seen.get(section, {}).values()
+
+
+def test_the_example_runs_as_the_documentation_says() -> None:
+    root = Path(__file__).parents[3]
+    document = (root / "examples" / "story.json").read_bytes()
+    assert engine.validate(document) == []
+    report = engine.compile(document).dry_run(runs=1000)
+    page = (root / "docs" / "reference" / "scenarios.md").read_text("utf-8")
+    assert f"lost {report.lost}, won {report.won}, survived {report.survived}, errored 0" in page

@@ -1,0 +1,185 @@
+"""Claims of prose are compared with the record of the turn: contradictions are found, true stories pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from peripety.session.events import DialogueSpoken, NarrativeChunk, NarrativeRetracted, encode_value
+from peripety.session.narration.claims.checker import ClaimChecker, ClaimFilter, is_checkable
+from peripety.session.narration.claims.english import parse_numeral, split_sentences
+from peripety.session.types import NarratorStats, Resolution
+from support.engine.specs import action, document, never
+from support.session.claims import cases
+from support.session.sessions import outcome, played, scene_of
+
+CAUGHT, FALSE_ALARMS = 0.85, 0.01
+
+
+def checker_of(kind: str = "amount") -> ClaimChecker:
+    """Return a checker of the first situation: seven supplies, once nine, and four people."""
+    return ClaimChecker(next(case.facts for case in cases("honest") if case.kind == kind))
+
+
+def rate(name: str) -> float:
+    checkers: dict[int, ClaimChecker] = {}
+    found: Counter[bool] = Counter()
+    for case in cases(name):
+        if not case.is_tuning:
+            checker = checkers.setdefault(id(case.facts), ClaimChecker(case.facts))
+            found[bool(checker.check(case.prose))] += 1
+    return found[True] / found.total()
+
+
+def test_sealed_contradictions_are_caught() -> None:
+    assert rate("contradictions") >= CAUGHT
+
+
+def test_sealed_honest_sentences_pass() -> None:
+    assert rate("honest") <= FALSE_ALARMS
+
+
+@pytest.mark.parametrize(
+    ("kind", "prose", "expected"),
+    [
+        ("amount", "Only four supplies are left.", "supplies is 7 (before the turn 9)"),
+        ("life", "Delta smiles at you.", "Delta is dead"),
+        ("presence", "Gamma stands beside you.", "Gamma is in the west room"),
+        ("possession", "Beta has the seal.", "you have the seal"),
+        ("ending", "You have won.", "the run has not ended"),
+        ("action", "You repair the signal.", "the action 'Repair the signal' was refused"),
+        ("action", "You search the store.", "the action 'Search the store' is not an action of this turn"),
+    ],
+)
+def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, expected: str) -> None:
+    (found,) = checker_of().check(f"The air is still. {prose} A bell rings.")
+    assert (found.kind, found.quotation, found.expected) == (kind, prose, expected)
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        '"Only four supplies are left," Beta lies.',
+        "Are only four supplies left?",
+        "If only four supplies were left, you would know.",
+        "Beta thinks that only four supplies are left.",
+        "You have not won.",
+        "You remember how Delta smiled at you.",
+        "Soon you will search the store.",
+    ],
+)
+def test_speech_questions_conditions_and_plans_are_no_claims(prose: str) -> None:
+    assert checker_of().check(prose) == []
+
+
+def test_the_dead_and_the_absent_do_not_speak() -> None:
+    checker = checker_of()
+    said = [{"entity_id": entity, "utterance": "Here."} for entity in ("alpha", "beta", "gamma", "delta")]
+    assert [found.kind for found in checker.check("It is quiet.", said)] == ["presence", "life"]
+    assert [found.kind for found in checker.check("The phone rings.", said)] == ["life"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("seven", 7),
+        ("twenty-one", 21),
+        ("a hundred and five", 105),
+        ("1,500", 1500),
+        ("2.5", 2.5),
+        ("half a dozen", 6),
+    ],
+)
+def test_numerals(text: str, number: float) -> None:
+    assert parse_numeral(text) == number
+
+
+def test_a_sentence_does_not_end_inside_speech() -> None:
+    text = '"Stay. Now!" Beta says. You wait.\nThen 2.5 hours pass'
+    assert split_sentences(text) == ['"Stay. Now!" Beta says. ', "You wait.\n", "Then 2.5 hours pass"]
+
+
+def test_the_filter_holds_back_from_the_first_word_of_a_claim() -> None:
+    prose = ClaimFilter(checker_of())
+    assert prose.feed("The light is thin and fou") == "The light is thin and fou"
+    assert prose.feed("r sup") == "r "
+    assert prose.feed("plies are left.") == ""
+    assert prose.feed(" You wait.") == ""
+    assert prose.has_contradiction
+    assert prose.finish() == ""
+
+
+def test_the_filter_releases_a_true_sentence_as_a_whole() -> None:
+    prose = ClaimFilter(checker_of())
+    text = "Dust falls. Seven supplies are left. You wait"
+    released = "".join(prose.feed(character) for character in text)
+    assert released + prose.finish() == text
+    assert not prose.has_contradiction
+
+
+@pytest.mark.parametrize(
+    ("prose", "language", "checkable"),
+    [
+        ("The light is thin and you wait.", None, True),
+        ("Das Licht ist schwach, und du wartest auf die anderen.", None, False),
+        ("The light is thin.", "fr", False),
+        ("The light is thin.", "en-GB", True),
+    ],
+)
+def test_only_english_is_checked(prose: str, language: str | None, checkable: bool) -> None:
+    assert is_checkable(prose, language) is checkable
+
+
+COUNTED = document(
+    state={"supply": 9},
+    actions=[action("act", [{"op": "dec", "path": "state.supply", "value": 2}])],
+    loss_conditions=[never("first"), never("second")],
+)
+FALSE, TRUE = "The light is thin. Four supplies are left.", "The light is thin. Seven supplies are left."
+
+
+def chunks(events: list[object]) -> str:
+    return "".join(event.text for event in events if isinstance(event, NarrativeChunk))
+
+
+async def test_a_contradiction_is_withheld_and_asked_again() -> None:
+    events, gateway = await played(list(outcome(FALSE)), outcome(TRUE), about=scene_of(COUNTED))
+    assert events[-1].resolution is Resolution.REPAIRED
+    assert events[-1].narrative == TRUE
+    assert "supplies are" not in chunks(events).partition("Seven")[0]
+    assert any(isinstance(event, NarrativeRetracted) for event in events)
+    assert events[-1].stats == NarratorStats(refused_answers=1, contradictions=1)
+    assert "supply is 7" in gateway.requests[1].messages[-1].text
+
+
+async def test_a_second_contradiction_ends_in_the_fallback_narration() -> None:
+    events, _ = await played(outcome(FALSE), outcome(FALSE), about=scene_of(COUNTED))
+    assert events[-1].resolution is Resolution.SERVER_RESOLVED
+    assert events[-1].stats.contradictions == 2
+    assert "are left" not in chunks(events)
+
+
+async def test_prose_in_another_language_is_counted_as_not_checked() -> None:
+    told = outcome("Das Licht ist schwach. Es sind noch vier da, und du wartest auf die anderen.")
+    events, _ = await played(told, about=scene_of(COUNTED))
+    assert events[-1].resolution is Resolution.NARRATED
+    assert events[-1].stats == NarratorStats(unchecked_answers=1)
+
+
+async def test_a_dead_person_does_not_speak_in_the_dialogue() -> None:
+    about = scene_of(
+        document(
+            entities=[{"id": "p", "playable": True}, {"id": "beta", "name": "Beta"}],
+            state={"a": 1, "beta_alive": False},
+        ),
+    )
+    said = outcome(visible_dialogue=[{"entity_id": "beta", "utterance": "Wait."}])
+    events, _ = await played(said, outcome(), about=about)
+    assert not any(isinstance(event, DialogueSpoken) for event in events)
+    assert events[-1].stats.contradictions == 1
+
+
+def test_counts_that_older_records_do_not_have_are_written_only_if_set() -> None:
+    assert "contradictions" not in encode_value(NarratorStats())
+    assert encode_value(NarratorStats(contradictions=2))["contradictions"] == 2
