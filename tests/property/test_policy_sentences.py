@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hypothesis import given, settings
@@ -19,17 +20,18 @@ TOOL = {
     "argument_roles": [{"path": "/path", "role": "read_path"}],
     "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 }
+Holds = Callable[[str], bool]
 PATHS = ("/a/x", "/a/b/x", "/c")
 MAY = ("may", "can", "are allowed to", "are permitted to")
 MUST_NOT = ("must not", "may not", "cannot", "must never", "are not allowed to", "never may", "shall not")
-SCOPES = {
+SCOPES: dict[str, Holds] = {
     "": lambda _path: True,
     "below /a": lambda path: path.startswith("/a"),
     "in /a or in /c": lambda _path: True,
     "outside /a": lambda path: not path.startswith("/a"),
     "outside of /a/b": lambda path: not path.startswith("/a/b"),
 }
-EXCEPTIONS = {
+EXCEPTIONS: dict[str, Holds] = {
     "": lambda _path: False,
     "unless they are below /a/b": lambda path: path.startswith("/a/b"),
     "except below /a/b": lambda path: path.startswith("/a/b"),

@@ -288,7 +288,7 @@ class _SentenceReader:
                 raise NotFollowedError(" ".join(calls.words))
             for disjunct in disjuncts:
                 if not all(isinstance(test, Test) for test, _ in disjunct):
-                    # What remains is an approval that no modal verb gives a meaning to.
+                    # The approval is not one that a modal verb gives a meaning to.
                     raise NotFollowedError("approval")
                 parts = [
                     test.to_condition(is_negated=is_negated, is_stopping=is_stopping)
