@@ -104,7 +104,7 @@ def decide(text: str) -> tuple[dict[str, str], bool]:
     return decided, not found.unfollowed
 
 
-@settings(max_examples=example_count(400))
+@settings(max_examples=example_count(100))
 @given(case=permissions() | prohibitions())
 def test_a_followed_sentence_decides_as_it_means(case: Case) -> None:
     decided, is_followed = decide(case.text)
@@ -114,7 +114,7 @@ def test_a_followed_sentence_decides_as_it_means(case: Case) -> None:
         assert decision != "allow" or case.meaning[path] == "allow", case.text
 
 
-@settings(max_examples=example_count(400))
+@settings(max_examples=example_count(100))
 @given(case=permissions(), word=st.sampled_from(STRANGE), data=st.data())
 def test_a_strange_word_in_a_permission_allows_nothing(case: Case, word: str, data: st.DataObject) -> None:
     words = case.text.removesuffix(".").split()
@@ -123,7 +123,7 @@ def test_a_strange_word_in_a_permission_allows_nothing(case: Case, word: str, da
     assert not is_followed or "allow" not in decided.values()
 
 
-@settings(max_examples=example_count(400))
+@settings(max_examples=example_count(100))
 @given(case=prohibitions(), data=st.data())
 def test_a_word_less_in_a_prohibition_allows_no_more_without_being_named(
     case: Case, data: st.DataObject

@@ -48,6 +48,7 @@ _NO_ID = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_SERVER_NAME = 32
 _MAX_REASON = 1_000
 _MAX_SENTENCE = 2_000
+_MOST_ENDS = 12
 _PROHIBITING = {"NOT", "DONOT", "NO", "NOTHING", "NOONE", "FORBIDDEN"}
 _LIMITING = {
     *_PROHIBITING,
@@ -390,7 +391,8 @@ def _iter_ends(tokens: Sequence[WordToken]) -> Iterator[int]:
     """Yield the ends of parts that may have a derivation, longest first."""
     if derive_sentence(tokens):
         yield len(tokens)
-    yield from range(min(find_stop(tokens), len(tokens) - 1), 1, -1)
+    stop = min(find_stop(tokens), len(tokens) - 1)
+    yield from range(stop, max(stop - _MOST_ENDS, 1), -1)
 
 
 def _unread_part(tokens: Sequence[WordToken]) -> str:
