@@ -79,10 +79,10 @@ async def test_what_a_question_may_use_is_reserved_and_written_down_before_it_is
 
     def tests(question: Question) -> Any:
         books.append(book.account.reserved_tokens)
-        budget = question.budget
+        budget = question.request.budget
         assert budget is not None
         assert budget.max_tokens == book.account.reserved_tokens
-        assert question.max_output_tokens is not None
+        assert question.request.max_output_tokens is not None
         return some(question)
 
     author, book = always(tests), Book()
@@ -254,7 +254,7 @@ async def test_a_model_that_would_stop_reasoning_for_tools_writes_a_list() -> No
         author = always()
         book = await ran(author, order("alpha"), model=CATALOG.find(provider, name))
         assert book.stats.total_rounds
-        return [bool(question.tools) for question in author.of("tests")]
+        return [bool(question.request.tools) for question in author.of_kind("tests")]
 
     assert set(await asked("openai", "gpt-5.5")) == {False}
     assert set(await asked("openai-responses", "gpt-5.5")) == {True}
@@ -264,7 +264,9 @@ async def test_answers_have_room_for_thoughts_and_a_medium_effort() -> None:
     async def longest(name: str) -> int:
         author = always()
         await ran(author, order("alpha"), model=CATALOG.find("openai", name))
-        assert {question.reasoning_effort for question in author.questions} == {ReasoningEffort.MEDIUM}
-        return author.of("tests")[0].max_output_tokens or 0
+        assert {question.request.reasoning_effort for question in author.questions} == {
+            ReasoningEffort.MEDIUM
+        }
+        return author.of_kind("tests")[0].request.max_output_tokens or 0
 
     assert await longest("gpt-5.2") - await longest("gpt-4.1") == 8_192

@@ -988,8 +988,8 @@ class TurnEvent(_message.Message):
         MESSAGE_FIELD_NUMBER: _builtins.int
         TURN_ABANDONED_FIELD_NUMBER: _builtins.int
         code: _builtins.str
-        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`. `NOT_UNDERSTOOD`: the narrator did not
-        understand the words, and `message` is its question. After words without an action, a narrator that failed has the
+        """Stable UPPER_SNAKE code, such as `DIVISION_BY_ZERO` or `STATE_LIMIT`. `NOT_UNDERSTOOD`: `message` is a
+        question of the narrator to the player. After words without an action, a narrator that failed has the
         reasons of `Degraded`. In both cases no turn was spent, and the request_id can be used again.
         """
         rule: _builtins.str
@@ -1857,7 +1857,7 @@ class AskSessionResponse(_message.Message):
     answer: _builtins.str
     """The answer in English."""
     found: _builtins.bool
-    """False if the record does not answer the question; then `answer` states it."""
+    """False if the record does not answer the question; then `answer` states that."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Turns that the answer rests on, in order; 0 is the start of the session."""
