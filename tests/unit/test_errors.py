@@ -166,13 +166,45 @@ def codes_in(tree: ast.Module) -> Iterator[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and any(arg.arg == "code" for arg in node.args.args)
     }
+    # Rows of a table of codes.
+    makers |= {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and field.target.id.endswith("_code")
+    }
+    constants = dict(constants_in(tree))
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=keywords):
                 if name in makers:
                     yield from texts([*args, *(word.value for word in keywords if word.arg == "code")])
+                    yield from texts(
+                        [
+                            constants[arg.id]
+                            for arg in args
+                            if isinstance(arg, ast.Name) and arg.id in constants
+                        ]
+                    )
             case ast.Return(value=ast.Tuple(elts=[first, *_])):
                 yield from texts([first])
+
+
+def constants_in(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """The constants of a module by name."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                yield from (
+                    (one.id, value)
+                    for one, value in zip(names, values, strict=False)
+                    if isinstance(one, ast.Name)
+                )
 
 
 def texts(expressions: list[ast.expr]) -> Iterator[str]:

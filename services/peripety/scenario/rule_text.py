@@ -189,8 +189,19 @@ _KINDS = {
     "random_events": "event",
     "loss_conditions": "loss",
     "win_conditions": "win",
+    "deal": "deal",
+    "clues": "clue",
+    "statements": "statement",
+    "promises": "promise",
+    "places": "place",
+    "epilogues": "epilogue",
 }
-_LABELLED = {"visibility": "who sees", "narrator_scope": "what the narrator may do to"}
+_LABELLED = {
+    "visibility": "who sees",
+    "narrator_scope": "what the narrator may do to",
+    "bounds": "bounds of",
+    "labels": "label of",
+}
 _CONDITIONS = frozenset({"preconditions", "when"})
 _ORDER = ("name", "kind", "description", "weight", "when", "preconditions", "duration", "params", "derives")
 """The keys of a rule that are described first; other keys follow, effects are last."""

@@ -30,10 +30,21 @@ SECTIONS = {
     "win_conditions": "id",
     "visibility": "path",
     "narrator_scope": "path",
+    "deal": "id",
 }
 """The lists whose entries are parts, with the key that identifies an entry."""
 
-DIVIDED = ("state", "negativity_budget")
+DIVIDED = (
+    "state",
+    "negativity_budget",
+    "bounds",
+    "labels",
+    "epilogues",
+    "clues",
+    "statements",
+    "promises",
+    "places",
+)
 """The objects whose members are parts."""
 
 

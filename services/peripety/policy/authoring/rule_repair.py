@@ -419,7 +419,7 @@ async def _opened_part(standing: _EvaluatedRules, after: _EvaluatedRules) -> str
     for rule in standing.policy.rules:
         part = closing.get(rule["id"])
         if part is not None and kept.get(rule["id"]) != rule:
-            return f'it was undone, as rule {rule["id"]} is for "{part.part}", which no rule can see'
+            return f'it was rolled back: rule {rule["id"]} covers "{part.part}", which no rule can see'
     differing = await asyncio.to_thread(find_differences, standing.policy, after.policy)
     for change in differing.changes:
         part = closing.get(change.before.rule_id)

@@ -54,8 +54,8 @@ class _RateRule:
         counted: the counted outcome.
         least: the minimum of the rate.
         most: the maximum of the rate.
-        below: the code of the finding for a rate below the minimum.
-        above: the code of the finding for a rate above the maximum.
+        below_code: the code of the finding for a rate below the minimum.
+        above_code: the code of the finding for a rate above the maximum.
         path: the place of the finding.
         is_warning: True if a rate above the maximum does not reject the scenario.
     """
@@ -64,8 +64,8 @@ class _RateRule:
     counted: Literal["won", "lost"]
     least: float
     most: float
-    below: str
-    above: str
+    below_code: str
+    above_code: str
     path: str
     is_warning: bool = False
 
@@ -249,9 +249,9 @@ class _Players:
         count = self._count(rule, report)
         rate = count / report.runs
         if self._is_missed(count, report.runs, rule.least, ThresholdSide.BELOW):
-            code, limit, severity = rule.below, f"at least {rule.least:.0%} is required", Severity.ERROR
+            code, limit, severity = rule.below_code, f"at least {rule.least:.0%} is required", Severity.ERROR
         elif self._is_missed(count, report.runs, rule.most, ThresholdSide.ABOVE):
-            code, limit = rule.above, f"at most {rule.most:.0%} is required"
+            code, limit = rule.above_code, f"at most {rule.most:.0%} is required"
             severity = Severity.WARNING if rule.is_warning else Severity.ERROR
         else:
             return []

@@ -20,7 +20,7 @@ from peripety.engine.schema_validation import (
     parse_pointer,
     validate_against_schema,
 )
-from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import SCENARIO_SPEC, SCENARIO_SPEC_1_1, schema_document
 from peripety.scenario.spec_sections import DIVIDED, SECTIONS, PartName, join_parts, part_name_at, split_parts
 
 if TYPE_CHECKING:
@@ -87,8 +87,12 @@ class MergeResult:
 
 @cache
 def answer_schema() -> Mapping[str, Any]:
-    """Return the schema of answers: that of specifications without required parts, plus `removed`."""
-    schema = deepcopy(dict(schema_document(SCENARIO_SPEC)))
+    """Return the schema of answers: that of specifications without required parts, plus `removed`.
+
+    One schema serves documents of both versions, so that the prefix of every request is the same.
+    """
+    schema = deepcopy(dict(schema_document(SCENARIO_SPEC_1_1)))
+    schema["properties"]["spec_version"] = {"enum": ["1.0", "1.1"]}
     del schema["required"]
     del schema["$defs"]["NegativityBudget"]["required"]
     for section in SECTIONS:
