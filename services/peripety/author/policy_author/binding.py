@@ -55,7 +55,7 @@ class BoundGroup:
     Attributes:
         tools: the tools.
         words: the words of the group, for arguments that they mention.
-        condition: the condition on arguments in the words, on top of that of the group.
+        condition: the tests of arguments in the words, on top of the condition of the group.
         named: the tools whose full name the words contain.
         is_all: True if the words describe calls of all tools.
     """
@@ -202,7 +202,7 @@ class Vocabulary:
         ]
         if is_stopping:
             return fitting or with_verb
-        # "It may read" does not name one of the tools that read.
+        # "It may read" leaves open which of the tools that read.
         return fitting if nouns or len(fitting) == 1 else []
 
     def _match_objects(self, words: Sequence[str]) -> list[DescribedTool]:
@@ -218,7 +218,7 @@ class Vocabulary:
     def _check_words(
         self, tools: Sequence[DescribedTool], words: Sequence[str], *, is_all: bool, is_stopping: bool
     ) -> Formula:
-        """Account for each word of a group; return the values of arguments: "urgent", "force"."""
+        """Account for each word of a group; return the tests of arguments in its words: "urgent", "force"."""
         names = frozenset().union(*(tool.names for tool in tools))
         described = frozenset().union(*(tool.words for tool in tools)) if is_stopping else frozenset()
         objects = frozenset().union(*(tool.objects for tool in tools))

@@ -115,7 +115,7 @@ def _derive(tokens: tuple[WordToken, ...]) -> _Derived:
 
 
 def _count_derivations(tree: Tree[Any] | Token) -> int:
-    """Return the number of derivations that a tree with ambiguities represents, bounded."""
+    """Return the number of derivations in a tree with ambiguities, bounded."""
     if not isinstance(tree, Tree):
         return 1
     counts = [_count_derivations(child) for child in tree.children]

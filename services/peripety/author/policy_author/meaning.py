@@ -92,10 +92,10 @@ class ClauseMeaning:
         callers: phrases about the caller; empty for any caller.
         condition: the condition on all of its calls.
         exception: the calls that it is not about.
-        focus: the part of the condition that "only" limits; None without "only".
+        focus: the part of the condition in the scope of "only"; None without "only".
         required: what a requirement demands; True otherwise.
         is_rest: True if it is about the calls that no other clause decides.
-        has_posts: True if words stand behind its verb.
+        has_posts: True if words follow its verb.
     """
 
     effect: Effect
@@ -317,7 +317,7 @@ def _read_required(statement: Derivation, before: ClauseMeaning | None) -> Claus
 
 
 def _require(meaning: ClauseMeaning, statement: Derivation) -> ClauseMeaning:
-    """Read the words behind "must be"."""
+    """Read the requirement behind "must be"."""
     place = next(
         index for index, one in enumerate(statement) if not isinstance(one, Derivation) and one.kind == "BE"
     )
@@ -420,7 +420,7 @@ def _first(node: Derivation, rule: str) -> Derivation:
 def _read_objects(
     subject: Derivation, before: ClauseMeaning | None
 ) -> tuple[tuple[CallGroup, ...], bool, bool]:
-    """Return the calls that a subject describes, and whether it is negative and limited by "only"."""
+    """Return the calls that a subject describes, whether it is negative, and whether it has "only"."""
     groups: list[CallGroup] = []
     is_negative = is_only = False
     parts = subject.find("part")
@@ -459,7 +459,7 @@ def _share_condition(groups: Sequence[CallGroup]) -> tuple[CallGroup, ...]:
 
 
 def _read_callers(subject: Derivation) -> tuple[Formula, bool, bool]:
-    """Return the condition on the caller, and whether the subject is negative and limited by "only"."""
+    """Return the condition on the caller, whether the subject is negative, and whether it has "only"."""
     parts = subject.find("part")
     if len(parts) > 1:
         raise NotFollowedError(join_text(subject.tokens))
@@ -503,7 +503,7 @@ def _with_modal(meaning: ClauseMeaning, modal: Derivation, *, is_negative: bool 
 
 @dataclass(frozen=True, slots=True)
 class _Posts:
-    """Words behind a verb: their condition, their exceptions, and the part that "only" limits."""
+    """Words behind a verb: their condition, their exceptions, and the scope of "only"."""
 
     condition: Formula = True
     exception: Formula = False
@@ -716,9 +716,9 @@ def _read_simple(simple: Derivation) -> Formula:
         subject = _read_condition_subject(parts[0])
         parts = parts[1:]
     phrases = [Phrase("", one.tokens) if one.rule == "item" else _to_phrase(one) for one in parts]
-    phrases = [
-        Phrase(one.preposition, tuple(t for t in one.tokens if t.kind != "POSSESSIVE")) for one in phrases
-    ]
+    if simple.rule == "named" and not phrases[0].preposition:
+        # "Their size exceeds 5"
+        phrases[0] = Phrase("", _without_possessive(phrases[0].tokens))
     merged = merge_phrases(phrases)
     if not all(one.has_value for one in merged):
         raise NotFollowedError(join_text(simple.tokens))
@@ -734,7 +734,19 @@ def _read_condition_subject(subject: Derivation) -> tuple[WordToken, ...]:
         raise NotFollowedError(join_text(subject.tokens))
     if any(one.kind not in {"WORD", "PRONOUN", "POSSESSIVE", *_IRRELEVANT} for one in tokens):
         raise NotFollowedError(join_text(subject.tokens))
+    if len(tokens) > 1 and any(one.kind == "PRONOUN" for one in tokens):
+        raise NotFollowedError(join_text(subject.tokens))
+    tokens = _without_possessive(tokens)
+    if any(one.kind == "POSSESSIVE" for one in tokens):
+        raise NotFollowedError(join_text(subject.tokens))
     return tuple(one for one in tokens if one.kind == "WORD")
+
+
+def _without_possessive(tokens: tuple[WordToken, ...]) -> tuple[WordToken, ...]:
+    """Return the tokens without a possessive in front of a word: "their size"."""
+    if [one.kind for one in tokens[:2]] == ["POSSESSIVE", "WORD"]:
+        return tokens[1:]
+    return tokens
 
 
 def iter_phrases(formula: Formula) -> Iterator[Phrase]:

@@ -31,7 +31,7 @@ from peripety.author.policy_author.meaning import (
 )
 from peripety.author.policy_author.sentences import split_sentences, stems, verb_stems
 from peripety.author.policy_author.tokens import read_tokens
-from peripety.author.policy_author.vocabulary import DescribedTool, has_verb, merge_conditions
+from peripety.author.policy_author.vocabulary import DescribedTool, Test, has_verb, merge_conditions
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ _NO_ID = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_SERVER_NAME = 32
 _MAX_REASON = 1_000
 _MAX_SENTENCE = 2_000
+_MOST_ENDS = 12
 _PROHIBITING = {"NOT", "DONOT", "NO", "NOTHING", "NOONE", "FORBIDDEN"}
 _LIMITING = {
     *_PROHIBITING,
@@ -287,6 +288,9 @@ class _SentenceReader:
             if len(disjuncts) > MOST_DISJUNCTS:
                 raise NotFollowedError(" ".join(calls.words))
             for disjunct in disjuncts:
+                if not all(isinstance(test, Test) for test, _ in disjunct):
+                    # The approval is not one that a modal verb gives a meaning to.
+                    raise NotFollowedError("approval")
                 parts = [
                     test.to_condition(is_negated=is_negated, is_stopping=is_stopping)
                     for test, is_negated in disjunct
@@ -361,7 +365,7 @@ def _keep_tools(statements: Iterable[_Statement], own: set[tuple[str, str]]) -> 
 
 
 def _join_tools(statements: Iterable[_Statement], tools: Sequence[DescribedTool]) -> list[_Statement]:
-    """Return the statements, those with the same meaning joined, in the order of all tools."""
+    """Return the statements, with equal ones joined; tools are in the order of all tools."""
     joined: dict[str, tuple[_Statement, set[str]]] = {}
     for one in statements:
         key = json.dumps([one.server, one.when, one.then, one.is_fallback])
@@ -387,7 +391,8 @@ def _iter_ends(tokens: Sequence[WordToken]) -> Iterator[int]:
     """Yield the ends of parts that may have a derivation, longest first."""
     if derive_sentence(tokens):
         yield len(tokens)
-    yield from range(min(find_stop(tokens), len(tokens) - 1), 1, -1)
+    stop = min(find_stop(tokens), len(tokens) - 1)
+    yield from range(stop, max(stop - _MOST_ENDS, 1), -1)
 
 
 def _unread_part(tokens: Sequence[WordToken]) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 UNREAD_CODE, PARTIAL_CODE = "SENTENCE_UNFOLLOWED", "SENTENCE_IN_PART"
 """Codes of the findings of a report."""
 
+_ALL_FOLLOWED = "all sentences followed"
 _WORD_PATTERN = re.compile(r"\w+")
 _MAX_SENTENCE_LENGTH = 200
 _MAX_LISTED = 5
@@ -82,10 +83,10 @@ def report_sentences(
 
 
 def summarize_sentences(constitution: str, findings: Iterable[Finding]) -> str:
-    """Return the line about sentences above all figures of a policy.
+    """Return the line about sentences that precedes all figures of a policy.
 
     Args:
-        constitution: the written policy.
+        constitution: the written policy; empty if it is unknown, then only its findings are counted.
         findings: the findings of the compile run.
     """
     total = len(dict.fromkeys(split_sentences(constitution)))
@@ -96,6 +97,9 @@ def summarize_sentences(constitution: str, findings: Iterable[Finding]) -> str:
     parts = [match["part"] for one in partial if (match := _PART.match(one.message))]
     named = "; ".join(parts[:_MAX_LISTED]) + ("; …" if len(parts) > _MAX_LISTED else "")
     in_part = f"{len(partial)} in part" + (f" ({named})" if named else "")
+    if not total:
+        missing = len(partial) + unread
+        return f"{missing} not followed: {in_part}, {unread} unread" if missing else _ALL_FOLLOWED
     told = f"{followed} of {total} sentences followed"
     if followed == total:
         return told

@@ -92,7 +92,7 @@ def test_the_end_sums_up() -> None:
     first, *others = told(Event(compiled=compiled))
     assert first == "1 rule, 1 scenario (1 generated), cached for the same input; no model was called"
     assert others == [
-        "  0 of 0 sentences followed; figures of the rules as they stand:",
+        "  all sentences followed; figures of the rules as they stand:",
         "  rule coverage: 2 of 2 (100%)",
         "  mutants killed: 3 of 3 (100.0%), 0 more proved equivalent",
         "  0 decisions recorded",

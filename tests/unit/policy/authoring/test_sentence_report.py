@@ -43,7 +43,7 @@ def test_a_long_sentence_is_cut_and_one_that_stands_twice_named_once() -> None:
     assert found.message.endswith("…")
 
 
-CLOSING = {"id": "a", "when": {"servers": ["alpha"], "tools": ["read"]}, "then": "escalate"}
+CLOSING: dict[str, Any] = {"id": "a", "when": {"servers": ["alpha"], "tools": ["read"]}, "then": "escalate"}
 
 
 def test_a_sentence_with_a_part_that_no_rule_expresses_is_in_part_and_names_the_closed_tools() -> None:
@@ -90,3 +90,9 @@ def test_the_line_counts_all_sentences_and_names_the_parts() -> None:
         "2 of 4 sentences followed: 2 enforced, 1 in part (may), 1 unread"
     )
     assert summarize_sentences(TEXT, ()) == "4 of 4 sentences followed"
+
+
+def test_without_the_text_the_line_counts_the_findings() -> None:
+    found = report_sentences("Alpha may be read.", [], [])
+    assert summarize_sentences("", found) == "1 not followed: 0 in part, 1 unread"
+    assert summarize_sentences("", ()) == "all sentences followed"
