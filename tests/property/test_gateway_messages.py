@@ -31,6 +31,7 @@ from peripety.gateway.types.request import (
     CacheConfig,
     CacheTTL,
     GenerateRequest,
+    ReasoningEffort,
     ResponseCacheMode,
     ResponseSchema,
 )
@@ -77,6 +78,8 @@ ASKED: dict[str, st.SearchStrategy[Any]] = {
     "schema": st.none() | st.builds(ResponseSchema, names, objects),
     "model": st.none() | names,
     "max_output_tokens": st.none() | whole,
+    "answer_tokens": st.none() | whole,
+    "reasoning_effort": st.none() | st.sampled_from(ReasoningEffort),
     "temperature": st.none() | st.floats(0, 2),
     "seed": st.none() | st.integers(0, 2**53 - 1),
     "response_cache": st.sampled_from(ResponseCacheMode),

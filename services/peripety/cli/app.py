@@ -67,7 +67,7 @@ class CommandEntry:
 
 COMMANDS = {
     "play": CommandEntry("play", "Turn a description into a scenario and play it."),
-    "serve": CommandEntry("embedded_services", "Run all services in one process, or one of them."),
+    "serve": CommandEntry("embedded_services", "Run all services and the HTTP edge, or one of them."),
     "chat": CommandEntry("gateway", "Chat with a model and see the usage of each turn."),
     "models": CommandEntry("gateway", "List known models: limits, prices, cache rules."),
     "usage": CommandEntry("gateway", "Show model usage: calls, tokens, cost, cache savings."),

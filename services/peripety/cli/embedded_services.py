@@ -161,7 +161,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Run all services and the HTTP edge in one process, or one of them.
+    """Run all services and the HTTP edge, or one of them.
 
     The edge listens on PERIPETY_EDGE_LISTEN. Alone, it calls the services at PERIPETY_SERVICES_ADDRESS.
     SIGTERM or Ctrl-C stops it after the calls in progress.

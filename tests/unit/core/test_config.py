@@ -72,6 +72,11 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "PERIPETY_DATABASE_URL": "sqlite:////a/b.db",
         "PERIPETY_REDIS_URL": "rediss://:a@b:1/2",
         "PERIPETY_LISTEN": "[::1]:5",
+        "PERIPETY_EDGE_LISTEN": "[::1]:6",
+        "PERIPETY_EDGE_HOSTS": "a.example,b.example",
+        "PERIPETY_EDGE_ORIGINS": "https://a.example",
+        "PERIPETY_EDGE_TOKEN": "k9",
+        "PERIPETY_SERVICES_ADDRESS": "services:4",
         "PERIPETY_GATEWAY_ADDRESS": "gateway:1",
         "PERIPETY_SCENARIOS_ADDRESS": "scenarios:2",
         "PERIPETY_POLICIES_ADDRESS": "policies:3",
@@ -96,7 +101,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert secrets == {
         name.removeprefix("PERIPETY_").lower(): value
         for name, value in variables.items()
-        if name.endswith(("_API_KEY", "_URL"))
+        if name.endswith(("_API_KEY", "_URL", "_TOKEN"))
     }
     assert config.model_dump(exclude={*secrets, "limits"}) == {
         "model_provider": ProviderName.GENERIC,
@@ -122,6 +127,10 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "provider_pause_seconds": 3.0,
         "provider_total_seconds": 4.5,
         "listen": "[::1]:5",
+        "edge_listen": "[::1]:6",
+        "edge_hosts": ("a.example", "b.example"),
+        "edge_origins": ("https://a.example",),
+        "services_address": "services:4",
         "gateway_address": "gateway:1",
         "scenarios_address": "scenarios:2",
         "policies_address": "policies:3",
