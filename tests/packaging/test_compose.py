@@ -95,7 +95,7 @@ def test_peers_are_sought_where_they_listen(service: str) -> None:
     addresses = {
         name: value for name, value in environment.items() if re.fullmatch(r"PERIPETY_\w+_ADDRESS", name)
     }
-    # Only the edge reads the address of all services, and it is no part of this file.
+    # Only the edge reads the address of all services, and this file does not serve it.
     peers = OWN_VARIABLES - {"PERIPETY_SERVICES_ADDRESS"}
     assert set(addresses) == {name for name in peers if name.endswith("_ADDRESS")}
     for name, address in addresses.items():

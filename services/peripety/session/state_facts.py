@@ -189,7 +189,7 @@ class _FactReader:
         return owner, kept
 
     def _find_prefix(self, key: str) -> str | None:
-        """Return the longest id of an entity that a key begins with, as in `alpha_place`."""
+        """Return the longest id of an entity that a key begins with, before an underscore."""
         ends = [place for place, character in enumerate(key) if character == "_"]
         prefixes = (key[:end] for end in reversed(ends))
         return next((one for one in prefixes if one in self.facts.names or one in _PLAYER_KEYS), None)
