@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import SCENARIO_SPEC_1_1, schema_document
 from peripety.scenario.generation.merge import EVERYTHING, EditScope, merge
 from peripety.scenario.spec_sections import DIVIDED, SECTIONS, join_parts, split_parts
 from support.engine.specs import action, event, spec
@@ -73,7 +73,7 @@ def test_an_answer_that_was_taken_changes_nothing_when_it_comes_again(answer: An
 @given(answer=answers | junk)
 def test_a_document_has_nothing_but_keys_that_it_may_have(answer: Any) -> None:
     merged = merge({}, answer)
-    assert merged.document.keys() <= schema_document(SCENARIO_SPEC)["properties"].keys()
+    assert merged.document.keys() <= schema_document(SCENARIO_SPEC_1_1)["properties"].keys()
     for section in SECTIONS:
         entries_now = merged.document.get(section, [])
         assert all(isinstance(entry[SECTIONS[section]], str) for entry in entries_now)

@@ -526,7 +526,11 @@ class CallRuns(RunClient[CallRun, CallEvent]):
                     recorded.size += len(told.data)
                     if recorded.size > _MAX_BYTES:
                         raise _too_large_error()
-                    recorder.append(told)
+                    if told.name == _PROGRESS:
+                        recorder.append(told)
+                    else:
+                        # Written at once: a cancelled run keeps each draft.
+                        await recorder.commit(RunUpdate((told,)))
         if not has_ended:
             raise InternalError("the work of a call ended without a result")
 
