@@ -529,7 +529,7 @@ class CallRuns(RunClient[CallRun, CallEvent]):
                     if told.name == _PROGRESS:
                         recorder.append(told)
                     else:
-                        # Written at once: a cancelled run keeps each draft.
+                        # Written at once, so that a cancelled run has each draft.
                         await recorder.commit(RunUpdate((told,)))
         if not has_ended:
             raise InternalError("the work of a call ended without a result")
