@@ -108,8 +108,8 @@ async def test_a_connection_that_is_closed_says_so(path: str) -> None:
 
 
 async def test_the_garbage_collector_does_not_wait_for_the_lock_of_another_writer(path: str) -> None:
-    first = await DriverConnection.open(path, busy_seconds=2.0, read_only=False)
-    second = await DriverConnection.open(path, busy_seconds=2.0, read_only=False)
+    first = await DriverConnection.open(path, busy_seconds=30.0, read_only=False)
+    second = await DriverConnection.open(path, busy_seconds=30.0, read_only=False)
     await first.execute(BEGIN_WRITING)
     with pytest.raises(sqlite3.OperationalError, match="locked") as caught:
         await second.execute("PRAGMA journal_mode = WAL")
@@ -118,7 +118,8 @@ async def test_the_garbage_collector_does_not_wait_for_the_lock_of_another_write
     del cycle, caught
     waiting = asyncio.create_task(second.execute(BEGIN_WRITING))
     await asyncio.sleep(0.2)
-    # The error refers to its cursor. An open one would block until the thread gives up.
+    # The error refers to its cursor. An open one would block until the thread gives up, after 30 s. The
+    # collection itself takes seconds in a process that has run thousands of tests.
     gc.collect()
     await first.rollback()
     await waiting
