@@ -266,9 +266,10 @@ class _Players:
         low, high = rate_interval(count, report.runs)
         verb = ("wins" if self._has_wins else "survives") if limit.counted == "won" else "loses"
         side = "at least" if limit.missed is ThresholdSide.BELOW else "at most"
+        demand = "required" if limit.severity is Severity.ERROR else "advised"
         message = (
             f"the {limit.persona} persona {verb} {count / report.runs:.1%} of {report.runs} runs (95 %"
-            f" interval {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is required: {why}"
+            f" interval {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is {demand}: {why}"
         )
         return Finding(limit.code, limit.path, message, limit.severity)
 
