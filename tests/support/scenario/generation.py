@@ -221,7 +221,7 @@ async def authoring(home: Path, spoken: Any, scenario: Script) -> AsyncIterator[
 Json = dict[str, Any]
 
 # Small, winnable, and without a single finding, not even a warning.
-_GOOD = ((9, 3), (9, 82), (9, 137))
+_GOOD = ((9, 3), (7, 4), (9, 137))
 _SPOT = "spot"
 
 
@@ -249,8 +249,8 @@ class Grade:
 
 
 def good_specs() -> list[Json]:
-    """Specifications that earn a certificate."""
-    return [json.loads(generate_spec(seed, index)) for seed, index in _GOOD]
+    """Specifications that earn a certificate, with the narrator's rights of every written one."""
+    return [{**json.loads(generate_spec(seed, index)), "narrator_scope": []} for seed, index in _GOOD]
 
 
 def patient(grade: Grade, good: Json) -> Script:
