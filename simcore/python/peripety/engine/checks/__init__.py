@@ -105,10 +105,15 @@ def _neutralize_rule(
 ) -> Sequence[str] | None:
     section, index = place[0], int(place[1])
     entries = spec[section]
-    entry = entries[index] if index < len(entries) else None
+    if index >= len(entries):
+        return None
+    entry = entries[index]
     effects = entry.get("effects") if isinstance(entry, dict) else None
     if not is_thorough and len(place) > 3 and place[2] == "effects" and isinstance(effects, list):  # noqa: PLR2004 - the effect itself
-        effects[int(place[3])] = _neutral_effect(effects[int(place[3])])
+        number = int(place[3])
+        # An earlier violation of the same list may have replaced it.
+        if number < len(effects):
+            effects[number] = _neutral_effect(effects[number])
         return place[:4]
     if not is_thorough and len(place) > 2 and place[2] in _LOGIC and isinstance(entry, dict):  # noqa: PLR2004 - a member
         entry[place[2]] = {}
