@@ -161,7 +161,7 @@ def test_what_was_mended_is_never_told_again() -> None:
             found, reached = marks(document, findings), depth_of(document)
             assert not found & mended, (model, number, found & mended)
             if reached >= depth:
-                # While the form is invalid, rules are checked in part: only its own findings can be mended.
+                # While the form is invalid, rules are checked in part: only its own findings can be fixed.
                 mended |= (before if reached == _RULES else before_of_form) - found
             violations = tuple(validate_against_schema(schema_document(SCENARIO_SPEC), document))
             before, before_of_form, depth = found, marks(document, violations), reached
