@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests" / "nouns.txt"
 SCANNED = ("services", "simcore", "protos", "tests", "examples", "clients", ".ci", "Makefile", "compose.yaml")
 NOT_OURS = {"target", "node_modules", "__pycache__"}
+TEXTS_OF_USERS = {"offline_reading"}
+"""Folders of texts that users type, which name what they like."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 
 
@@ -36,7 +38,7 @@ def files() -> Iterator[Path]:
         top = ROOT / name
         candidates = sorted(top.rglob("*")) if top.is_dir() else [top]
         for path in candidates:
-            if path.is_file() and path != LIST and not NOT_OURS.intersection(path.parts):
+            if path.is_file() and path != LIST and not (NOT_OURS | TEXTS_OF_USERS).intersection(path.parts):
                 yield path
 
 
