@@ -1,4 +1,4 @@
-"""Reading of a free text without a model: the role of the player, the goal, people, places, supplies, dangers.
+"""Reading of a free text without a model: role, goal, people, places, supplies and dangers.
 
 A part of the text that is not understood is listed as unread and never guessed.
 """
