@@ -101,7 +101,7 @@ class Amount:
     Attributes:
         value: the number.
         unit: the lemma of the unit; empty for a count.
-        of: what is counted or measured; None if the text does not say.
+        of: what is counted or measured; None if unknown.
         text: the words of the user.
     """
 
@@ -113,20 +113,20 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Meaning of a text, as far as it is understood.
+    """Meaning of a text.
 
     Attributes:
         text: the text.
         language: its language as a BCP 47 tag; empty if unknown.
-        role: who the player is; None if the text does not say.
-        goal: what the player wants to do; None if the text does not say.
+        role: who the player is; None if unknown.
+        goal: what the player wants to do; None if unknown.
         people: the other persons, in order of the text.
         places: the places.
         supplies: things that can be spent or run out.
         dangers: what threatens the goal.
-        deadline: the time that the player has; None if the text does not say.
+        deadline: the time that the player has; None if unknown.
         amounts: the numbers other than the deadline.
-        difficulty: "easy", "normal" or "hard"; empty if the text does not say.
+        difficulty: "easy", "normal" or "hard"; empty if unknown.
         pattern: the best of `PATTERNS`; empty if the text is not understood.
         pattern_scores: the score of each pattern with one, rounded.
         unread: the phrases that are not understood.
