@@ -78,7 +78,7 @@ class PolicySources:
         Raises:
             InvalidArgumentError: a file cannot be read.
         """
-        request = pb.CompilePolicyRequest(constitution=_read_text_file(self.constitution))
+        request = pb.CompilePolicyRequest(constitution=read_text_file(self.constitution))
         request.tools.extend(from_json(pb.ToolAnnotation, _read_json(self.tools), self.tools))
         if self.handwritten is not None:
             request.handwritten_scenarios.extend(_read_suite(self.handwritten))
@@ -170,12 +170,17 @@ def _existing(path: Path) -> str | None:
 
 def _read_json(file: str) -> Any:
     try:
-        return json.loads(_read_text_file(file))
+        return json.loads(read_text_file(file))
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"{printable(file)} is not JSON: {error}", code="FILE_INVALID") from None
 
 
-def _read_text_file(file: str) -> str:
+def read_text_file(file: str) -> str:
+    """Return the text of a file or of standard input.
+
+    Raises:
+        InvalidArgumentError: the file is too long or not UTF-8.
+    """
     try:
         return _read_bytes(file).decode()
     except UnicodeDecodeError as error:

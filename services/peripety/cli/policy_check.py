@@ -28,7 +28,7 @@ from peripety.cli.output import (
     save_file,
     write_json,
 )
-from peripety.cli.policy_author import format_suite, policy_input
+from peripety.cli.policy_author import format_suite, policy_input, read_text_file
 from peripety.cli.render.policy import (
     format_count,
     format_coverage,
@@ -42,7 +42,7 @@ from peripety.rpc.proto_json import enum_word, to_json
 from peripety.rpc.status import finding_from_proto
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from peripety.api.common.v1 import common_pb2 as common
     from peripety.api.common.v1 import quality_pb2 as quality
@@ -244,6 +244,54 @@ def analyze(policy: Policy, server: Server = None, as_json: AsJson = False) -> N
             result_console().print(f"  example: {format_request(issue.witness)}")
     result_console().print(format_count(len(told.issues), "issue"))
     raise typer.Exit(EXIT_FAILED if told.issues else 0)
+
+
+async def _explain(request: pb.ExplainPolicyRequest, server: str | None) -> pb.ExplainPolicyResponse:
+    async with policies_at(server) as stub:
+        return await stub.ExplainPolicy(request)
+
+
+def _format_sentence(sentence: pb.SentenceStatement) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of a sentence, each with its style."""
+    yield one_line(sentence.sentence) or "Rules that name no sentence", "bold"
+    if not sentence.rules:
+        yield "  no rule implements it, so it allows nothing", "red"
+    for rule in sentence.rules:
+        yield f"  {one_line(rule.text)} ({one_line(rule.rule_id)})", None
+        for word, call in (("this call", rule.decided), ("not this", rule.nearest)):
+            if call.HasField("request"):
+                yield f"    {word}: {format_request(call.request)} → {format_decision(call.decision)}", None
+
+
+@commands.command()
+def explain(
+    policy: Policy,
+    constitution: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Written policy. [default: constitution.md in the folder]"),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Describe the rules of each sentence in English, with two calls for each rule.
+
+    The English is made from the rules alone. Compare it with the sentence: a rule can pass its tests, and
+    still have another meaning. The first call is decided by the rule; the second one just misses it.
+    """
+    beside = Path(policy) / "constitution.md"
+    written = constitution or (str(beside) if beside.is_file() else None)
+    text = read_text_file(written) if written else ""
+    request = pb.ExplainPolicyRequest(policy=policy_input(policy).policy, constitution=text)
+    told = asyncio.run(_explain(request, server))
+    findings = warnings_or_raise(told.findings)
+    if as_json:
+        for sentence in told.sentences:
+            write_json(to_json(sentence))
+        return
+    for sentence in told.sentences:
+        for line, style in _format_sentence(sentence):
+            result_console().print(line, style=style)
+    _print_lines(finding_lines(findings))
 
 
 @commands.command()

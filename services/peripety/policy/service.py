@@ -23,6 +23,7 @@ from peripety.policy.mutation.runner import mutation_score, run_mutants
 from peripety.policy.pb import requests as pb_requests
 from peripety.policy.pb import responses
 from peripety.policy.types import CoverageGenerated
+from peripety.policy.verification.back_translation import translate_policy
 from peripety.policy.verification.verify import verify
 from peripety.rpc.messages import call_run_state_from_proto, call_run_to_proto
 from peripety.rpc.status import finding_to_proto
@@ -169,6 +170,19 @@ class PolicyServicer(PolicyServiceServicer):
         except SpecError as error:
             return pb.AnalyzePolicyResponse(findings=map(finding_to_proto, error.findings))
         return responses.issues_to_proto(await self._workers.run(find_rule_issues, policy))
+
+    async def ExplainPolicy(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ExplainPolicyRequest,
+        _context: Any,
+    ) -> pb.ExplainPolicyResponse:
+        """Describe the rules of each sentence in English."""
+        try:
+            policy = await self._sources.policy(pb_requests.policy_source_from_proto(request.policy))
+        except SpecError as error:
+            return pb.ExplainPolicyResponse(findings=map(finding_to_proto, error.findings))
+        told = await self._workers.run(translate_policy, policy, request.constitution)
+        return responses.sentences_to_proto(told)
 
     async def DiffPolicies(  # noqa: N802 - the contract's name
         self,

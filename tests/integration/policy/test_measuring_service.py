@@ -122,6 +122,16 @@ async def test_rules_that_do_nothing_are_told(stub: PolicyServiceAsyncStub) -> N
     assert of(source.document, issue.witness) == "ALLOW"
 
 
+async def test_rules_are_explained_by_sentence_with_calls_on_both_sides(stub: PolicyServiceAsyncStub) -> None:
+    told = await stub.ExplainPolicy(pb.ExplainPolicyRequest(policy=SOURCE, constitution="Gamma is new."))
+    *others, last = told.sentences
+    assert (last.sentence, len(last.rules)) == ("Gamma is new.", 0)
+    first = others[0].rules[0]
+    assert of(SOURCE.document, first.decided.request) == pb.Decision.Name(first.decided.decision.decision)[9:]
+    assert of(SOURCE.document, first.nearest.request) == pb.Decision.Name(first.nearest.decision.decision)[9:]
+    assert first.nearest.decision.rule_id != first.rule_id
+
+
 async def test_what_two_policies_decide_differently_is_told_with_requests_that_show_it(
     stub: PolicyServiceAsyncStub,
     stored: CompiledPolicy,
@@ -207,6 +217,7 @@ async def first(call: Any) -> Any:
 CALLS: dict[str, Callable[[PolicyServiceAsyncStub, pb.PolicySource], Awaitable[Any]]] = {
     "verify": lambda stub, source: stub.VerifyPolicy(pb.VerifyPolicyRequest(policy=source)),
     "analyze": lambda stub, source: stub.AnalyzePolicy(pb.AnalyzePolicyRequest(policy=source)),
+    "explain": lambda stub, source: stub.ExplainPolicy(pb.ExplainPolicyRequest(policy=source)),
     "diff": lambda stub, source: stub.DiffPolicies(pb.DiffPoliciesRequest(before=SOURCE, after=source)),
     "mutate": lambda stub, source: first(stub.RunMutationTests(pb.RunMutationTestsRequest(policy=source))),
     "cover": lambda stub, source: first(

@@ -93,6 +93,24 @@ def test_a_rule_that_decides_nothing_is_told_with_who_is_to_blame() -> None:
     assert (sound.exit_code, sound.stdout) == (0, "0 issues\n")
 
 
+def test_rules_are_explained_beside_their_sentences(tmp_path: Path) -> None:
+    folder = written(tmp_path, policy({**ONE, "principle": "Alpha may use one."}))
+    (tmp_path / "constitution.md").write_text("Alpha may use one.\n\nBeta is new.\n", encoding="utf-8")
+    result = run("explain", folder)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [
+        "Alpha may use one.",
+        "  Allow a call of alpha/one. (a)",
+        "    this call: alpha/one {} → allow by a",
+        "    not this: alpha/two {} → deny by no rule",
+        "Beta is new.",
+        "  no rule implements it, so it allows nothing",
+    ]
+    first, second = map(json.loads, run("explain", folder, "--json").stdout.splitlines())
+    assert first["rules"][0]["text"] == "Allow a call of alpha/one."
+    assert second == {"sentence": "Beta is new."}
+
+
 def test_what_becomes_allowed_is_told_with_a_call(tmp_path: Path) -> None:
     before, after = written(tmp_path / "before", policy(ONE)), written(tmp_path / "after", policy(BOTH))
     differing = run("diff", before, after)
@@ -116,7 +134,7 @@ def test_scenarios_that_are_missing_are_made_and_kept_with_the_others(tmp_path: 
 
 def test_a_policy_with_errors_is_refused_with_all_of_them(tmp_path: Path) -> None:
     folder = written(tmp_path, policy(rule("structural-a", "allow", tools=["three"])))
-    for command in ("verify", "analyze", "mutate", "generate-scenarios"):
+    for command in ("verify", "analyze", "explain", "mutate", "generate-scenarios"):
         refused = run(command, folder)
         assert isinstance(refused.exception, SpecError), command
         assert len(refused.exception.findings) == 2

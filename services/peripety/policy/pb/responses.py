@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         TestScenario,
         VerificationReport,
     )
+    from peripety.policy.verification.back_translation import DecidedCall, RuleStatement, SentenceStatement
 
 
 _ID_DIGITS = 16
@@ -297,6 +298,29 @@ def issues_to_proto(found: Iterable[RuleIssue]) -> pb.AnalyzePolicyResponse:
 def _issue_to_proto(issue: RuleIssue) -> pb.RuleIssue:
     witness = None if issue.witness is None else tool_request_to_proto(issue.witness)
     return copy_fields(pb.RuleIssue, issue, witness=witness)
+
+
+def sentences_to_proto(sentences: Iterable[SentenceStatement]) -> pb.ExplainPolicyResponse:
+    """Convert the rules of each sentence in English."""
+    return pb.ExplainPolicyResponse(
+        sentences=[
+            pb.SentenceStatement(sentence=one.sentence, rules=map(_rule_statement_to_proto, one.rules))
+            for one in sentences
+        ],
+    )
+
+
+def _rule_statement_to_proto(rule: RuleStatement) -> pb.RuleStatement:
+    decided, nearest = map(_decided_call_to_proto, (rule.decided, rule.nearest))
+    return copy_fields(pb.RuleStatement, rule, decided=decided, nearest=nearest)
+
+
+def _decided_call_to_proto(call: DecidedCall | None) -> pb.DecidedCall | None:
+    if call is None:
+        return None
+    return pb.DecidedCall(
+        request=tool_request_to_proto(call.request), decision=decision_to_proto(call.decision)
+    )
 
 
 def difference_to_proto(found: PolicyDifference) -> pb.DiffPoliciesResponse:

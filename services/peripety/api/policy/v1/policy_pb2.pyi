@@ -1501,6 +1501,169 @@ class AnalyzePolicyResponse(_message.Message):
 Global___AnalyzePolicyResponse: _TypeAlias = AnalyzePolicyResponse  # noqa: Y015
 
 @_typing.final
+class ExplainPolicyRequest(_message.Message):
+    """The policy to explain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: _builtins.int
+    CONSTITUTION_FIELD_NUMBER: _builtins.int
+    constitution: _builtins.str
+    """The written policy, Markdown. Its sentences give the order, and those without a rule are included. Empty for the
+    sentences that rules name.
+    """
+    @_builtins.property
+    def policy(self) -> Global___PolicySource:
+        """Required. The rules."""
+
+    def __init__(
+        self,
+        *,
+        policy: Global___PolicySource | None = ...,
+        constitution: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constitution", b"constitution", "policy", b"policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainPolicyRequest: _TypeAlias = ExplainPolicyRequest  # noqa: Y015
+
+@_typing.final
+class DecidedCall(_message.Message):
+    """A call with the decision of all rules, replayed before it is reported."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def request(self) -> Global___PolicyRequest:
+        """The call."""
+
+    @_builtins.property
+    def decision(self) -> Global___DecisionResult:
+        """Its decision."""
+
+    def __init__(
+        self,
+        *,
+        request: Global___PolicyRequest | None = ...,
+        decision: Global___DecisionResult | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision", "request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecidedCall: _TypeAlias = DecidedCall  # noqa: Y015
+
+@_typing.final
+class RuleStatement(_message.Message):
+    """A rule in English."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULE_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    DECIDED_FIELD_NUMBER: _builtins.int
+    NEAREST_FIELD_NUMBER: _builtins.int
+    rule_id: _builtins.str
+    """Id of the rule."""
+    text: _builtins.str
+    """Its effect in one sentence, from its conditions."""
+    @_builtins.property
+    def decided(self) -> Global___DecidedCall:
+        """A call that it decides; unset if none is found."""
+
+    @_builtins.property
+    def nearest(self) -> Global___DecidedCall:
+        """A call that just misses one of its conditions, decided otherwise if there is such a call; unset if none is found."""
+
+    def __init__(
+        self,
+        *,
+        rule_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        decided: Global___DecidedCall | None = ...,
+        nearest: Global___DecidedCall | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_decided", b"_decided", "_nearest", b"_nearest", "decided", b"decided", "nearest", b"nearest"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_decided", b"_decided", "_nearest", b"_nearest", "decided", b"decided", "nearest", b"nearest", "rule_id", b"rule_id", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__decided: _TypeAlias = _typing.Literal["decided"]  # noqa: Y015
+    _WhichOneofArgType__decided: _TypeAlias = _typing.Literal["_decided", b"_decided"]  # noqa: Y015
+    _WhichOneofReturnType__nearest: _TypeAlias = _typing.Literal["nearest"]  # noqa: Y015
+    _WhichOneofArgType__nearest: _TypeAlias = _typing.Literal["_nearest", b"_nearest"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__decided) -> _WhichOneofReturnType__decided | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__nearest) -> _WhichOneofReturnType__nearest | None: ...
+
+Global___RuleStatement: _TypeAlias = RuleStatement  # noqa: Y015
+
+@_typing.final
+class SentenceStatement(_message.Message):
+    """The rules of a sentence of the written policy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SENTENCE_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    sentence: _builtins.str
+    """The sentence; empty for rules that name none."""
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___RuleStatement]:
+        """Its rules in their order; empty if no rule implements it."""
+
+    def __init__(
+        self,
+        *,
+        sentence: _builtins.str = ...,
+        rules: _abc.Iterable[Global___RuleStatement] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules", "sentence", b"sentence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SentenceStatement: _TypeAlias = SentenceStatement  # noqa: Y015
+
+@_typing.final
+class ExplainPolicyResponse(_message.Message):
+    """The policy in English."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SENTENCES_FIELD_NUMBER: _builtins.int
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sentences(self) -> _containers.RepeatedCompositeFieldContainer[Global___SentenceStatement]:
+        """The sentences."""
+
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Finding]:
+        """Findings on the document."""
+
+    def __init__(
+        self,
+        *,
+        sentences: _abc.Iterable[Global___SentenceStatement] | None = ...,
+        findings: _abc.Iterable[_common_pb2.Finding] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings", "sentences", b"sentences"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainPolicyResponse: _TypeAlias = ExplainPolicyResponse  # noqa: Y015
+
+@_typing.final
 class DiffPoliciesRequest(_message.Message):
     """The policies to compare."""
 

@@ -74,6 +74,11 @@ class PolicyServiceStub:
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.AnalyzePolicyRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.AnalyzePolicyResponse.FromString,
                 _registered_method=True)
+        self.ExplainPolicy = channel.unary_unary(
+                '/peripety.api.policy.v1.PolicyService/ExplainPolicy',
+                request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ExplainPolicyRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ExplainPolicyResponse.FromString,
+                _registered_method=True)
         self.DiffPolicies = channel.unary_unary(
                 '/peripety.api.policy.v1.PolicyService/DiffPolicies',
                 request_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.DiffPoliciesRequest.SerializeToString,
@@ -191,6 +196,13 @@ class PolicyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainPolicy(self, request, context):
+        """Describes the rules of each sentence in English, from the rules alone, with two example calls for each. Calls no model.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DiffPolicies(self, request, context):
         """Finds requests that two policies decide differently, with examples. Calls no model.
         """
@@ -301,6 +313,11 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     servicer.AnalyzePolicy,
                     request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.AnalyzePolicyRequest.FromString,
                     response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.AnalyzePolicyResponse.SerializeToString,
+            ),
+            'ExplainPolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainPolicy,
+                    request_deserializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ExplainPolicyRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ExplainPolicyResponse.SerializeToString,
             ),
             'DiffPolicies': grpc.unary_unary_rpc_method_handler(
                     servicer.DiffPolicies,
@@ -474,6 +491,33 @@ class PolicyService:
             '/peripety.api.policy.v1.PolicyService/AnalyzePolicy',
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.AnalyzePolicyRequest.SerializeToString,
             peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.AnalyzePolicyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainPolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.policy.v1.PolicyService/ExplainPolicy',
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ExplainPolicyRequest.SerializeToString,
+            peripety_dot_api_dot_policy_dot_v1_dot_policy__pb2.ExplainPolicyResponse.FromString,
             options,
             channel_credentials,
             insecure,

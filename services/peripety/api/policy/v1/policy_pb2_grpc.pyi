@@ -66,6 +66,8 @@ class PolicyServiceStub:
     """Runs scenarios against rules on the engine. Calls no model."""
     AnalyzePolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.AnalyzePolicyRequest, _policy_pb2.AnalyzePolicyResponse]
     """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
+    ExplainPolicy: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ExplainPolicyRequest, _policy_pb2.ExplainPolicyResponse]
+    """Describes the rules of each sentence in English, from the rules alone, with two example calls for each. Calls no model."""
     DiffPolicies: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DiffPoliciesRequest, _policy_pb2.DiffPoliciesResponse]
     """Finds requests that two policies decide differently, with examples. Calls no model."""
     RunMutationTests: _grpc.UnaryStreamMultiCallable[_policy_pb2.RunMutationTestsRequest, _policy_pb2.RunMutationTestsResponse]
@@ -135,6 +137,8 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
     """Runs scenarios against rules on the engine. Calls no model."""
     AnalyzePolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.AnalyzePolicyRequest, _policy_pb2.AnalyzePolicyResponse]  # type: ignore[assignment]
     """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
+    ExplainPolicy: _aio.UnaryUnaryMultiCallable[_policy_pb2.ExplainPolicyRequest, _policy_pb2.ExplainPolicyResponse]  # type: ignore[assignment]
+    """Describes the rules of each sentence in English, from the rules alone, with two example calls for each. Calls no model."""
     DiffPolicies: _aio.UnaryUnaryMultiCallable[_policy_pb2.DiffPoliciesRequest, _policy_pb2.DiffPoliciesResponse]  # type: ignore[assignment]
     """Finds requests that two policies decide differently, with examples. Calls no model."""
     RunMutationTests: _aio.UnaryStreamMultiCallable[_policy_pb2.RunMutationTestsRequest, _policy_pb2.RunMutationTestsResponse]  # type: ignore[assignment]
@@ -216,6 +220,13 @@ class PolicyServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_policy_pb2.AnalyzePolicyResponse, _abc.Awaitable[_policy_pb2.AnalyzePolicyResponse]]:
         """Finds dead, shadowed and redundant rules, each with a request as proof. Calls no model."""
+
+    def ExplainPolicy(
+        self,
+        request: _policy_pb2.ExplainPolicyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.ExplainPolicyResponse, _abc.Awaitable[_policy_pb2.ExplainPolicyResponse]]:
+        """Describes the rules of each sentence in English, from the rules alone, with two example calls for each. Calls no model."""
 
     def DiffPolicies(
         self,
