@@ -42,6 +42,7 @@ from peripety.core.concurrency import closing
 from peripety.errors import Finding, InternalError, Severity
 from peripety.scenario.dry_run import player_checks
 from peripety.scenario.dry_run.drift import find_excessive_drift, measure_drift, watched_paths
+from peripety.scenario.dry_run.player_texts import describe_figures, explain
 from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
 from peripety.scenario.types import filter_errors
@@ -78,12 +79,14 @@ class GateVerdict:
         findings: errors reject the scenario; warnings do not.
         miss: set if only the budget is missed, which moving numbers may repair.
         players: those of the findings that are about players that think.
+        figures: a line about each measured player, and the band of its rate.
     """
 
     report: DryRunReport
     findings: tuple[Finding, ...]
     miss: BudgetMiss | None = None
     players: tuple[Finding, ...] = ()
+    figures: tuple[str, ...] = ()
 
     @property
     def is_accepted(self) -> bool:
@@ -126,14 +129,17 @@ async def evaluate(
         if verdict is not None:
             break
         report = report.merge(await runner.run(first_run + report.runs, min(BLOCK, left)))
+    verdict = replace(verdict, figures=(_describe_random(program, report, verdict.miss),))
     if not report.errors and program.spec["spec_version"] != "1.0":
         thinking = await player_checks.check_players(program, report, options, workers, most_seconds)
         if verdict.miss is BudgetMiss.TOO_HARD and not thinking.is_chance:
             verdict = GateVerdict(report, tuple(_find_warnings(report)))
         findings = (*verdict.findings, *thinking.findings)
-        verdict = replace(verdict, findings=findings, players=thinking.findings)
+        figures = (_describe_random(program, report, verdict.miss, is_chance=thinking.is_chance),)
+        figures = (*thinking.figures, *figures)
+        verdict = replace(verdict, findings=findings, players=thinking.findings, figures=figures)
     if explains and verdict.miss is not None:
-        reasons = await player_checks.explain(program, report, options, workers)
+        reasons = await explain(program, report, options, workers)
         first, *others = verdict.findings
         first = replace(first, message=f"{first.message}; {reasons}")
         verdict = replace(verdict, findings=(first, *others))
@@ -167,6 +173,22 @@ def describe_rate(report: DryRunReport) -> str:
         f"the {report.persona} persona loses {report.fail_rate:.1%} of {report.runs} runs"
         f" (95 % interval {low:.1%} to {high:.1%})"
     )
+
+
+def _describe_random(
+    program: Program,
+    report: DryRunReport,
+    miss: BudgetMiss | None,
+    *,
+    is_chance: bool = True,
+) -> str:
+    """Return a line about the persona of the budget, and the band of its rate."""
+    budget = program.spec["negativity_budget"]
+    asked = f"at least {budget['min_fail_rate']:.0%}"
+    if is_chance and budget.get("max_fail_rate", 1) < 1:
+        asked = f"{budget['min_fail_rate']:.0%} to {budget['max_fail_rate']:.0%}"
+    side = {None: "inside", BudgetMiss.TOO_EASY: "too low", BudgetMiss.TOO_HARD: "too high"}[miss]
+    return describe_figures(report, f"loses {report.fail_rate:.1%}", f"must be {asked}: {side}")
 
 
 def _decide(program: Program, report: DryRunReport, *, is_last: bool) -> GateVerdict | None:

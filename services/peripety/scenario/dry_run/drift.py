@@ -7,8 +7,9 @@ that they do not read.
 
 A quantity has no drift in these cases: both ends of its range may lose, it occurs only in equalities, or
 its comparison holds at the start. In the last case the quantity is a task, such as a goal with a deadline,
-and has no distance from a loss. From version 1.1 on, neither has a quantity that a win condition needs to
-move away from a loss: it is meant to.
+and has no distance from a loss. From version 1.1 on, neither has a quantity that a win needs to move away
+from a loss: it is meant to. A win needs it if the win condition reads it, or the condition of an action that
+writes what a win needs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from peripety import engine
+from peripety.engine.lowering import lower
 from peripety.errors import Finding, PeripetyError
 
 if TYPE_CHECKING:
@@ -193,7 +195,7 @@ def find_excessive_drift(found: Sequence[Drift]) -> Iterator[Finding]:
             message = (
                 f"{drift.path} moves away from losing by {drift.per_turn:.1%} of its first distance in each"
                 f" turn, and at most {drift.limit:.1%} are allowed; let decay and events take more, let"
-                " actions give less, or raise max_positive_drift"
+                " actions give less, or set negativity_budget.max_positive_drift if it is meant to grow"
             )
             yield Finding("POSITIVE_DRIFT", "/negativity_budget/max_positive_drift", message)
 
@@ -234,11 +236,48 @@ def _candidate_paths(spec: dict[str, Any]) -> dict[str, tuple[int, float]]:
 def _goal_directions(spec: dict[str, Any]) -> dict[str, set[int]]:
     """Return the directions of each path towards a win, from version 1.1 on."""
     goals: dict[str, set[int]] = {}
-    if spec["spec_version"] != "1.0":
-        for win in spec.get("win_conditions", []):
-            for reading in find_compared_values(win["when"]):
-                goals.setdefault(reading.path, set()).add(reading.direction)
+    if spec["spec_version"] == "1.0":
+        return goals
+    needed: list[Any] = [win["when"] for win in spec.get("win_conditions", [])]
+    lowered = lower(spec).spec
+    wins = [win["when"] for win in lowered.get("win_conditions", [])]
+    read = set(chain.from_iterable(map(list_read_paths, wins)))
+    left = [variant for action in lowered["actions"] for variant in engine.list_variants(action)]
+    while useful := [action for action in left if are_related(list_written_paths(action), read)]:
+        left = [action for action in left if action not in useful]
+        needed += [action["preconditions"] for action in useful]
+        read.update(chain.from_iterable(list_read_paths(action["preconditions"]) for action in useful))
+    for reading in chain.from_iterable(map(find_compared_values, needed)):
+        goals.setdefault(reading.path, set()).add(reading.direction)
     return goals
+
+
+def list_read_paths(logic: Any) -> Iterator[str]:
+    """Yield the paths that an expression reads, as effects write them."""
+    if isinstance(logic, list):
+        for item in logic:
+            yield from list_read_paths(item)
+    elif isinstance(logic, dict):
+        for operator, operand in logic.items():
+            name = operand[0] if isinstance(operand, list) and operand else operand
+            if operator == "var" and isinstance(name, str):
+                yield engine.variable_to_path(name)
+            else:
+                yield from list_read_paths(operand)
+
+
+def list_written_paths(rule: dict[str, Any]) -> list[str]:
+    """Return the paths that the effects of a rule write, at once or later."""
+    paths = [effect["path"] for effect in rule["effects"] if "path" in effect]
+    return [*paths, *chain.from_iterable(list_written_paths(one) for one in rule["effects"] if "effects" in one)]
+
+
+def are_related(written: Iterable[str], read: Iterable[str]) -> bool:
+    """Return True if a written path of the state is one that is read, or is above or below it."""
+    ways = [
+        [engine.parse_path(text) for text in paths if text.startswith("state")] for paths in (written, read)
+    ]
+    return any(one[: len(other)] == other[: len(one)] for one in ways[0] for other in ways[1])
 
 
 def _distance_from_loss(value: float, found: Iterable[ComparedValue], world: engine.RuleData) -> float | None:

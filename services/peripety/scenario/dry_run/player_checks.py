@@ -4,7 +4,9 @@ The fail rate of a player without skill shows the cost of chance and neglect. It
 thinks can win, or if a winner has anything to do. From version 1.1 on, these players show it:
 
 - With `solutions`, `par` follows them and `curious` tries everything once. A solution wins often, and trying
-  everything wins sometimes.
+  everything wins sometimes. `curious` does not read: where a choice among n cannot be taken back, it is right
+  in one case of n at best, so the least rate is that share of what is required of other documents. If `par`
+  does worse than `curious`, the steps are wrong and not the numbers, and this is the only finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
 
 Each rate is compared with its limits as the gate compares the fail rate: a sequential test in blocks, where
@@ -15,15 +17,18 @@ A document of version 1.0 must only not be won at once, and only while it is gen
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
 
+from peripety import engine
+from peripety.engine.lowering import lower
 from peripety.errors import Finding, Severity
+from peripety.scenario.dry_run.drift import are_related, list_read_paths, list_written_paths
+from peripety.scenario.dry_run.player_texts import describe_figures, explain
 from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
+from peripety.scenario.dry_run.solution_trace import trace_solutions
 from peripety.scenario.types import DryRunOptions
 
 if TYPE_CHECKING:
@@ -35,14 +40,12 @@ if TYPE_CHECKING:
 BLOCK = 64
 """The number of runs between two tests of a rate."""
 
+_SIDES = {None: "inside", ThresholdSide.BELOW: "too low", ThresholdSide.ABOVE: "too high"}
 _MAX_RUNS = 512
 # The planner plays dozens of turns for each of its own.
 _MAX_PLANNED_RUNS = 128
-_PATH_RUNS = 64
 _AT_ONCE_TURNS = 2
 _NEARLY_ALL = 0.9
-_MAX_PATH = 12
-_MAX_CAUSES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class _Limit:
         rate: the limit.
         missed: the side of the limit on which a rate misses it.
         severity: the severity of the finding.
+        reason: the reason of an unusual limit.
     """
 
     code: str
@@ -66,6 +70,7 @@ class _Limit:
     rate: float
     missed: ThresholdSide
     severity: Severity = Severity.ERROR
+    reason: str = ""
 
 
 def _at_least(code: str, path: str, persona: Persona, counted: Literal["won", "lost"], rate: float) -> _Limit:
@@ -76,12 +81,27 @@ def _at_most(code: str, path: str, persona: Persona, counted: Literal["won", "lo
     return _Limit(code, path, persona, counted, rate, ThresholdSide.ABOVE)
 
 
-_WITH_SOLUTIONS = (
-    _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
-    replace(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", 0.95), severity=Severity.WARNING),
-    _at_least("CURIOUS_LOSES", "/actions", "curious", "won", 0.15),
-    _at_most("CURIOUS_WINS", "/actions", "curious", "won", 0.5),
-)
+_CURIOUS_AT_LEAST = 0.15
+_CURIOUS_AT_MOST = 0.5
+
+
+def _limits_with_solutions(spec: dict[str, Any]) -> tuple[_Limit, ...]:
+    least = _at_least("CURIOUS_LOSES", "/actions", "curious", "won", _CURIOUS_AT_LEAST)
+    decision = find_decision(spec)
+    if decision is not None:
+        name, count = decision
+        # The share of a rate of 50 % that is required of a document without such a choice.
+        rate = min(_CURIOUS_AT_LEAST, _CURIOUS_AT_LEAST / _CURIOUS_AT_MOST / count)
+        reason = f"'{name}' chooses among {count} and cannot be taken back, so trying is right in 1 of {count}"
+        least = replace(least, rate=rate, reason=reason if rate < _CURIOUS_AT_LEAST else "")
+    return (
+        _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
+        replace(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", 0.95), severity=Severity.WARNING),
+        least,
+        _at_most("CURIOUS_WINS", "/actions", "curious", "won", _CURIOUS_AT_MOST),
+    )
+
+
 _WITHOUT_SOLUTIONS = (
     _at_least("SKILL_TOO_SAFE", "/loss_conditions", "greedy", "lost", 0.2),
     _at_most("SKILL_IN_VAIN", "/loss_conditions", "greedy", "lost", 0.45),
@@ -99,10 +119,12 @@ class PlayerVerdict:
         findings: errors and warnings.
         is_chance: True if no player that thinks loses clearly less often than the random one, so that chance
             is the game.
+        figures: a line about each player: its rate, the band of it, and its losses by cause.
     """
 
     findings: tuple[Finding, ...]
     is_chance: bool
+    figures: tuple[str, ...]
 
 
 async def check_players(
@@ -125,22 +147,61 @@ async def check_players(
         ResourceExhaustedError: the runs exceed the time limit.
     """
     has_solutions = "solutions" in program.spec
-    limits = _WITH_SOLUTIONS if has_solutions else _WITHOUT_SOLUTIONS
-    thinking: tuple[Persona, ...] = ("greedy", "planner", "curious", *(("par",) if has_solutions else ()))
+    limits = _limits_with_solutions(program.spec) if has_solutions else _WITHOUT_SOLUTIONS
+    thinking: tuple[Persona, ...] = (*(("par",) if has_solutions else ()), "curious", "greedy", "planner")
     players = _Players(program, options, workers, random.first_run, most_seconds)
+    reports = {
+        persona: await players.sample(persona, [limit for limit in limits if limit.persona == persona])
+        for persona in (*thinking, "idle")
+    }
+    missed = [limit for limit in limits if players.is_missed(limit, reports[limit.persona])]
     findings: list[Finding] = []
-    reports: list[DryRunReport] = []
-    for persona in dict.fromkeys((*(limit.persona for limit in limits), *thinking)):
-        own = [limit for limit in limits if limit.persona == persona]
-        report = await players.sample(persona, own)
+    codes = {limit.code for limit in missed}
+    if "SOLUTION_FAILS" in codes and _wins_less(reports["par"], reports["curious"]):
+        findings.append(await players.find_misleading_steps(reports["par"], reports["curious"]))
+        missed = [limit for limit in missed if limit.persona not in {"par", "curious"}]
+    for persona in (*thinking, "idle"):
         if persona in thinking:
-            reports.append(report)
-            findings += await players.find_win_at_once(report)
-        findings += await players.find_missed_limits(own, report)
+            findings += await players.find_win_at_once(reports[persona])
+        own = [limit for limit in missed if limit.persona == persona]
+        findings += await players.to_findings(own, reports[persona])
     low, _ = rate_interval(random.lost, random.runs)
-    skilled = [report for report in reports if report.persona != "curious"]
+    skilled = [reports[persona] for persona in thinking if persona != "curious"]
     is_chance = all(rate_interval(report.lost, report.runs)[1] >= low for report in skilled)
-    return PlayerVerdict(tuple(findings), is_chance)
+    figures = tuple(players.describe(limits, report) for report in reports.values())
+    return PlayerVerdict(tuple(findings), is_chance, figures)
+
+
+def find_decision(spec: dict[str, Any]) -> tuple[str, int] | None:
+    """Return the action with the most values of a choice that cannot be taken back, and their number.
+
+    Such an action has a parameter of texts or a boolean, and writes a path that a win condition reads. It
+    happens once, or also writes a path that a loss condition reads.
+    """
+    lowered = lower(spec).spec
+    won, lost = (
+        {path for end in lowered.get(f"{kind}_conditions", []) for path in list_read_paths(end["when"])}
+        for kind in ("win", "loss")
+    )
+    found: list[tuple[str, int]] = []
+    for written, action in zip(spec["actions"], lowered["actions"], strict=True):
+        count = prod(map(_count_choices, action["params"].values()))
+        paths = {path for variant in engine.list_variants(action) for path in list_written_paths(variant)}
+        is_final = written.get("once") or are_related(paths, lost)
+        if count > 1 and is_final and are_related(paths, won):
+            found.append((action["id"], count))
+    return max(found, key=lambda one: one[1], default=None)
+
+
+def _count_choices(param: dict[str, Any]) -> int:
+    """Return the number of the values of a choice; 1 for an amount."""
+    if param["type"] == "boolean":
+        return 2
+    return len(set(param.get("enum", [""]))) if param["type"] == "string" else 1
+
+
+def _wins_less(par: DryRunReport, curious: DryRunReport) -> bool:
+    return par.won * curious.runs < curious.won * par.runs
 
 
 async def check_new_document(
@@ -170,43 +231,6 @@ def _are_apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Return True if the intervals of two counts with their totals do not overlap."""
     (low, high), (other_low, other_high) = rate_interval(*one), rate_interval(*other)
     return low > other_high or other_low > high
-
-
-async def explain(
-    program: Program,
-    report: DryRunReport,
-    options: DryRunOptions,
-    workers: Executor,
-) -> str:
-    """Return a clause about a persona's losses by cause, and about the turn and path of its wins.
-
-    Args:
-        program: the scenario.
-        report: its runs.
-        options: their options.
-        workers: worker pool.
-    """
-    play = partial(
-        program.dry_run,
-        runs=min(_PATH_RUNS, report.runs),
-        first_run=report.first_run,
-        seed=options.seed,
-        horizon=options.horizon,
-        persona=report.persona,
-        threads=workers.threads,
-        detail=True,
-        paths=True,
-    )
-    sampled = await workers.run(play) if report.won else None
-    told = [*_describe_losses(report)]
-    if sampled is not None and sampled.detail is not None and sampled.won:
-        turn = _median(sampled.detail.won_turns)
-        told.append(
-            f"it wins in turn {turn} at the median, mostly by {_shorten(sampled.detail.win_paths[0][0])}"
-        )
-    elif program.spec.get("win_conditions"):
-        told.append("it never wins" if not report.won else "it hardly ever wins")
-    return "; ".join(told)
 
 
 class _Players:
@@ -253,23 +277,57 @@ class _Players:
         )
         return [Finding("WON_AT_ONCE", "/win_conditions", message, Severity.WARNING)]
 
-    async def find_missed_limits(self, limits: Sequence[_Limit], report: DryRunReport) -> list[Finding]:
-        """Return a finding for each limit that a rate misses."""
-        missed = [limit for limit in limits if self._is_missed(limit, report)]
+    async def to_findings(self, missed: Sequence[_Limit], report: DryRunReport) -> list[Finding]:
+        """Return a finding for each missed limit of a persona."""
         if not missed:
             return []
-        why = await explain(self._program, report, self._options, self._workers)
+        if report.persona == "par" and any(limit.severity is Severity.ERROR for limit in missed):
+            why = await self._explain_steps(report)
+        else:
+            why = await explain(self._program, report, self._options, self._workers)
         return [self._to_finding(limit, report, why) for limit in missed]
+
+    async def find_misleading_steps(self, par: DryRunReport, curious: DryRunReport) -> Finding:
+        """Return the finding for solutions that win less often than the curious persona."""
+        wins, tries = par.won / par.runs, curious.won / curious.runs
+        message = (
+            f"the steps win {wins:.1%} of {par.runs} runs, and a player who tries everything {tries:.1%} of"
+            f" {curious.runs}: change the steps, not the numbers; {await self._explain_steps(par)}"
+        )
+        return Finding("SOLUTION_MISLEADS", "/solutions", message)
+
+    async def _explain_steps(self, par: DryRunReport) -> str:
+        """Return a clause about the losses and wins of the solutions, and about their steps."""
+        why = await explain(self._program, par, self._options, self._workers)
+        steps = await self._workers.run(trace_solutions, self._program, par)
+        return "; ".join(filter(None, (why, steps)))
+
+    def describe(self, limits: Sequence[_Limit], report: DryRunReport) -> str:
+        """Return a line about a persona, with the band of its rate."""
+        own = [limit for limit in limits if limit.persona == report.persona]
+        limit = own[0] if own else _at_most("", "", report.persona, "won", 1)
+        bounds = {one.missed: f"{one.rate:.0%}" for one in own}
+        least, most = bounds.get(ThresholdSide.BELOW), bounds.get(ThresholdSide.ABOVE)
+        if not own:
+            band = "no band"
+        else:
+            asked = f"{least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+            missed = next((one.missed for one in own if self.is_missed(one, report)), None)
+            band = f"must be {asked}: {_SIDES[missed]}"
+        return describe_figures(report, f"{self._verb(limit)} {self._count(limit, report) / report.runs:.1%}", band)
+
+    def _verb(self, limit: _Limit) -> str:
+        return ("wins" if self._has_wins else "survives") if limit.counted == "won" else "loses"
 
     def _to_finding(self, limit: _Limit, report: DryRunReport, why: str) -> Finding:
         count = self._count(limit, report)
         low, high = rate_interval(count, report.runs)
-        verb = ("wins" if self._has_wins else "survives") if limit.counted == "won" else "loses"
         side = "at least" if limit.missed is ThresholdSide.BELOW else "at most"
         demand = "required" if limit.severity is Severity.ERROR else "advised"
         message = (
-            f"the {limit.persona} persona {verb} {count / report.runs:.1%} of {report.runs} runs (95 %"
-            f" interval {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is {demand}: {why}"
+            f"the {limit.persona} persona {self._verb(limit)} {count / report.runs:.1%} of {report.runs} runs"
+            f" (95 % interval {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is {demand}"
+            f"{f' ({limit.reason})' if limit.reason else ''}: {why}"
         )
         return Finding(limit.code, limit.path, message, limit.severity)
 
@@ -281,35 +339,8 @@ class _Players:
     def _side(self, limit: _Limit, report: DryRunReport) -> ThresholdSide | None:
         return compare_to_threshold(self._count(limit, report), report.runs, limit.rate)
 
-    def _is_missed(self, limit: _Limit, report: DryRunReport) -> bool:
+    def is_missed(self, limit: _Limit, report: DryRunReport) -> bool:
         """Return True if the test and the estimate miss a limit; the estimate decides an open test."""
         rate = self._count(limit, report) / report.runs
         estimated = rate < limit.rate if limit.missed is ThresholdSide.BELOW else rate > limit.rate
         return estimated and self._side(limit, report) in {limit.missed, None}
-
-
-def _describe_losses(report: DryRunReport) -> Iterator[str]:
-    causes = Counter(report.losses).most_common(_MAX_CAUSES)
-    told = [f"{count / report.lost:.0%} by '{name}'" for name, count in causes if count]
-    if told:
-        yield f"of its losses {', '.join(told)}"
-
-
-def _median(turns: Mapping[int, int]) -> int:
-    """Return the turn by which half of the counted runs have ended."""
-    half, seen = sum(turns.values()) / 2, 0
-    for turn, count in sorted(turns.items()):
-        seen += count
-        if seen >= half:
-            return turn
-    return 0
-
-
-def _shorten(path: tuple[str, ...]) -> str:
-    """Return a path with repeated actions counted, and cut at its end."""
-    steps = [
-        f"{name} {count} times" if count > 1 else name
-        for name, count in ((name, len([*run])) for name, run in groupby(path))
-    ]
-    told = ", ".join(steps[:_MAX_PATH])
-    return f"{told}, …" if len(steps) > _MAX_PATH else told or "no action"

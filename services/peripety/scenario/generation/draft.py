@@ -255,7 +255,14 @@ class SpecDraft:
         if not judgement.errors:
             self._passed = judgement, self.slips
         left_out = (*merged.left_out, *(slip.path for slip in merged.findings if slip not in slips))
-        self.feedback = Feedback(self.findings, self.document, left_out, undone, judgement.edits)
+        self.feedback = Feedback(
+            self.findings,
+            self.document,
+            left_out,
+            undone,
+            judgement.edits,
+            judgement.figures,
+        )
 
     def rollback(self, number: int) -> Iterator[DraftRevised]:
         """Roll back to the last document that passed, unless the present one has.

@@ -74,6 +74,7 @@ class SpecEvaluation:
         program: the compiled program; None before compilation.
         dry_run: the dry-run of the gate; None without one.
         certificate: its certificate; None without one.
+        figures: a line about each player that the gate has measured.
     """
 
     document: dict[str, Any]
@@ -83,6 +84,7 @@ class SpecEvaluation:
     program: Program | None = None
     dry_run: DryRunReport | None = None
     certificate: Certificate | None = None
+    figures: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -226,6 +228,7 @@ class SpecEvaluator:
         judgement = replace(
             self._with_findings(proven, EvaluationDepth.GATE, verdict.findings),
             dry_run=verdict.report,
+            figures=verdict.figures,
         )
         if not verdict.is_accepted or not trial.edits:
             return judgement

@@ -207,6 +207,7 @@ class Feedback:
         ignored: changes that were ignored, because the parts had no finding.
         rolled_back: parts that were rolled back after a regression; "" is the whole document.
         moved_numbers: the moved numbers.
+        figures: a line about each player that was measured, those inside their bands as well.
     """
 
     findings: tuple[Finding, ...]
@@ -214,6 +215,7 @@ class Feedback:
     ignored: tuple[str, ...] = ()
     rolled_back: tuple[str, ...] = ()
     moved_numbers: tuple[NumberEdit, ...] = ()
+    figures: tuple[str, ...] = ()
 
     def render(self) -> dict[str, Any]:
         """Return the message as a JSON object; empty members are omitted, and long lists are truncated."""
@@ -222,7 +224,8 @@ class Feedback:
             "findings": [self._render_finding(finding) for finding in told],
             "fixes": {finding.code: finding.remedy for finding in told if finding.remedy},
             "more_findings": len(self.findings) - len(told),
-            "left_out": list(self.ignored[:_MAX_FINDINGS]),
+            "measured": list(self.figures),
+            "ignored": list(self.ignored[:_MAX_FINDINGS]),
             "undone": list(self.rolled_back[:_MAX_FINDINGS]),
             "moved": [
                 {"path": edit.path, "before": edit.before, "after": edit.after} for edit in self.moved_numbers

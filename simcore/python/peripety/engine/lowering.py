@@ -1,8 +1,9 @@
 """Lowering: the keys of version 1.1 that have no semantics of their own, as state, conditions and effects.
 
 `once`, `clues`, `statements`, `promises` and `places` are written for authors. `lower` replaces them by what
-the engine has: values of the state, preconditions, derived values, effects and schedules. So backends,
-proofs, dry-runs and replay know nothing of them. The hash of a scenario is that of the written document;
+the engine has: values of the state, preconditions, derived values, effects and schedules. A solution whose
+moves name the value of a deal is replaced by one solution for each value. So backends, proofs, dry-runs and
+replay know nothing of them. The hash of a scenario is that of the written document;
 backends compile the lowered one. docs/reference/semantics.md, section 12, defines the result.
 
 Three properties make the result safe:
@@ -18,8 +19,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from peripety.engine._reference.variants import list_options
 from peripety.engine.canonical_json import canonicalize
 from peripety.engine.json_values import loads
 from peripety.engine.paths import format_path
@@ -46,6 +50,8 @@ CONDITIONS = {"known": "clues", "broken": "statements"}
 """The operators of conditions, each with the section of its operand."""
 RESERVED_PREFIX = "lowered:"
 """The beginning of the names of derived values."""
+MAX_SOLUTIONS = 64
+"""The greatest number of solutions that one is replaced by; one that needs more remains as it is."""
 SCHEDULE_PREFIX = "promise:"
 """The beginning of the ids of schedules."""
 OPEN, KEPT, BROKEN = "open", "kept", "broken"
@@ -54,7 +60,7 @@ _ITERATORS = frozenset({"map", "filter", "reduce", "all", "some", "none"})
 _RULES = (("actions", "preconditions"), ("random_events", "when"))
 _ENDS = ("loss_conditions", "win_conditions", "solutions")
 # A valid document in canonical form that has a lowered key has one of these words.
-_WORDS = (b'"once":', *(f'"{section}":'.encode() for section in SECTIONS))
+_WORDS = (b'"once":', b'"solutions":', *(f'"{section}":'.encode() for section in SECTIONS))
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,25 @@ def list_veiled_paths(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     yield from (("state", "private", entity, "promises", name) for entity, name in _iter_hearers(spec))
 
 
+def list_subjects(subject: Any, params: Mapping[str, Any]) -> list[str]:
+    """Return the ids that a subject of an effect may have, `id` or `{"param": name}`.
+
+    Args:
+        subject: the subject.
+        params: the parameters of the rule. One that is not a string with `enum` gives none.
+    """
+    if isinstance(subject, str):
+        return [subject]
+    return list_options({"params": params}, subject["param"])
+
+
+def list_dealt_params(solution: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the deals whose values the moves of a solution name."""
+    moves = [*solution["steps"], *(step.get("otherwise") for step in solution["steps"])]
+    given = [value for move in moves if isinstance(move, dict) for value in move.get("params", {}).values()]
+    return [*dict.fromkeys(value["deal"] for value in given if isinstance(value, dict))]
+
+
 def iter_story_effects(effects: Sequence[Mapping[str, Any]], place: str) -> Iterator[tuple[str, Any, bool]]:
     """Yield all effects of a list with their JSON Pointers, and True for those inside a schedule."""
     for index, effect in enumerate(effects):
@@ -142,6 +167,8 @@ def _has_lowered_keys(spec: Mapping[str, Any]) -> bool:
     if spec["spec_version"] != "1.1":
         return False
     if any(section in spec for section in SECTIONS) or any("place" in e for e in spec.get("entities", ())):
+        return True
+    if any(map(list_dealt_params, spec.get("solutions", ()))):
         return True
     rules = [rule for section, _ in _RULES for rule in spec[section]]
     return any(
@@ -184,8 +211,10 @@ class _LoweredRule:
         derives: derived values beside its own.
         effects: effects after its own, each with the index of the effect that it belongs to, or None for the
             rule itself.
+        params: its parameters.
     """
 
+    params: Mapping[str, Any] = field(default_factory=dict)
     guards: list[Any] = field(default_factory=list)
     derives: dict[str, Any] = field(default_factory=dict)
     effects: list[tuple[dict[str, Any], int | None]] = field(default_factory=list)
@@ -201,7 +230,7 @@ class _Lowerer:
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self._spec = spec
         self._sections: dict[str, dict[str, Any]] = {name: spec.get(name, {}) for name in SECTIONS}
-        self._deals = {deal["id"]: deal["path"] for deal in spec.get("deal", ())}
+        self._deals = {deal["id"]: deal for deal in spec.get("deal", ())}
         self._places = {"/state/hidden/once": ""}
         self._places |= {f"/state/{section}": f"/{section}" for section in SECTIONS if section in spec}
 
@@ -216,6 +245,8 @@ class _Lowerer:
             spec[section] = [
                 self._lower_rule(rule, section, index, condition) for index, rule in enumerate(spec[section])
             ]
+        if "solutions" in spec:
+            spec["solutions"] = self._lower_solutions()
         for section in _ENDS:
             if section in spec:
                 spec[section] = [
@@ -249,7 +280,7 @@ class _Lowerer:
 
     def _lower_rule(self, rule: dict[str, Any], section: str, index: int, condition: str) -> dict[str, Any]:
         place = format_pointer((section, index))
-        gained = _LoweredRule()
+        gained = _LoweredRule(rule.get("params", {}))
         if rule.get("once"):
             self._guard_once(section, rule["id"], None, gained)
         effects = [
@@ -294,28 +325,68 @@ class _Lowerer:
         """Lower an effect on a clue, a statement or a promise."""
         key, section = STORY_OPERATIONS[effect["op"]]
         subject = effect[key]
+        if isinstance(subject, dict):
+            return self._lower_chosen(key, section, subject, gained)
         if subject not in self._sections[section]:
             return _nothing()
         path = format_path(("state", section, subject))
         entry = self._sections[section][subject]
         if effect["op"] == "reveal":
-            return _set(path, gained.derive(f"clue:{subject}", self._text_of_clue(entry["text"])))
+            return _set(path, gained.derive(f"clue:{subject}", self._text_by_deal(entry["text"])))
         if effect["op"] == "say":
-            return _set(path, gained.derive(f"statement:{subject}", entry["text"]))
+            return _set(path, gained.derive(f"statement:{subject}", self._text_by_deal(entry["text"])))
         return self._lower_promise(effect["op"], subject, path, owner, gained)
 
-    def _text_of_clue(self, text: Any) -> Any:
-        """Return the text of a clue as an expression; it may depend on a deal."""
+    def _lower_chosen(
+        self,
+        key: str,
+        section: str,
+        subject: dict[str, Any],
+        gained: _LoweredRule,
+    ) -> dict[str, Any]:
+        """Lower an effect on the clue or statement that a parameter names."""
+        entries, name = self._sections[section], subject["param"]
+        options = [option for option in list_subjects(subject, gained.params) if option in entries]
+        if not options:
+            return _nothing()
+        texts = {option: self._text_by_deal(entries[option]["text"]) for option in options}
+        text = _choose_text({"var": f"params.{name}"}, texts)
+        return _set(f"state.{section}[params.{name}]", gained.derive(f"{key}s:{name}", text))
+
+    def _text_by_deal(self, text: Any) -> Any:
+        """Return the text of a clue or a statement as an expression; it may depend on a deal."""
         if isinstance(text, str):
             return text
-        options = [*text["texts"].items()]
-        if not options or text["deal"] not in self._deals:
+        if not text["texts"] or text["deal"] not in self._deals:
             return ""
-        dealt = {"var": self._deals[text["deal"]]}
-        tested: list[Any] = []
-        for value, told in options[:-1]:
-            tested += [{"===": [dealt, value]}, told]
-        return {"if": [*tested, options[-1][1]]} if tested else options[-1][1]
+        return _choose_text({"var": self._deals[text["deal"]]["path"]}, text["texts"])
+
+    # --- solutions ---
+
+    def _lower_solutions(self) -> list[dict[str, Any]]:
+        """Return the solutions, and one for each value of the deals that the moves of one name."""
+        lowered: list[dict[str, Any]] = []
+        for index, solution in enumerate(self._spec["solutions"]):
+            deals = [self._deals[name] for name in list_dealt_params(solution) if name in self._deals]
+            if not deals or prod(len(deal["values"]) for deal in deals) > MAX_SOLUTIONS:
+                self._places[f"/solutions/{len(lowered)}"] = f"/solutions/{index}"
+                lowered.append(solution)
+                continue
+            for number, values in enumerate(product(*(deal["values"] for deal in deals))):
+                self._places[f"/solutions/{len(lowered)}"] = f"/solutions/{index}"
+                dealt = dict(zip((deal["id"] for deal in deals), values, strict=True))
+                lowered.append(self._solve_for(solution, number, dealt))
+        return lowered
+
+    def _solve_for(self, solution: dict[str, Any], number: int, dealt: dict[str, Any]) -> dict[str, Any]:
+        """Return a solution for some values of the deals that its moves name."""
+        tests = [{"===": [{"var": self._deals[name]["path"]}, value]} for name, value in dealt.items()]
+        tests += [solution["when"]] if solution.get("when") else []
+        return {
+            "id": f"{solution['id']}:{number}",
+            "when": tests[0] if len(tests) == 1 else {"and": tests},
+            "steps": [_deal_params(step, dealt) for step in solution["steps"]],
+        }
 
     # --- promises ---
 
@@ -436,6 +507,26 @@ def iter_conditions(logic: Any, place: str) -> Iterator[tuple[str, str, str]]:
                 yield operator, name, place
             else:
                 yield from iter_conditions(operand, f"{place}{format_pointer([operator])}")
+
+
+def _choose_text(chosen: dict[str, Any], texts: Mapping[str, Any]) -> Any:
+    """Return the text for the value of an expression; the last one is for all other values."""
+    *others, (_, last) = texts.items()
+    tested = [part for value, told in others for part in ({"===": [chosen, value]}, told)]
+    return {"if": [*tested, last]} if tested else last
+
+
+def _deal_params(move: dict[str, Any], dealt: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a move of a solution with the values of deals in the place of their names."""
+    changed = dict(move)
+    if "params" in move:
+        changed["params"] = {
+            name: dealt.get(value["deal"], value) if isinstance(value, dict) else value
+            for name, value in move["params"].items()
+        }
+    if isinstance(move.get("otherwise"), dict):
+        changed["otherwise"] = _deal_params(move["otherwise"], dealt)
+    return changed
 
 
 def _set(path: str, value: str) -> dict[str, Any]:

@@ -253,18 +253,24 @@ class ParamScheduleOp(ScheduleOp):
     once: bool | None = Field(default=None, description="True if it is scheduled at most once in a run.")
 
 
+class ParamName(StrictModel):
+    """The value of a parameter of the action."""
+
+    param: _Key
+
+
 class RevealOp(StrictModel):
     """Make a clue known to everyone."""
 
     op: Literal["reveal"]
-    clue: _Key
+    clue: _Key | ParamName
 
 
 class SayOp(StrictModel):
     """Let an entity make its statement."""
 
     op: Literal["say"]
-    statement: _Key
+    statement: _Key | ParamName
 
 
 class PromiseOp(StrictModel):
@@ -286,12 +292,6 @@ class BreakOp(StrictModel):
 
     op: Literal["break"]
     promise: _Key
-
-
-class ParamName(StrictModel):
-    """The value of a parameter of the action."""
-
-    param: _Key
 
 
 class MoveOp(StrictModel):
@@ -354,7 +354,7 @@ class Statement(StrictModel):
     """The claim of an entity."""
 
     by: _Id
-    text: _ShortText
+    text: _ShortText | DealtText
     true: bool | _Logic = Field(description="Whether it is true, or the condition for it; hidden.")
     broken_by: _Key | None = Field(default=None, description="The clue that refutes it; hidden.")
 
@@ -423,11 +423,17 @@ class Label(StrictModel):
     bands: Annotated[list[Band], Field(min_length=1, max_length=32)] | None = None
 
 
+class DealName(StrictModel):
+    """The value of a deal."""
+
+    deal: _Id
+
+
 class SolutionMove(StrictModel):
-    """An action with its parameters."""
+    """An action with its parameters; a value may be that of a deal."""
 
     action: _Id
-    params: Annotated[dict[str, float | str | bool], Field(max_length=16)] | None = None
+    params: Annotated[dict[str, float | str | bool | DealName], Field(max_length=16)] | None = None
 
 
 class SolutionStep(SolutionMove):

@@ -483,7 +483,7 @@ async def test_the_model_is_told_what_was_left_out() -> None:
     answer = {"actions": [{**action("one"), "name": "Changed"}, bad("two", "state.yy")]}
     done = await wrote(first, answer, {"actions": [action("two")]})
     assert done.writer.is_done
-    assert done.told(2)["left_out"] == ["/actions/one"]
+    assert done.told(2)["ignored"] == ["/actions/one"]
     assert [finding["part"] for finding in done.told(2)["findings"]] == ["/actions/two"]
 
 
@@ -609,7 +609,7 @@ async def test_a_slip_that_was_mended_is_left_out_when_it_is_made_again() -> Non
     again = {"actions": [action("one")], "notes": "none"}
     done = await wrote(first, {"actions": [bad("one", "state.yy")]}, again, {"actions": [action("two")]})
     assert done.codes() == [{"UNKNOWN_KEY", "UNKNOWN_PATH"}, {"UNKNOWN_PATH"}, {"UNKNOWN_PATH"}]
-    assert done.told(3)["left_out"] == ["/notes"]
+    assert done.told(3)["ignored"] == ["/notes"]
     assert done.writer.is_done
 
 

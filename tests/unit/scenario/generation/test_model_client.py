@@ -42,7 +42,7 @@ def test_what_became_of_the_answer_is_told() -> None:
     moved = (NumberEdit("/horizon", 3, 4),)
     message = Feedback((), DOCUMENT, ("/actions/one",), ("",), moved).render()
     assert message == {
-        "left_out": ["/actions/one"],
+        "ignored": ["/actions/one"],
         "undone": [""],
         "moved": [{"path": "/horizon", "before": 3, "after": 4}],
     }
@@ -57,7 +57,7 @@ def test_a_long_list_is_cut_and_says_so() -> None:
 def test_of_many_parts_that_stay_as_they_were_not_all_are_told() -> None:
     paths = tuple(f"/actions/a{number}" for number in range(5_000))
     message = Feedback((), DOCUMENT, ignored=paths, rolled_back=paths).render()
-    assert message == {"left_out": list(paths[:20]), "undone": list(paths[:20])}
+    assert message == {"ignored": list(paths[:20]), "undone": list(paths[:20])}
 
 
 async def test_after_an_answer_that_thoughts_used_up_there_is_twice_the_room() -> None:

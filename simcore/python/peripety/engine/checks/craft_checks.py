@@ -6,7 +6,7 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from peripety.engine.lowering import iter_conditions, iter_story_effects
+from peripety.engine.lowering import iter_conditions, iter_story_effects, list_subjects
 from peripety.engine.schema_validation import format_pointer
 from peripety.errors import Finding, Severity
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 _LEAST_CLUES = 3
-# Shorter words, such as articles, are in most texts.
-_WORD = re.compile(r"\w{5,}")
+_WORD = re.compile(r"\w+")
+# The length of the longest word of a name that may be a title.
+_TITLE = 3
 
 
 def check_craft(spec: dict[str, Any]) -> Iterator[Finding]:
@@ -40,7 +41,7 @@ def check_craft(spec: dict[str, Any]) -> Iterator[Finding]:
         if statement["true"] is not True and statement.get("broken_by") not in revealed:
             message = "it can be false, but nothing reveals a clue that breaks it"
             yield Finding("UNBROKEN_LIE", f"/statements{format_pointer([name])}", message, Severity.WARNING)
-    yield from _check_wants(spec.get("entities", []))
+    yield from _check_wants(spec)
 
 
 def _list_revealed(rules: list[dict[str, Any]]) -> Iterator[str]:
@@ -48,7 +49,7 @@ def _list_revealed(rules: list[dict[str, Any]]) -> Iterator[str]:
     for rule in rules:
         for _, effect, _ in iter_story_effects(rule["effects"], ""):
             if effect["op"] == "reveal":
-                yield effect["clue"]
+                yield from list_subjects(effect["clue"], rule.get("params", {}))
 
 
 def _find_clues_without_luck(spec: dict[str, Any]) -> set[str]:
@@ -73,20 +74,45 @@ def _list_needed(condition: Any) -> set[str]:
             return set()
 
 
-def _check_wants(entities: list[dict[str, Any]]) -> Iterator[Finding]:
-    wanting = [(index, entity) for index, entity in enumerate(entities) if "wants" in entity]
-    if len(wanting) > 1 and not any(_cross(one, other) for (_, one), (_, other) in combinations(wanting, 2)):
-        message = f"the wants of {len(wanting)} entities share no word, and none names another entity"
+def _check_wants(spec: dict[str, Any]) -> Iterator[Finding]:
+    """Yield a warning if all wants name something of the scenario, and no two the same.
+
+    A want that names nothing of the scenario may cross any other; no rule can tell.
+    """
+    wanting = [(index, entity) for index, entity in enumerate(spec.get("entities", [])) if "wants" in entity]
+    named = [_list_named(entity["wants"], spec) for _, entity in wanting]
+    pairs = combinations(zip(wanting, named, strict=True), 2)
+    if len(wanting) > 1 and all(named) and not any(_cross(*pair) for pair in pairs):
+        message = (
+            f"the wants of {len(wanting)} entities name {', '.join(sorted(set().union(*named)))[:200]}, no two"
+            " of them the same, and none names another of these entities"
+        )
         yield Finding("WANTS_APART", f"/entities/{wanting[0][0]}/wants", message, Severity.WARNING)
 
 
-def _cross(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return True if two wants share a word, or one names the other entity."""
-    texts = [entity["wants"].casefold() for entity in (one, other)]
-    if {*_WORD.findall(texts[0])} & {*_WORD.findall(texts[1])}:
-        return True
-    return any(
-        name.casefold() in text
-        for text, entity in zip(texts, (other, one), strict=True)
-        for name in (entity["id"], entity.get("name", entity["id"]))
-    )
+def _list_named(text: str, spec: dict[str, Any]) -> set[str]:
+    """Return the entities, places, promises and labelled quantities that a text names.
+
+    An entity is also named by a longer word of its name.
+    """
+    words = _WORD.findall(text.casefold())
+    told = f" {' '.join(words)} "
+    names = {
+        **{entity["id"]: [entity["id"], entity.get("name", "")] for entity in spec.get("entities", [])},
+        **{name: [name, place.get("name", "")] for name, place in spec.get("places", {}).items()},
+        **{name: [name] for name in spec.get("promises", {})},
+        **{path: [label["name"]] for path, label in spec.get("labels", {}).items()},
+    }
+    for entity in spec.get("entities", []):
+        names[entity["id"]] += [part for part in _WORD.findall(entity.get("name", "")) if len(part) > _TITLE]
+    return {
+        thing
+        for thing, spellings in names.items()
+        if any(f" {' '.join(_WORD.findall(name.casefold()))} " in told for name in spellings if name)
+    }
+
+
+def _cross(one: tuple[Any, set[str]], other: tuple[Any, set[str]]) -> bool:
+    """Return True if two wants name the same, or one names the other entity."""
+    ((_, first), named), ((_, second), others) = one, other
+    return bool(named & others) or second["id"] in named or first["id"] in others

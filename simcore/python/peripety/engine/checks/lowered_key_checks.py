@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from peripety.engine._reference.variants import expand_action, list_options
+from peripety.engine._reference.variants import expand_action
 from peripety.engine.backend_protocol import EngineError
 from peripety.engine.checks.document_checks import check_duration, check_forbidden_keys
 from peripety.engine.lowering import (
@@ -16,6 +16,7 @@ from peripety.engine.lowering import (
     iter_conditions,
     iter_story_effects,
     list_reserved_paths,
+    list_subjects,
 )
 from peripety.engine.paths import MISSING, format_path, lookup, parse_state_path
 from peripety.engine.schema_validation import format_pointer
@@ -126,6 +127,8 @@ def _check_entries(spec: dict[str, Any]) -> Iterator[Finding]:
             yield from _check_dealt_text(clue["text"], f"/clues{format_pointer([name])}/text", spec)
     for name, statement in spec.get("statements", {}).items():
         place = f"/statements{format_pointer([name])}"
+        if isinstance(statement["text"], dict):
+            yield from _check_dealt_text(statement["text"], f"{place}/text", spec)
         yield from _check_entity(statement["by"], f"{place}/by", entities)
         if "broken_by" in statement:
             yield from _check_id("clues", statement["broken_by"], f"{place}/broken_by", spec)
@@ -205,7 +208,9 @@ def _check_rule(rule: dict[str, Any], condition: str, place: str, spec: dict[str
             yield from _check_move(effect, rule, here, spec)
         elif op in STORY_OPERATIONS:
             key, section = STORY_OPERATIONS[op]
-            yield from _check_id(section, effect[key], f"{here}/{key}", spec)
+            for name in _list_values(effect[key], rule):
+                yield from _check_id(section, name, f"{here}/{key}", spec)
+            yield from _check_param(effect[key], rule, f"{here}/{key}")
 
 
 def _check_move(
@@ -219,17 +224,18 @@ def _check_move(
             message = f"'{name[:64]}' is not an entity with a place; give it one in entities"
             yield Finding("UNKNOWN_PLACE", f"{place}/entity", message)
     for key in ("entity", "to"):
-        given = effect[key]
-        if isinstance(given, dict) and not list_options({"params": {}, **rule}, given["param"]):
-            message = (
-                f"the parameter '{given['param'][:64]}' is not a string with enum, so it cannot stand here"
-            )
-            yield Finding("BAD_PARAM", f"{place}/{key}", message)
+        yield from _check_param(effect[key], rule, f"{place}/{key}")
+
+
+def _check_param(given: str | dict[str, Any], rule: dict[str, Any], place: str) -> Iterator[Finding]:
+    if isinstance(given, dict) and not _list_values(given, rule):
+        message = f"the parameter '{given['param'][:64]}' is not a string with enum, so it cannot stand here"
+        yield Finding("BAD_PARAM", place, message)
 
 
 def _list_values(given: str | dict[str, Any], rule: dict[str, Any]) -> list[str]:
-    """Return the ids that a part of a move may have."""
-    return [given] if isinstance(given, str) else list_options({"params": {}, **rule}, given["param"])
+    """Return the ids that the subject of an effect may have."""
+    return list_subjects(given, rule.get("params", {}))
 
 
 def _check_logic(logic: Any, place: str, spec: dict[str, Any]) -> Iterator[Finding]:
