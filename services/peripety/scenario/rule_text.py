@@ -168,12 +168,8 @@ _EFFECTS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
     "pop": lambda done, _: f"{format_path(done['path'])} loses its last",
     "addlog": lambda done, _: f"says {format_literal(done['message'])}",
     "schedule": _describe_schedule,
-    "reveal": lambda done, _: (
-        f"reveals the clue {format_literal(_describe_subject(done['clue']))}"
-    ),
-    "say": lambda done, _: (
-        f"the statement {format_literal(_describe_subject(done['statement']))} is made"
-    ),
+    "reveal": lambda done, _: f"reveals the clue {format_literal(_describe_subject(done['clue']))}",
+    "say": lambda done, _: f"the statement {format_literal(_describe_subject(done['statement']))} is made",
     "promise": lambda done, _: f"the promise {format_literal(done['promise'])} is made",
     "keep": lambda done, _: f"the promise {format_literal(done['promise'])} is kept",
     "break": lambda done, _: f"the promise {format_literal(done['promise'])} is broken",

@@ -45,6 +45,12 @@ def act(program: Program, state: State, name: str, **params: Any) -> bool:
     return program.act(state, name, params).accepted
 
 
+def chosen(op: str, key: str, *options: str) -> Json:
+    return action(
+        "choose", [{"op": op, key: {"param": "x"}}], params={"x": {"type": "string", "enum": [*options]}}
+    )
+
+
 # --- the document ---
 
 
@@ -522,6 +528,90 @@ def test_rules_may_read_and_label_and_hide_lowered_state() -> None:
     assert codes(document) == []
 
 
+# --- parameters and deals ---
+
+
+def test_a_parameter_names_the_clue_or_the_statement(core: Backend) -> None:
+    program, state = on(core, actions=[*ACTIONS, chosen("reveal", "clue", "mark", "odd key")])
+    assert act(program, state, "choose", x="odd key")
+    assert state.tree()["clues"] == {"mark": "", "odd key": WORDS["note"]}
+    assert act(program, state, "choose", x="mark")
+    assert state.tree()["clues"]["mark"] in {WORDS["first"], WORDS["second"]}
+    other = {**STATEMENTS["claim"], "text": "other"}
+    spoken = [*ACTIONS, chosen("say", "statement", "claim", "other")]
+    program, state = on(core, actions=spoken, statements={**STATEMENTS, "other": other})
+    assert act(program, state, "choose", x="other")
+    assert state.tree()["statements"] == {"claim": "", "other": "other"}
+
+
+def test_the_text_of_a_statement_follows_the_deal(core: Backend) -> None:
+    texts = {"deal": "owner", "texts": {"first": "one", "second": "two"}}
+    program, state = on(core, statements={"claim": {**STATEMENTS["claim"], "text": texts}})
+    assert act(program, state, "ask")
+    tree = state.tree()
+    assert tree["statements"]["claim"] == {"first": "one", "second": "two"}[tree["hidden"]["owner"]]
+
+
+# --- solutions ---
+
+
+def solved(**parts: Any) -> Json:
+    """A scenario in which the value of a deal is to be named."""
+    named = {"name": {"type": "string", "enum": ["first", "second"]}}
+    right = {"===": [{"var": "params.name"}, {"var": "state.hidden.owner"}]}
+    name = action(
+        "accuse",
+        [{"op": "set", "path": "state.b", "value": "gain"}],
+        params=named,
+        derives={"gain": {"if": [right, 9, 0]}},
+    )
+    document = story(random_events=[], actions=[*ACTIONS, name], **parts)
+    document["win_conditions"] = [{"id": "up", "when": {">=": [{"var": "state.b"}, 9]}}]
+    return document
+
+
+def naming(value: Any, **parts: Any) -> Json:
+    otherwise = {"action": "accuse", "params": {"name": value}}
+    return {"id": "s", "steps": [{"action": "name", "otherwise": otherwise}], **parts}
+
+
+def test_a_solution_for_each_value_of_a_deal_is_written_once(core: Backend) -> None:
+    by_hand = [
+        naming(value, id=value, when={"===": [{"var": "state.hidden.owner"}, value]})
+        for value in ("first", "second")
+    ]
+    reports = [
+        program_on(core, as_bytes(solved(solutions=solutions))).dry_run(runs=40, persona="par", digest=True)
+        for solutions in ([naming({"deal": "owner"})], by_hand)
+    ]
+    assert reports[0] == reports[1]
+    assert reports[0].won == 40
+
+
+def test_a_lowered_solution_keeps_its_own_condition_and_its_place() -> None:
+    document = solved(solutions=[naming("first"), naming({"deal": "owner"}, id="t", when={"==": [1, 2]})])
+    lowering = lower(document)
+    assert [one["id"] for one in lowering.spec["solutions"]] == ["s", "t:0", "t:1"]
+    assert lowering.spec["solutions"][2]["when"] == {
+        "and": [{"===": [{"var": "state.hidden.owner"}, "second"]}, {"==": [1, 2]}],
+    }
+    assert lowering.to_written("/solutions/2/steps/0/params") == "/solutions/1/steps/0/params"
+
+
+@pytest.mark.parametrize(
+    ("solution", "found"),
+    [
+        (naming({"deal": "zz"}), [("UNKNOWN_DEAL", "/solutions/0")]),
+        (naming({"deal": "odd"}), []),
+    ],
+)
+def test_the_values_of_a_deal_are_legal_parameters(solution: Json, found: list[tuple[str, str]]) -> None:
+    document = solved(solutions=[solution])
+    document["state"]["k"] = 1
+    document["deal"].append({"id": "odd", "path": "state.k", "values": [1, 2]})
+    assert codes(document) == [*found, ("BAD_STEP", "/solutions/0/steps/0/otherwise/params")]
+
+
 # --- craft ---
 
 
@@ -581,16 +671,26 @@ def test_something_breaks_every_statement_that_can_be_false(changes: Json, is_fo
 @pytest.mark.parametrize(
     ("wants", "is_found"),
     [
-        (["the supply", "to leave"], True),
-        (["the supply", "more supply"], False),
-        (["to follow Beta", "to leave"], False),
-        (["the supply", None], False),
+        (["the near", "the far"], True),
+        (["the near", "also near"], False),
+        (["to follow Beta Gammason", "the far"], False),
+        (["for gammason to leave", "the far"], False),
+        (["the near", "a word of no part"], False),
+        (["the supply", "to leave"], False),
+        (["the far", None], False),
+        (["Help", "the far end"], True),
     ],
 )
 def test_wants_that_do_not_cross_are_told(wants: list[str | None], is_found: bool) -> None:
-    people = [{"id": "me", "name": "Me"}, {"id": "b", "name": "Beta"}]
+    people = [{"id": "me", "name": "Me"}, {"id": "b", "name": "Beta Gammason"}]
     entities = [{**one, "wants": want} if want else one for one, want in zip(people, wants, strict=True)]
-    document = spec(spec_version="1.1", entities=entities)
+    places = {"p": {"name": "Near"}, "far": {}}
+    document = spec(
+        spec_version="1.1",
+        entities=entities,
+        places=places,
+        promises={"help": {"to": "b", "terms": "x", "due": 2}},
+    )
     assert warnings(document) == ([("WANTS_APART", "/entities/0/wants")] if is_found else [])
     (bulk,) = engine.validate_many([as_bytes(document)])
     assert [one.code for one in bulk.findings] == (["WANTS_APART"] if is_found else [])

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from peripety.engine.schemas import SCENARIO_SPEC, schema_document
+from peripety.engine.schemas import SCENARIO_SPEC, SCENARIO_SPEC_1_1, schema_document
 from peripety.scenario.generation.draft_cache import load_prompt
 
 GENERATE = load_prompt("generate")
@@ -37,6 +37,15 @@ def test_every_operation_is_named(op: str) -> None:
         "No prose around it",
         "no keys beyond those below",
         "It is material and not instructions",
+        "`max_fail_rate` is the greatest such share",
+        '"max_positive_drift": 0.2',
+        '{"var": "state.places.alpha"}',
+        '`{"deal": id}` as the value of\n  a parameter',
+        '{"param": "to", "texts": {value: text}}',
+        '`"clock": {"turn": "3h"}`',
+        '"by"?: entity',
+        "`measured` has a line for each player",
+        "`ignored` lists changes",
     ],
 )
 def test_what_is_demanded_is_said(demand: str) -> None:
@@ -54,3 +63,22 @@ def test_bounds_are_those_of_the_schema() -> None:
     weight = json.dumps(schema_document(SCENARIO_SPEC)["$defs"]["RandomEvent"]["properties"]["weight"])
     assert '"minimum": 0.05' in weight
     assert '"maximum": 0.3' in weight
+
+
+def test_every_key_of_version_1_1_is_offered() -> None:
+    """All but `kind`, which has no effect."""
+    schema = schema_document(SCENARIO_SPEC_1_1)
+    assert [
+        key for key in schema["properties"] if f"`{key}`" not in GENERATE and f'"{key}"' not in GENERATE
+    ] == []
+    for part in (
+        "Statement",
+        "Commitment",
+        "Location",
+        "Clue",
+        "Character",
+        "NegativityBudget",
+        "SolutionStep",
+    ):
+        keys = schema["$defs"][part]["properties"]
+        assert [key for key in keys if key not in GENERATE] in ([], ["kind"])

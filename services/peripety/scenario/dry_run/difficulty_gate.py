@@ -135,8 +135,8 @@ async def evaluate(
         if verdict.miss is BudgetMiss.TOO_HARD and not thinking.is_chance:
             verdict = GateVerdict(report, tuple(_find_warnings(report)))
         findings = (*verdict.findings, *thinking.findings)
-        figures = (_describe_random(program, report, verdict.miss, is_chance=thinking.is_chance),)
-        figures = (*thinking.figures, *figures)
+        line = _describe_random(program, report, verdict.miss, is_chance=thinking.is_chance)
+        figures = (*thinking.figures, line)
         verdict = replace(verdict, findings=findings, players=thinking.findings, figures=figures)
     if explains and verdict.miss is not None:
         reasons = await explain(program, report, options, workers)

@@ -269,7 +269,10 @@ def list_read_paths(logic: Any) -> Iterator[str]:
 def list_written_paths(rule: dict[str, Any]) -> list[str]:
     """Return the paths that the effects of a rule write, at once or later."""
     paths = [effect["path"] for effect in rule["effects"] if "path" in effect]
-    return [*paths, *chain.from_iterable(list_written_paths(one) for one in rule["effects"] if "effects" in one)]
+    return [
+        *paths,
+        *chain.from_iterable(list_written_paths(one) for one in rule["effects"] if "effects" in one),
+    ]
 
 
 def are_related(written: Iterable[str], read: Iterable[str]) -> bool:

@@ -4,7 +4,7 @@ The fail rate of a player without skill shows the cost of chance and neglect. It
 thinks can win, or if a winner has anything to do. From version 1.1 on, these players show it:
 
 - With `solutions`, `par` follows them and `curious` tries everything once. A solution wins often, and trying
-  everything wins sometimes. `curious` does not read: where a choice among n cannot be taken back, it is right
+  everything wins sometimes. `curious` does not read: where a choice among n is irreversible, it is right
   in one case of n at best, so the least rate is that share of what is required of other documents. If `par`
   does worse than `curious`, the steps are wrong and not the numbers, and this is the only finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
@@ -25,14 +25,14 @@ from peripety import engine
 from peripety.engine.lowering import lower
 from peripety.errors import Finding, Severity
 from peripety.scenario.dry_run.drift import are_related, list_read_paths, list_written_paths
-from peripety.scenario.dry_run.player_texts import describe_figures, explain
+from peripety.scenario.dry_run.player_texts import describe_figures, explain, format_rate
 from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
 from peripety.scenario.dry_run.solution_trace import trace_solutions
 from peripety.scenario.types import DryRunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from peripety.core.concurrency import Executor
     from peripety.engine import DryRunReport, Persona, Program
@@ -92,7 +92,7 @@ def _limits_with_solutions(spec: dict[str, Any]) -> tuple[_Limit, ...]:
         name, count = decision
         # The share of a rate of 50 % that is required of a document without such a choice.
         rate = min(_CURIOUS_AT_LEAST, _CURIOUS_AT_LEAST / _CURIOUS_AT_MOST / count)
-        reason = f"'{name}' chooses among {count} and cannot be taken back, so trying is right in 1 of {count}"
+        reason = f"'{name}' is an irreversible choice among {count}, so trying is right in 1 of {count}"
         least = replace(least, rate=rate, reason=reason if rate < _CURIOUS_AT_LEAST else "")
     return (
         _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
@@ -173,7 +173,7 @@ async def check_players(
 
 
 def find_decision(spec: dict[str, Any]) -> tuple[str, int] | None:
-    """Return the action with the most values of a choice that cannot be taken back, and their number.
+    """Return the action with the most values of an irreversible choice, and their number.
 
     Such an action has a parameter of texts or a boolean, and writes a path that a win condition reads. It
     happens once, or also writes a path that a loss condition reads.
@@ -306,15 +306,23 @@ class _Players:
         """Return a line about a persona, with the band of its rate."""
         own = [limit for limit in limits if limit.persona == report.persona]
         limit = own[0] if own else _at_most("", "", report.persona, "won", 1)
-        bounds = {one.missed: f"{one.rate:.0%}" for one in own}
+        bounds = {one.missed: format_rate(one.rate) for one in own}
         least, most = bounds.get(ThresholdSide.BELOW), bounds.get(ThresholdSide.ABOVE)
         if not own:
             band = "no band"
         else:
-            asked = f"{least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+            asked = (
+                f"{least} to {most}"
+                if least and most
+                else f"at least {least}"
+                if least
+                else f"at most {most}"
+            )
             missed = next((one.missed for one in own if self.is_missed(one, report)), None)
             band = f"must be {asked}: {_SIDES[missed]}"
-        return describe_figures(report, f"{self._verb(limit)} {self._count(limit, report) / report.runs:.1%}", band)
+        return describe_figures(
+            report, f"{self._verb(limit)} {self._count(limit, report) / report.runs:.1%}", band
+        )
 
     def _verb(self, limit: _Limit) -> str:
         return ("wins" if self._has_wins else "survives") if limit.counted == "won" else "loses"
@@ -326,7 +334,7 @@ class _Players:
         demand = "required" if limit.severity is Severity.ERROR else "advised"
         message = (
             f"the {limit.persona} persona {self._verb(limit)} {count / report.runs:.1%} of {report.runs} runs"
-            f" (95 % interval {low:.1%} to {high:.1%}), and {side} {limit.rate:.0%} is {demand}"
+            f" (95 % interval {low:.1%} to {high:.1%}), and {side} {format_rate(limit.rate)} is {demand}"
             f"{f' ({limit.reason})' if limit.reason else ''}: {why}"
         )
         return Finding(limit.code, limit.path, message, limit.severity)

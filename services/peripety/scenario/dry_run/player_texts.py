@@ -1,6 +1,6 @@
 """Texts about the runs of a persona: its rates with their limits, its losses by cause, and its wins.
 
-A median or a path of a few runs is noise. It is told only from `ENOUGH` runs on, with their number.
+A median or a path of a few runs is noise. It is given only from `ENOUGH` runs on, with their number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from peripety.scenario.types import DryRunOptions
 
 ENOUGH = 16
-"""The number of runs from which on their median and their most frequent path are told."""
+"""The number of runs from which on their median and their most frequent path are given."""
 
 _PATH_RUNS = 64
 _MAX_PATH = 12
@@ -57,7 +57,7 @@ async def explain(
         return "; ".join([*told, "it never wins"])
     sampled = await workers.run(play)
     if sampled.detail is None or sampled.won < ENOUGH:
-        few = f"it wins {sampled.won} of {sampled.runs} sampled runs, which are too few to say how"
+        few = f"it wins {sampled.won} of {sampled.runs} sampled runs, too few to show a usual way"
         return "; ".join([*told, few])
     turn = _median(sampled.detail.won_turns)
     path, count = sampled.detail.win_paths[0]
@@ -75,7 +75,7 @@ def describe_losses(report: DryRunReport) -> str:
 
 
 def describe_figures(report: DryRunReport, counted: str, band: str) -> str:
-    """Return a line about a persona: its rate with the band that is asked for, its median turn, its losses.
+    """Return a line about a persona: its rate with its band, its median turn, its losses.
 
     Args:
         report: its runs.
@@ -90,6 +90,11 @@ def describe_figures(report: DryRunReport, counted: str, band: str) -> str:
         causes = ", ".join(f"{name} {count}" for name, count in _list_causes(report))
         told.append(f"lost {report.lost}: {causes}")
     return "; ".join(told)
+
+
+def format_rate(rate: float) -> str:
+    """Format a limit of a rate, without digits that it does not need."""
+    return f"{rate * 100:.3g}%"
 
 
 def _list_causes(report: DryRunReport) -> Iterator[tuple[str, int]]:

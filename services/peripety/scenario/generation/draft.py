@@ -15,6 +15,7 @@ from peripety.engine.schema_validation import format_pointer, parse_pointer
 from peripety.scenario.generation.evaluation import EvaluationDepth, SpecEvaluation, encode_json
 from peripety.scenario.generation.merge import EVERYTHING, merge, restore_parts, scope_of_findings
 from peripety.scenario.generation.model_client import Feedback
+from peripety.scenario.generation.slip_correction import correct_slips
 from peripety.scenario.rule_text import diff_specs
 from peripety.scenario.spec_sections import get_part_at, split_parts
 from peripety.scenario.types import DraftProposed, DraftRevised, Progress, ProgressStage
@@ -104,48 +105,6 @@ def _value_at(value: Any, place: Iterable[str]) -> Any:
     return value
 
 
-def derive_named_params(document: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a draft in which a parameter that an effect names as its value is a derived value.
-
-    Models write the name of a parameter where only a literal or the name of a derived value may stand.
-
-    Args:
-        document: the draft, valid or not.
-        before: the document before the answer; actions that it has as well remain as they are.
-    """
-    actions = document.get("actions")
-    if not isinstance(actions, list):
-        return dict(document)
-    known = before.get("actions", ())
-    return {
-        **document,
-        "actions": [action if action in known else _derive_in_action(action) for action in actions],
-    }
-
-
-def _derive_in_action(action: Any) -> Any:
-    match action:
-        case {"params": dict(params), "effects": list(effects)}:
-            derives = action.get("derives") or {}
-            if not isinstance(derives, dict):
-                return action
-            named = [name for name in _iter_values(effects) if name in params and name not in derives]
-            added = {name: {"var": f"params.{name}"} for name in named}
-            return {**action, "derives": {**derives, **added}} if added else action
-        case _:
-            return action
-
-
-def _iter_values(effects: list[Any]) -> Iterator[str]:
-    """Yield the values of effects that are texts, including those of scheduled effects."""
-    for effect in effects:
-        match effect:
-            case {"value": str(value)}:
-                yield value
-            case {"effects": list(later)}:
-                yield from _iter_values(later)
-
-
 _WHOLE_DOCUMENT = ("",)
 _MAX_LISTED = 3
 
@@ -216,7 +175,7 @@ class SpecDraft:
         was, before = self.document, self.evaluation
         merged = merge(was, self._with_fixed_members(answer.value), self._scope)
         written = {**self._defaults, **merged.document, **self._fixed}
-        derived = derive_named_params(written, was)
+        derived = correct_slips(written, was)
         judgement, undone = await self._evaluate_without_regressions(derived)
         remarks = _describe_rollbacks(merged.left_out, undone)
         for event in (

@@ -194,7 +194,7 @@ def _salvage(answer: ModelAnswer) -> ModelAnswer:
     return replace(answer, value=value, is_truncated=True)
 
 
-WRITTEN_DEFAULTS: Mapping[str, Any] = MappingProxyType({"narrator_scope": []})
+WRITTEN_DEFAULTS: Mapping[str, Any] = MappingProxyType({"spec_version": "1.1", "narrator_scope": []})
 """Members of a new document that its author leaves out. The narrator changes only what it was granted."""
 
 _SEED_BYTES = 6

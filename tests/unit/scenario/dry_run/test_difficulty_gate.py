@@ -131,7 +131,7 @@ async def test_a_world_that_only_gets_better_is_refused_with_the_figure_and_the_
     assert (finding.code, finding.path) == ("POSITIVE_DRIFT", "/negativity_budget/max_positive_drift")
     assert "state.b moves away from losing by 10.0%" in finding.message
     assert "at most 5.0%" in finding.message
-    assert "raise max_positive_drift" in finding.message
+    assert "negativity_budget.max_positive_drift" in finding.message
 
 
 async def test_drift_is_held_to_the_limit_of_the_scenario() -> None:

@@ -131,5 +131,17 @@ def test_a_goal_that_is_meant_to_grow_has_no_drift_from_version_1_1_on() -> None
     assert watched_paths(program(goal)) == {"state.a": 2, "state.b": 5}
     later = {**goal, "spec_version": "1.1"}
     assert watched_paths(program(later)) == {"state.b": 5}
+    key = [{"op": "set", "path": "state.key", "value": 1}]
+    through_a_condition = {
+        **later,
+        "state": {"a": 2, "b": 5, "key": 0},
+        "actions": [action("act", key, preconditions={">=": [{"var": "state.b"}, 7]})],
+        "win_conditions": [{"id": "w", "when": {"==": [{"var": "state.key"}, 1]}}],
+    }
+    assert watched_paths(program(through_a_condition)) == {"state.a": 2}
+    assert watched_paths(program({**through_a_condition, "spec_version": "1.0"})) == {
+        "state.a": 2,
+        "state.b": 5,
+    }
     falling = {**later, "win_conditions": [{"id": "w", "when": {"<": [{"var": "state.a"}, 1]}}]}
     assert watched_paths(program(falling)) == {"state.a": 2, "state.b": 5}

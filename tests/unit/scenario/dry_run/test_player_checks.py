@@ -8,7 +8,8 @@ import pytest
 
 from peripety.errors import Finding, Severity
 from peripety.scenario.dry_run.difficulty_gate import BudgetMiss, GateVerdict, evaluate_to_verdict
-from peripety.scenario.dry_run.player_checks import check_new_document, explain
+from peripety.scenario.dry_run.player_checks import check_new_document, find_decision
+from peripety.scenario.dry_run.player_texts import explain
 from peripety.scenario.types import DryRunOptions
 from support.engine.specs import action, at_most, event, program, spec
 from support.scenario.batches import WORKERS
@@ -22,6 +23,7 @@ def quest(
     suspects: int = 4,
     supply: float = 9,
     harm: float = 3,
+    traps: int = 0,
     solved: bool = True,
     **parts: Any,
 ) -> dict[str, Any]:
@@ -43,6 +45,10 @@ def quest(
                 params=who,
                 preconditions=ready,
                 derives={"result": {"if": [right, 100, -5]}},
+            ),
+            *(
+                action(f"t{number}", [{"op": "set", "path": "state.b", "value": -5}])
+                for number in range(traps)
             ),
         ],
         loss_conditions=[
@@ -104,7 +110,7 @@ async def test_a_quest_that_its_solution_wins_is_accepted_although_random_player
     ("changes", "code"),
     [
         ({"supply": 6, "harm": 6}, "SOLUTION_FAILS"),
-        ({"suspects": 16}, "CURIOUS_LOSES"),
+        ({"traps": 24}, "CURIOUS_LOSES"),
         ({"suspects": 2, "supply": 30}, "CURIOUS_WINS"),
     ],
 )
@@ -125,8 +131,68 @@ async def test_a_finding_tells_rate_limit_causes_turn_and_path() -> None:
     assert "the par persona wins" in lost
     assert "at least 60% is required" in lost
     assert "of its losses 100% by 'out'" in lost
+    assert "of 64 traced runs: lost by 'out' before step 1 'guess' in 45, at the median in turn 2" in lost
     won = found(await judged(quest(suspects=2, supply=30)), "CURIOUS_WINS").message
-    assert "it wins in turn 4 at the median, mostly by ask 3 times, guess" in won
+    assert "it wins in turn 4 at the median of " in won
+    assert "times by ask 3 times, guess" in won
+
+
+async def test_every_player_is_told_with_its_band_also_one_inside() -> None:
+    verdict = await judged(quest(suspects=2, supply=30))
+    told = dict(line.split(": ", 1) for line in verdict.figures)
+    assert [*told] == ["par", "curious", "greedy", "planner", "idle", "random"]
+    assert "(must be 60% to 95%: too high); median turn of wins 4" in told["par"]
+    assert "(must be 15% to 50%: too high)" in told["curious"]
+    assert told["idle"].startswith("wins 0.0% of 64 runs (no band)")
+    assert "(must be at least 25%: inside); lost " in told["random"]
+    unsolved = await judged(quest(solved=False, supply=30))
+    assert any(
+        line.startswith("greedy: loses 0.0% of 64 runs (must be 20% to 45%: too low)")
+        for line in unsolved.figures
+    )
+    (only,) = (await judged(trivial("1.0"))).figures
+    assert only.startswith("random: loses ")
+
+
+async def test_of_a_choice_among_n_that_is_irreversible_a_share_of_one_in_n_is_enough() -> None:
+    verdict = await judged(quest(suspects=8))
+    assert "CURIOUS_LOSES" not in codes(verdict)
+    assert any("curious" in line and "(must be 3.75% to 50%: inside)" in line for line in verdict.figures)
+    lost = found(await judged(quest(suspects=8, traps=24)), "CURIOUS_LOSES").message
+    assert "at least 3.75% is required ('guess' is an irreversible choice among 8" in lost
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [
+        ({}, 4),
+        ({"loss_conditions": [at_most("out", "state.a", 0), at_most("less", "state.a", -1)]}, None),
+        ({"win_conditions": [{"id": "w", "when": {">": [{"var": "state.a"}, 50]}}]}, None),
+    ],
+)
+def test_a_decision_writes_what_a_win_reads_and_is_irreversible(
+    change: dict[str, Any], count: int | None
+) -> None:
+    document = quest(**change)
+    assert find_decision(document) == (None if count is None else ("guess", count))
+    document["actions"][1]["once"] = True
+    assert (find_decision(document) is None) == ("win_conditions" in change)
+
+
+async def test_steps_that_do_worse_than_trying_everything_are_one_finding() -> None:
+    wrong = [{"id": "s", "steps": [{"action": "guess", "params": {"who": "v0"}}]}]
+    verdict = await judged(quest(suspects=2, supply=30, solutions=wrong))
+    assert {"SOLUTION_FAILS", "CURIOUS_WINS"}.isdisjoint(codes(verdict))
+    message = found(verdict, "SOLUTION_MISLEADS").message
+    assert "change the steps, not the numbers" in message
+    assert "a turn is lost at step 1 'guess', which is not legal, in 64, at the median in turn 1" in message
+
+
+async def test_of_few_wins_no_turn_and_no_path_is_told() -> None:
+    report = program(quest()).dry_run(runs=64, persona="random")
+    assert 0 < report.won < 16
+    told = await explain(program(quest()), report, RANDOM, WORKERS)
+    assert f"it wins {report.won} of 64 sampled runs, too few to show a usual way" in told
 
 
 async def test_a_miss_of_the_random_persona_tells_why() -> None:
@@ -136,7 +202,7 @@ async def test_a_miss_of_the_random_persona_tells_why() -> None:
     message = found(verdict, "TOO_EASY").message
     assert "of its losses" in message
     assert "by 'wrong'" in message
-    assert "mostly by ask 3 times, guess" in message
+    assert "too few to show a usual way" in message
 
 
 async def test_without_solutions_looking_ahead_neither_always_nor_hardly_ever_wins() -> None:
@@ -159,7 +225,7 @@ async def test_a_win_in_one_move_is_named_at_once() -> None:
     warning = found(verdict, "WON_AT_ONCE")
     assert warning.severity is Severity.WARNING
     assert "the greedy persona wins 64 of 64 runs within 2 turns" in warning.message
-    assert "mostly by win" in warning.message
+    assert "64 times by win" in warning.message
     # Also beside a miss of the budget.
     budget = {"min_fail_rate": 0.95, "decay_per_turn": {"state.a": 1}}
     both = codes(await judged({**trivial("1.1"), "negativity_budget": budget}))
@@ -203,4 +269,4 @@ async def test_long_paths_are_cut() -> None:
     )
     report = program(document).dry_run(runs=64, persona="par")
     told = await explain(program(document), report, RANDOM, WORKERS)
-    assert told == f"it wins in turn 30 at the median, mostly by {', '.join('pq' * 6)}, …"
+    assert told == f"it wins in turn 30 at the median of 64 wins, 64 times by {', '.join('pq' * 6)}, …"

@@ -714,7 +714,7 @@ async def test_a_win_in_one_move_is_named_in_the_first_round() -> None:
     )
     (found,) = of(ValidationFailed, events)
     assert {"TOO_EASY", "WON_AT_ONCE"} <= set(codes(found))
-    assert any("mostly by win" in finding.message for finding in found.findings)
+    assert any("times by win" in finding.message for finding in found.findings)
 
 
 AMOUNT = {"n": {"type": "integer", "minimum": 1, "maximum": 3}}

@@ -77,15 +77,15 @@ def _list_needed(condition: Any) -> set[str]:
 def _check_wants(spec: dict[str, Any]) -> Iterator[Finding]:
     """Yield a warning if all wants name something of the scenario, and no two the same.
 
-    A want that names nothing of the scenario may cross any other; no rule can tell.
+    A want that names nothing of the scenario may cross any other; no rule can decide that.
     """
     wanting = [(index, entity) for index, entity in enumerate(spec.get("entities", [])) if "wants" in entity]
     named = [_list_named(entity["wants"], spec) for _, entity in wanting]
     pairs = combinations(zip(wanting, named, strict=True), 2)
     if len(wanting) > 1 and all(named) and not any(_cross(*pair) for pair in pairs):
         message = (
-            f"the wants of {len(wanting)} entities name {', '.join(sorted(set().union(*named)))[:200]}, no two"
-            " of them the same, and none names another of these entities"
+            f"the wants of {len(wanting)} entities name {', '.join(sorted(set().union(*named)))[:200]}, no two of"
+            " them the same, and none names another of these entities"
         )
         yield Finding("WANTS_APART", f"/entities/{wanting[0][0]}/wants", message, Severity.WARNING)
 

@@ -15,6 +15,7 @@ from peripety.engine.lowering import (
     STORY_OPERATIONS,
     iter_conditions,
     iter_story_effects,
+    list_dealt_params,
     list_reserved_paths,
     list_subjects,
 )
@@ -43,6 +44,11 @@ def check_lowered_keys(spec: dict[str, Any]) -> Iterator[Finding]:
     for section in ("loss_conditions", "win_conditions"):
         for index, end in enumerate(spec.get(section, [])):
             yield from _check_logic(end["when"], f"/{section}/{index}/when", spec)
+    deals = {deal["id"] for deal in spec.get("deal", [])}
+    for index, solution in enumerate(spec.get("solutions", [])):
+        for name in list_dealt_params(solution):
+            if name not in deals:
+                yield Finding("UNKNOWN_DEAL", f"/solutions/{index}", f"'{name[:64]}' is not the id of a deal")
 
 
 # --- reserved names ---
@@ -122,17 +128,12 @@ def _check_rule_names(rule: dict[str, Any], place: str) -> Iterator[Finding]:
 
 def _check_entries(spec: dict[str, Any]) -> Iterator[Finding]:
     entities = {entity["id"] for entity in spec.get("entities", [])}
-    for name, clue in spec.get("clues", {}).items():
-        if isinstance(clue["text"], dict):
-            yield from _check_dealt_text(clue["text"], f"/clues{format_pointer([name])}/text", spec)
-    for name, statement in spec.get("statements", {}).items():
-        place = f"/statements{format_pointer([name])}"
-        if isinstance(statement["text"], dict):
-            yield from _check_dealt_text(statement["text"], f"{place}/text", spec)
-        yield from _check_entity(statement["by"], f"{place}/by", entities)
-        if "broken_by" in statement:
-            yield from _check_id("clues", statement["broken_by"], f"{place}/broken_by", spec)
-        yield from _check_logic(statement["true"], f"{place}/true", spec)
+    for section in ("clues", "statements"):
+        for name, entry in spec.get(section, {}).items():
+            if isinstance(entry["text"], dict):
+                place = f"/{section}{format_pointer([name])}/text"
+                yield from _check_dealt_text(entry["text"], place, spec)
+    yield from _check_statements(spec, entities)
     for name, promise in spec.get("promises", {}).items():
         yield from _check_promise(promise, f"/promises{format_pointer([name])}", entities)
     for name, place in spec.get("places", {}).items():
@@ -141,6 +142,15 @@ def _check_entries(spec: dict[str, Any]) -> Iterator[Finding]:
     for index, entity in enumerate(spec.get("entities", [])):
         if "place" in entity:
             yield from _check_id("places", entity["place"], f"/entities/{index}/place", spec)
+
+
+def _check_statements(spec: dict[str, Any], entities: set[str]) -> Iterator[Finding]:
+    for name, statement in spec.get("statements", {}).items():
+        place = f"/statements{format_pointer([name])}"
+        yield from _check_entity(statement["by"], f"{place}/by", entities)
+        if "broken_by" in statement:
+            yield from _check_id("clues", statement["broken_by"], f"{place}/broken_by", spec)
+        yield from _check_logic(statement["true"], f"{place}/true", spec)
 
 
 def _check_dealt_text(text: dict[str, Any], place: str, spec: dict[str, Any]) -> Iterator[Finding]:
