@@ -84,8 +84,8 @@ def _check_wants(spec: dict[str, Any]) -> Iterator[Finding]:
     pairs = combinations(zip(wanting, named, strict=True), 2)
     if len(wanting) > 1 and all(named) and not any(_cross(*pair) for pair in pairs):
         message = (
-            f"the wants of {len(wanting)} entities name {', '.join(sorted(set().union(*named)))[:200]}, no two of"
-            " them the same, and none names another of these entities"
+            f"the wants of {len(wanting)} entities name {', '.join(sorted(set().union(*named)))[:200]},"
+            " no two of them the same, and none names another of these entities"
         )
         yield Finding("WANTS_APART", f"/entities/{wanting[0][0]}/wants", message, Severity.WARNING)
 
