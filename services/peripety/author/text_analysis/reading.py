@@ -8,8 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from peripety.author.text_analysis.chunks import find_chunks
+from peripety.author.text_analysis.clauses import Aim, ClauseReader
+from peripety.author.text_analysis.languages import clean_text, detect_language, tokenize
+from peripety.author.text_analysis.patterns import choose_pattern, find_best_match, score_patterns
+from peripety.author.text_analysis.phrases import Amount, Deadline, Goal, Person, Phrase
+from peripety.author.text_analysis.senses import find_classes
+from peripety.author.text_analysis.things import ThingReader
+from peripety.author.text_analysis.times import find_amounts, find_deadline, find_difficulty
+from peripety.author.text_analysis.words import Grammar, find_lemmas, load_grammars, tag_words
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["PATTERNS", "Amount", "Deadline", "Goal", "Person", "Phrase", "Reading", "read_text"]
+
+_READ_LIMIT = 12_000
+_ENGLISH_SHARE = 0.6
 
 PATTERNS = (
     "hold_out",
@@ -24,91 +39,6 @@ PATTERNS = (
     "decide",
 )
 """Ids of the dramatic patterns, each named by what the player has to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """Noun phrase of the user.
-
-    Attributes:
-        text: its words without an article; the head is singular if it can be counted.
-        head: the lemma of its head noun.
-        is_plural: True if the text has it in the plural.
-        is_mass: True if its head cannot be counted.
-        is_proper: True if it is a name.
-        sense: the lexicographer class of its head, such as "artifact"; empty if unknown.
-    """
-
-    text: str
-    head: str
-    is_plural: bool = False
-    is_mass: bool = False
-    is_proper: bool = False
-    sense: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Person or group of persons.
-
-    Attributes:
-        name: the name; empty if only a role is known.
-        role: the role; empty if only a name is known.
-        is_group: True if it is a group.
-        count: the number of persons.
-    """
-
-    name: str
-    role: str
-    is_group: bool = False
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """Act that the player wants to do.
-
-    Attributes:
-        verb: the lemma of the verb.
-        object: what the verb acts on; None without an object.
-        text: the verb phrase, as an infinitive without "to".
-    """
-
-    verb: str
-    object: Phrase | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Deadline:
-    """Time that the player has.
-
-    Attributes:
-        amount: the number of units.
-        unit: the English lemma of the unit, such as "day".
-        text: the words of the user.
-    """
-
-    amount: float
-    unit: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """Number in the text.
-
-    Attributes:
-        value: the number.
-        unit: the lemma of the unit; empty for a count.
-        of: what is counted or measured; None if unknown.
-        text: the words of the user.
-    """
-
-    value: float
-    unit: str
-    of: Phrase | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +79,74 @@ class Reading:
 
 
 def read_text(text: str) -> Reading:
-    """Return the meaning of a text."""
-    return Reading(text=text, language="", unread=(text,) if text.strip() else ())
+    """Return the meaning of a text, by the grammar of its language; plain for a language without one."""
+    visible = clean_text(text[:_READ_LIMIT])
+    language = _detect_language(visible)
+    grammar = load_grammars().get(language)
+    if grammar is None or not visible.strip():
+        return Reading(text, language if language in ("fr", "ja") else "", unread=_split_plain(visible))
+    return _read_tagged(text, visible, grammar)
+
+
+def _detect_language(text: str) -> str:
+    """Return the code of the language; English also for a fragment of mostly English words."""
+    words = [token.casefolded for token in tokenize(text)]
+    code = detect_language(words).code
+    if code in load_grammars() or not words:
+        return code
+    known = sum(any(find_classes(lemma) for lemma in find_lemmas(word, "en")) for word in words if word.isascii())
+    return "en" if known >= _ENGLISH_SHARE * len(words) and known > 1 else code
+
+
+def _split_plain(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text that is not understood."""
+    return tuple(part for line in text.splitlines() if (part := line.strip()))
+
+
+def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
+    words = tag_words(visible, grammar)
+    chunks = find_chunks(words, grammar)
+    clauses = ClauseReader(words, chunks, grammar)
+    aims = clauses.find_aims()
+    difficulty = find_difficulty(words, grammar)
+    main = _choose_aim(aims, grammar, tuned=bool(difficulty))
+    timed = find_deadline(words, grammar)
+    deadline, *span = timed or (None, -1, -1)
+    things = ThingReader(
+        words,
+        chunks,
+        grammar,
+        role=clauses.role_chunk,
+        span=(span[0], span[1]),
+        goal=(main.place, main.end) if main else (-1, -1),
+    )
+    lemmas = [each for word in words for each in (word.lemma or word.low,) if word.tag not in ("mark", "end")]
+    scores = score_patterns(main, aims, lemmas, grammar)
+    return Reading(
+        text=text,
+        language=grammar.code,
+        role=clauses.role,
+        goal=main.goal if main else None,
+        people=tuple(things.people),
+        places=tuple(chunk.to_phrase() for chunk in things.places),
+        supplies=tuple(chunk.to_phrase() for chunk in things.supplies),
+        dangers=tuple(chunk.to_phrase() for chunk in things.dangers),
+        deadline=deadline,
+        amounts=tuple(find_amounts(words, chunks, (span[0], span[1]), grammar)),
+        difficulty=difficulty,
+        pattern=choose_pattern(scores),
+        pattern_scores=scores,
+        unread=tuple(chunk.to_phrase().text for chunk in things.unread),
+    )
+
+
+def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | None:
+    """Return the most trusted goal; a verb with a pattern first, and then the first one."""
+    levels = grammar.tables["difficulty"]
+    told = {word for name in ("hard", "easy", "normal") for word in levels[name]} if tuned else set()
+    fitting = [aim for aim in aims if not told.intersection(aim.tail)]
+    return max(
+        fitting,
+        key=lambda aim: (aim.trust + 1.5 * (find_best_match(aim, grammar) > 0), -aim.place),
+        default=None,
+    )

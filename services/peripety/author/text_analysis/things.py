@@ -1,0 +1,281 @@
+"""The people, places, supplies and dangers among the noun phrases of a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.author.text_analysis.chunks import Chunk
+from peripety.author.text_analysis.phrases import Person
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.author.text_analysis.words import Grammar, Word
+
+_THING = ("artifact", "food", "substance", "possession", "Tops", "communication", "plant", "quantity.money", "animal")
+_PLACE = ("artifact.place", "location", "object", "group.people")
+_HARM = ("phenomenon", "event.harm", "state.harm", "act.harm")
+_NEAR = 2
+
+
+class ThingReader:
+    """Choice of a part for each noun phrase of one text."""
+
+    def __init__(
+        self,
+        words: Sequence[Word],
+        chunks: Sequence[Chunk],
+        grammar: Grammar,
+        *,
+        role: Chunk | None,
+        span: tuple[int, int],
+        goal: tuple[int, int],
+    ) -> None:
+        self._words, self._grammar, self._role = words, grammar, role
+        self._span, self._goal = span, goal
+        self._chunks = chunks
+        self.people: list[Person] = []
+        self.places: list[Chunk] = []
+        self.supplies: list[Chunk] = []
+        self.dangers: list[Chunk] = []
+        self.unread: list[Chunk] = []
+        for chunk in chunks:
+            self._sort(chunk)
+
+    def _sort(self, chunk: Chunk) -> None:
+        if chunk is self._role:
+            return
+        if self._is_time(chunk):
+            self._add_season(chunk)
+        elif self._is_measured(chunk):
+            self._add(self.supplies, chunk)
+        elif self._is_person(chunk):
+            self._add_person(chunk)
+            if self._threatens(chunk) and self._is_rival(chunk):
+                self._add(self.dangers, chunk)
+        elif self._threatens(chunk):
+            self._add(self.dangers, chunk)
+        elif self._is_supply(chunk):
+            self._add(self.supplies, chunk)
+        elif self._is_place(chunk):
+            self._add(self.places, chunk)
+        elif self._goal[0] <= chunk.start < self._goal[1]:
+            return
+        elif chunk.definite != "" or chunk.names or chunk.is_plural:
+            self.unread.append(chunk)
+
+    def _add(self, row: list[Chunk], chunk: Chunk) -> None:
+        if not any(each.head.lemma == chunk.head.lemma and each.name == chunk.name for each in row):
+            row.append(chunk)
+
+    def _is_time(self, chunk: Chunk) -> bool:
+        low = chunk.head.low
+        times = self._grammar.pairs("times", "units").keys() | self._grammar.pairs("times", "points").keys()
+        return low in times or (chunk.is_first_class("time") and not chunk.names)
+
+    def _add_season(self, chunk: Chunk) -> None:
+        """Add the danger that gives a time its name."""
+        harm = self._grammar.words("things", "harm")
+        first = [word for word in chunk.nouns[:-1] if word.lemma in harm]
+        if first:
+            self._add(self.dangers, Chunk(chunk.start, chunk.end, nouns=first[:1]))
+
+    def _is_measured(self, chunk: Chunk) -> bool:
+        """Return True if the text tells a share of it: "the thing is at 40 percent"."""
+        if chunk.is_first_class("person") or not chunk.nouns:
+            return False
+        ahead = [self._words[place] for place in range(chunk.end, min(chunk.end + 4, len(self._words)))]
+        shares = self._grammar.words("times", "percent")
+        for word, after in zip(ahead, [*ahead[1:], None], strict=False):
+            if word.tag in ("end", "mark", "verb", "conj"):
+                return False
+            if word.tag == "num":
+                return word.text.endswith("%") or (after is not None and after.low in shares) or after is None
+        return False
+
+    def _word(self, place: int) -> Word | None:
+        return self._words[place] if 0 <= place < len(self._words) else None
+
+    def _is_person(self, chunk: Chunk) -> bool:
+        head = chunk.head
+        if head.lemma in self._grammar.words("people", "nobody"):
+            return False
+        if not chunk.nouns:
+            return self._is_named_person(chunk)
+        if chunk.names and head.classes and not chunk.has_class("person", "group.people"):
+            return self._is_title(chunk)
+        if chunk.is_first_class("person"):
+            return True
+        if chunk.has_class("person") and not self._is_after_place(chunk):
+            return chunk.definite == "poss" or self._acts(chunk)
+        if chunk.has_class("group.people"):
+            inside = self._is_after_place(chunk) or chunk.is_first_class("location", "artifact", "object")
+            return not inside and chunk.is_first_class("group.people")
+        return not head.classes and head.low.endswith(tuple(self._grammar.words("people", "ends"))) and self._acts(chunk)
+
+    def _acts(self, chunk: Chunk) -> bool:
+        """Return True if a verb of a person follows."""
+        after = self._word(chunk.end)
+        if after is not None and after.low in self._grammar.words("people", "who"):
+            return True
+        if after is not None and after.tag == "be" or after is not None and after.tag == "modal":
+            return True
+        return after is not None and after.tag == "verb" and any(
+            name in ("communication", "cognition", "emotion", "social", "possession") for name in after.classes[:1]
+        )
+
+    def _is_named_person(self, chunk: Chunk) -> bool:
+        if "location" in chunk.names[-1].classes or self._is_after_place(chunk):
+            return False
+        before, after = chunk.before, chunk.after
+        if chunk.names[0].low in self._grammar.words("people", "titles") or self._is_naming(before):
+            return True
+        subject = after is not None and after.tag in ("verb", "be", "modal", "have", "conj", "adv", "owner")
+        target = before is not None and before.tag in ("verb", "conj", "prep", "mark", "det", "owner", "adj")
+        return subject or target
+
+    def _is_title(self, chunk: Chunk) -> bool:
+        return chunk.names[0].low in self._grammar.words("people", "titles")
+
+    def _is_naming(self, word: Word | None) -> bool:
+        return word is not None and word.low in self._grammar.words("people", "naming")
+
+    def _is_after_place(self, chunk: Chunk) -> bool:
+        before = chunk.before
+        return before is not None and before.low in self._grammar.words("things", "place")
+
+    def _add_person(self, chunk: Chunk) -> None:
+        titles = self._grammar.words("people", "titles")
+        role = " ".join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
+        if chunk.nouns and self._grammar.code == "de":
+            role = chunk.head.lemma
+        name = chunk.name
+        if self._is_naming(chunk.before) or (not role and chunk.before is not None and chunk.before.text == ","):
+            last = self.people[-1] if self.people else None
+            host = self._find_host(chunk)
+            if host and last is not None and not last.name:
+                self.people[-1] = Person(name, last.role, last.is_group, last.count)
+                return
+        group = chunk.is_plural or (chunk.has_class("group.people") and not chunk.names)
+        count = int(chunk.count) if chunk.count and chunk.count >= 1 else self._count_after(chunk)
+        if count > 1:
+            group = True
+        person = Person(name, role, group, count)
+        if self._role is not None and not name and self._role.nouns and role == self._role.head.lemma:
+            return
+        for place, other in enumerate(self.people):
+            if (name and name == other.name) or (role and role == other.role and not (name and other.name)):
+                self.people[place] = Person(
+                    other.name or name, other.role or role, other.is_group or group, max(other.count, count)
+                )
+                return
+        if not (role and role in titles and not name):
+            self.people.append(person)
+
+    def _find_host(self, chunk: Chunk) -> bool:
+        """Return True if a person stands right before the mark or the word that introduces a name."""
+        return any(
+            other.end == chunk.start - 1 and other.nouns and self._is_person(other) for other in self._chunks
+        )
+
+    def _count_after(self, chunk: Chunk) -> int:
+        of, number = self._word(chunk.end), self._word(chunk.end + 1)
+        if of is not None and number is not None and of.low in self._grammar.words("things", "of"):
+            return int(self._grammar.numbers.get(number.low, 1) or 1)
+        return 1
+
+    def _is_rival(self, chunk: Chunk) -> bool:
+        bad = self._grammar.words("things", "bad")
+        return any(word.low in bad for word in chunk.adjectives) or bool({word.low for word in chunk.nouns} & bad)
+
+    def _threatens(self, chunk: Chunk) -> bool:
+        things = self._grammar.words
+        if chunk.is_first_class("person") and not self._is_rival(chunk):
+            return False
+        if self._is_awaited(chunk):
+            return False
+        before, after = chunk.before, self._word(chunk.end)
+        words = {word.low for word in (*chunk.adjectives, *chunk.nouns[:-1])}
+        if words & things("things", "bad"):
+            return True
+        if chunk.head.lemma.lower() in things("things", "harm") or chunk.is_first_class(*_HARM):
+            return True
+        if chunk.has_class("phenomenon.weather") and (before is None or before.tag != "prep"):
+            return True
+        if chunk.is_first_class("animal") and chunk.is_plural and chunk.definite == "":
+            return before is None or before.tag in ("mark", "end", "conj")
+        if before is not None and before.low in things("things", "against"):
+            return True
+        return self._attacks(chunk, after)
+
+    def _attacks(self, chunk: Chunk, after: Word | None) -> bool:
+        """Return True if the phrase is the subject of a verb of harm."""
+        if chunk.before is not None and chunk.before.tag in ("prep", "verb") and chunk.before.low not in ("and",):
+            return False
+        place = chunk.end
+        verb = after
+        while verb is not None and verb.tag in ("be", "have", "adv", "modal"):
+            place += 1
+            verb = self._word(place)
+        return verb is not None and verb.tag in ("verb", "adv") and verb.lemma in self._grammar.words("things", "attack")
+
+    def _is_awaited(self, chunk: Chunk) -> bool:
+        """Return True for the end of a wait: "until the thing comes"."""
+        if not self._span[0] < chunk.start < self._span[1]:
+            return False
+        return self._words[self._span[0]].low in self._grammar.words("times", "awaiting")
+
+    def _is_supply(self, chunk: Chunk) -> bool:
+        if chunk.sense in ("quantity.money", "possession.money") or chunk.currency:
+            return True
+        if chunk.head.lemma.lower() in self._grammar.words("things", "money") and chunk.count:
+            return True
+        if not chunk.is_first_class(*_THING) or chunk.is_first_class("artifact.place"):
+            return False
+        if chunk.is_first_class("animal") and chunk.definite != "num":
+            return False
+        if not chunk.nouns or self._span[0] <= chunk.start < self._span[1]:
+            return False
+        stock = self._grammar.words("things", "stock")
+        inner = {word.low for word in chunk.adjectives}
+        near = [self._words[place].low for place in range(max(chunk.start - _NEAR, 0), chunk.start)]
+        before = chunk.before
+        after, units = self._word(chunk.end), self._grammar.pairs("times", "units")
+        lasting = [self._words[place].low for place in range(chunk.end + 1, min(chunk.end + 4, len(self._words)))]
+        if after is not None and after.low in self._grammar.words("things", "lasting") and any(
+            word in units for word in lasting
+        ):
+            return True
+        if inner & stock or any(word in stock for word in near):
+            return True
+        if after is not None and after.low in stock | self._grammar.words("things", "measured"):
+            return True
+        held = before is not None and (before.tag == "have" or before.low in self._grammar.words("things", "having"))
+        if held and (before is None or before.tag == "have") and not self._is_player_before(chunk):
+            held = False
+        counted = chunk.definite == "num" and not (before is not None and before.tag == "verb")
+        counted = counted and not (before is not None and before.low in self._grammar.words("things", "place"))
+        return held or counted or self._is_listed(chunk)
+
+    def _is_player_before(self, chunk: Chunk) -> bool:
+        """Return True if the player, or no certain person, has the phrase."""
+        place = chunk.start - 2
+        while (word := self._word(place)) is not None and word.tag in ("adv", "modal", "have"):
+            place -= 1
+        return word is None or word.tag in ("player", "conj", "end", "mark")
+
+    def _is_listed(self, chunk: Chunk) -> bool:
+        """Return True if it is a later part of a list that started with a supply."""
+        before = chunk.before
+        after = self._word(chunk.end)
+        if after is not None and after.tag in ("verb", "be", "have", "modal"):
+            return False
+        if before is None or not (before.text == "," or before.low in self._grammar.words("things", "and_words")):
+            return False
+        return any(other.end in (chunk.start - 1, chunk.start - 2) for other in self.supplies)
+
+    def _is_place(self, chunk: Chunk) -> bool:
+        if chunk.head.lemma in self._grammar.words("things", "vague"):
+            return False
+        named = not chunk.nouns and self._is_after_place(chunk)
+        return named or chunk.is_first_class(*_PLACE)
