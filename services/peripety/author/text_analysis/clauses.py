@@ -1,21 +1,25 @@
-"""The role and the goals of the player, from the clauses of a tagged text."""
+"""The role and the goals of the player, and the pattern that fits them, from the clauses of a tagged text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from peripety.author.text_analysis.chunks import find_chunk_at
-from peripety.author.text_analysis.phrases import Goal, Person
+from peripety.author.text_analysis.phrases import Goal, Person, find_chunk_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from peripety.author.text_analysis.chunks import Chunk
+    from peripety.author.text_analysis.phrases import Chunk
     from peripety.author.text_analysis.words import Grammar, Word
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
 _MOST_WORDS = 14
+_LEAST = 2.0
+"""The score below which a pattern is not chosen."""
+_MARGIN = 0.25
+"""The least lead over the second pattern."""
+_CUE, _MOST_CUES, _MORE_WORDS, _OTHER_AIM = 1.0, 3, 0.5, 0.3
 _NO_ROLE = ("time", "attribute", "state", "feeling", "quantity", "location", "motive", "relation")
 
 
@@ -54,9 +58,9 @@ class ClauseReader:
     def _find_role(self) -> None:
         for row in sorted(self._grammar.rows("roles").get("play", ()), key=lambda row: -len(row)):
             for place in range(len(self._words)):
-                if [word.low for word in self._words[place : place + len(row)]] == list(row) and self._take_role(
-                    place, row
-                ):
+                if [word.low for word in self._words[place : place + len(row)]] == list(
+                    row
+                ) and self._take_role(place, row):
                     return
         owning = self._grammar.pairs("roles", "owning")
         for place, word in enumerate(self._words[:-1]):
@@ -100,34 +104,41 @@ class ClauseReader:
         return aims
 
     def _trust(self, place: int, aims: Sequence[Aim]) -> float:
+        """Return how surely a verb is the goal; 0 for a verb that is none."""
         word = self._words[place]
+        if word.low != word.lemma:
+            return _GERUND if place == 0 and word.low.endswith("ing") else 0
         left = self._skip_left(place - 1)
         before = self._at(left)
-        if word.low.endswith("ing") and word.low != word.lemma:
-            return _GERUND if place == 0 else 0
-        if word.low != word.lemma:
-            return 0
-        if word.first and before is not self._at(place - 1):
-            return _ORDER
         if word.first or before is None:
             return _ORDER
-        if before.tag == "to":
-            return self._trust_infinitive(left)
-        if before.tag == "modal":
-            weak = before.low in self._grammar.words("goals", "weak")
-            return (_MAY if weak else _DUTY) if self._is_player(left - 1) else 0
-        let = self._at(left - 1)
-        if before.tag == "player" and let is not None and let.lemma == "let":
-            return _ALSO
-        if before.tag == "player" and before.low not in ("us", "me"):
-            return 0 if word.lemma in self._grammar.pairs("roles", "owning") else _ACT
         if before.low in self._grammar.words("goals", "openers"):
-            opens = before.first or (left > 0 and self._words[left - 1].tag in ("mark", "end"))
-            also = bool(aims) and not self._ends_between(aims[-1].place, place)
-            return _ORDER if opens else _ALSO if also else 0
+            return self._trust_after_opener(left, place, aims)
         if before.tag == "mark":
             return _ORDER - 0.5
-        return 0
+        trusts = {
+            "to": self._trust_infinitive,
+            "modal": self._trust_after_modal,
+            "player": self._trust_after_player,
+        }
+        return trusts[before.tag](left) if before.tag in trusts else 0
+
+    def _trust_after_opener(self, left: int, place: int, aims: Sequence[Aim]) -> float:
+        opens = self._words[left].first or (left > 0 and self._words[left - 1].tag in ("mark", "end"))
+        also = bool(aims) and not self._ends_between(aims[-1].place, place)
+        return _ORDER if opens else _ALSO if also else 0
+
+    def _trust_after_modal(self, left: int) -> float:
+        weak = self._words[left].low in self._grammar.words("goals", "weak")
+        return (_MAY if weak else _DUTY) if self._is_player(left - 1) else 0
+
+    def _trust_after_player(self, left: int) -> float:
+        """Return the trust in a verb after a pronoun of the player: "let me act", "I act"."""
+        let, verb = self._at(left - 1), self._words[left + 1]
+        if let is not None and let.lemma == "let":
+            return _ALSO
+        owning = verb.lemma in self._grammar.pairs("roles", "owning")
+        return 0 if owning or self._words[left].low in ("us", "me") else _ACT
 
     def _skip_left(self, place: int) -> int:
         while (word := self._at(place)) is not None and word.tag == "adv" and not word.first:
@@ -170,23 +181,33 @@ class ClauseReader:
         if word is None or word.tag == "player":
             return True
         if word.low in ("who", "that") and place:
-            return find_chunk_at(self._chunks, place - 1) is self.role_chunk or self._is_role_or_skis(place - 1)
-        if word.tag == "num" and place > 1 and self._words[place - 1].low in self._grammar.words("things", "of"):
+            return self._is_role_before(place - 1)
+        if (
+            word.tag == "num"
+            and place > 1
+            and self._words[place - 1].low in self._grammar.words("things", "of")
+        ):
             place -= 2
         chunk = find_chunk_at(self._chunks, place)
-        if chunk is None:
-            return word.tag in ("end", "mark", "conj")
+        return word.tag in ("end", "mark", "conj") if chunk is None else self._is_player_chunk(chunk)
+
+    def _is_player_chunk(self, chunk: Chunk) -> bool:
+        """Return True for the role of the player; the first subject of a text without a role becomes it."""
         if chunk is self.role_chunk:
             return True
         opens = self._words[chunk.start].first
-        fits = chunk.has_class("person", "group.people", "animal") and chunk.definite != "poss" and not chunk.names
+        fits = (
+            chunk.has_class("person", "group.people", "animal")
+            and chunk.definite != "poss"
+            and not chunk.names
+        )
         if self.role is None and opens and fits:
             self.set_role(chunk)
             return True
         return False
 
-    def _is_role_or_skis(self, place: int) -> bool:
-        """Return True if the player's role stands earlier in the same sentence, without another person between."""
+    def _is_role_before(self, place: int) -> bool:
+        """Return True if the role of the player is the last person before a place in the same sentence."""
         for chunk in reversed([chunk for chunk in self._chunks if chunk.start <= place]):
             if chunk is self.role_chunk:
                 return True
@@ -218,7 +239,11 @@ class ClauseReader:
                 return end
             if end > place + 1 and word.low in stops:
                 return end
-            if word.tag == "conj" and after is not None and after.tag in ("player", "pron", "det", "poss", "name"):
+            if (
+                word.tag == "conj"
+                and after is not None
+                and after.tag in ("player", "pron", "det", "poss", "name")
+            ):
                 return end
         return min(place + 1 + _MOST_WORDS, len(self._words))
 
@@ -266,3 +291,40 @@ def match_row(row: Sequence[str], verb: str, tail: Sequence[str]) -> bool:
         return False
     rest = iter(tail)
     return all(word in rest for word in row[1:])
+
+
+def score_patterns(
+    main: Aim | None, aims: Sequence[Aim], lemmas: Sequence[str], grammar: Grammar
+) -> Mapping[str, float]:
+    """Return the score of each pattern with one, rounded, the best first."""
+    scores: dict[str, float] = {}
+    for aim in aims:
+        weight = 1.0 if aim is main else _OTHER_AIM
+        for pattern, rows in grammar.rows("patterns").items():
+            best = max((_score_row(row, aim) for row in rows), default=0.0)
+            scores[pattern] = scores.get(pattern, 0.0) + weight * best
+    text = f" {' '.join(lemmas)} "
+    for pattern, rows in grammar.rows("cues").items():
+        hits = sum(f" {' '.join(row)} " in text for row in rows)
+        scores[pattern] = scores.get(pattern, 0.0) + _CUE * min(hits, _MOST_CUES)
+    found = [(pattern, round(score, 2)) for pattern, score in scores.items() if score > 0]
+    return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _score_row(row: Sequence[str], aim: Aim) -> float:
+    if not match_row(row, aim.goal.verb, aim.tail):
+        return 0.0
+    return aim.trust * (1 + _MORE_WORDS * (len(row) - 1)) / 1.2
+
+
+def find_best_match(aim: Aim, grammar: Grammar) -> float:
+    """Return the best score of a goal in any pattern."""
+    rows = (row for rows in grammar.rows("patterns").values() for row in rows)
+    return max((_score_row(row, aim) for row in rows), default=0.0)
+
+
+def choose_pattern(scores: Mapping[str, float]) -> str:
+    """Return the best pattern; empty if its score or its lead is too small."""
+    ranked = [*scores.items(), ("", 0.0), ("", 0.0)]
+    (best, score), (_, second) = ranked[0], ranked[1]
+    return best if score >= _LEAST and score - second >= _MARGIN else ""

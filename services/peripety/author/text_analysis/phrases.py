@@ -1,8 +1,28 @@
-"""Parts of a reading: phrases of the user, persons, the goal, times and amounts."""
+"""Parts of a reading, and the noun phrases of a tagged text that they come from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from peripety.author.text_analysis.words import find_currency, parse_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.author.text_analysis.words import Grammar, Word
+
+
+_MASS = (
+    "substance",
+    "food",
+    "feeling",
+    "phenomenon.weather",
+    "possession",
+    "possession.money",
+    "attribute",
+    "Tops",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +110,196 @@ class Amount:
     unit: str
     of: Phrase | None
     text: str
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Noun phrase between two places of a list of words.
+
+    Attributes:
+        start: the place of its first word, an article or a number included.
+        end: the place after its last word.
+        nouns: its nouns, without the name.
+        names: its capitalized names.
+        adjectives: its other words.
+        before: the word before it; None at the start of a text.
+        after: the word after it; None at the end of a text.
+        count: its number; None without one.
+        definite: the tag of its first word: "det", "poss", "num" or empty.
+        currency: the lemma of the currency of its number; empty without one.
+        owner: the phrase that owns it: "the town's" mill.
+        of: the phrase that follows after "of".
+    """
+
+    start: int
+    end: int
+    nouns: list[Word] = field(default_factory=list)
+    names: list[Word] = field(default_factory=list)
+    adjectives: list[Word] = field(default_factory=list)
+    before: Word | None = None
+    after: Word | None = None
+    count: float | None = None
+    definite: str = ""
+    currency: str = ""
+    owner: Chunk | None = None
+    of: Chunk | None = None
+
+    @property
+    def head(self) -> Word:
+        """Return the word that names the thing or person."""
+        return self.nouns[-1] if self.nouns else self.names[-1]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the classes of its head."""
+        return self.head.classes
+
+    @property
+    def sense(self) -> str:
+        """Return the most frequent class of its head; empty if unknown."""
+        return self.head.classes[0] if self.head.classes else ""
+
+    @property
+    def is_plural(self) -> bool:
+        """Return True if its head is in the plural."""
+        head = self.head
+        return head.tag == "noun" and head.low != head.lemma.lower() and not head.low.endswith("ing")
+
+    @property
+    def name(self) -> str:
+        """Return the proper name; empty without one."""
+        return " ".join(word.text for word in self.names)
+
+    def has_class(self, *names: str) -> bool:
+        """Return True if a class of the head is one of the names or narrower."""
+        return any(each == name or each.startswith(f"{name}.") for each in self.classes for name in names)
+
+    def is_first_class(self, *names: str) -> bool:
+        """Return True if the most frequent class of the head is one of the names or narrower."""
+        return any(self.sense == name or self.sense.startswith(f"{name}.") for name in names)
+
+    def to_phrase(self) -> Phrase:
+        """Return the phrase without article and number; its head is singular."""
+        if not self.nouns:
+            return Phrase(self.name, self.name, is_proper=True, sense=self.sense.partition(".")[0])
+        inner = sorted(
+            [*self.adjectives, *self.nouns[:-1]],
+            key=lambda word: word.start,
+        )
+        first = [word for word in inner if word.start < self.head.start]
+        last = [word for word in inner if word.start > self.head.start]
+        text = " ".join([*(word.low if word.tag != "name" else word.text for word in first), self.head.lemma])
+        text = " ".join([text, *(word.low for word in last)])
+        return Phrase(
+            text,
+            self.head.lemma,
+            is_plural=self.is_plural,
+            is_mass=not self.is_plural
+            and self.definite in ("", "poss")
+            and self.count is None
+            and self.is_first_class(*_MASS),
+            sense=self.sense.partition(".")[0],
+        )
+
+
+def find_chunks(words: Sequence[Word], grammar: Grammar) -> list[Chunk]:
+    """Return the noun phrases of tagged words, in order."""
+    chunks: list[Chunk] = []
+    place = 0
+    while place < len(words):
+        chunk = _ChunkReader(words, place, grammar).read()
+        if chunk is None:
+            place += 1
+            continue
+        before = words[place - 1] if place else None
+        previous = chunks[-1] if chunks else None
+        if previous is not None and before is not None and previous.end == place - 1:
+            if before.tag == "owner":
+                chunk.owner = previous
+            elif before.low in grammar.words("things", "of"):
+                previous.of = chunk
+        chunk.before = before
+        chunk.after = words[chunk.end] if chunk.end < len(words) else None
+        chunks.append(chunk)
+        place = chunk.end
+    return chunks
+
+
+class _ChunkReader:
+    """Reader of the noun phrase that may start at a place."""
+
+    def __init__(self, words: Sequence[Word], start: int, grammar: Grammar) -> None:
+        self._words, self._grammar = words, grammar
+        self._place = start
+        self._chunk = Chunk(start, start)
+
+    def read(self) -> Chunk | None:
+        """Return the noun phrase; None without one."""
+        self._read_articles()
+        while self._may_modify(self._place):
+            self._read_adjective()
+        head = self._place
+        while self._continues():
+            word = self._words[self._place]
+            (self._chunk.names if word.tag == "name" else self._chunk.nouns).append(word)
+            self._place += 1
+        if self._place == head:
+            return self._read_money()
+        while self._grammar.adjectives_after and self._has_tag("adj"):
+            self._read_adjective()
+        self._chunk.end = self._place
+        return self._chunk
+
+    def _has_tag(self, *tags: str) -> bool:
+        return self._place < len(self._words) and self._words[self._place].tag in tags
+
+    def _read_articles(self) -> None:
+        chunk = self._chunk
+        while self._has_tag("det", "poss", "num"):
+            word = self._words[self._place]
+            chunk.definite = chunk.definite or word.tag
+            if word.tag == "num" and not word.text.endswith("%"):
+                value = parse_number(word, self._grammar)
+                chunk.count = value if chunk.count is None or value is None else chunk.count * value
+                chunk.currency = chunk.currency or find_currency(word)
+            self._place += 1
+
+    def _read_adjective(self) -> None:
+        word = self._words[self._place]
+        if word.tag == "adj":
+            self._chunk.adjectives.append(word)
+        self._place += 1
+
+    def _continues(self) -> bool:
+        """Return True if the word at the place is a further noun of the phrase."""
+        if not self._has_tag("noun", "name"):
+            return False
+        word, nouns = self._words[self._place], self._chunk.nouns
+        moment = word.low in self._grammar.pairs("times", "points") and bool(nouns)
+        noun_after = word.tag == "noun" and (self._chunk.names or (nouns and self._grammar.adjectives_after))
+        return not moment and not noun_after
+
+    def _may_modify(self, place: int) -> bool:
+        """Return True for an adjective, or an adverb before one, that a noun follows."""
+        row: list[Word] = []
+        for word in self._words[place:]:
+            if word.tag not in ("adj", "adv") and word.text != ",":
+                return word.is_noun and bool(row) and row[-1].tag == "adj" and row[0].text != ","
+            row.append(word)
+        return False
+
+    def _read_money(self) -> Chunk | None:
+        """Return an amount of money without a noun, such as "$40"; None without one."""
+        chunk = self._chunk
+        if not chunk.currency:
+            return None
+        number = self._words[self._place - 1]
+        unit = replace(number, low=chunk.currency, tag="noun", lemma=chunk.currency)
+        unit.classes = ("quantity.money",)
+        chunk.nouns, chunk.end = [unit], self._place
+        return chunk
+
+
+def find_chunk_at(chunks: Sequence[Chunk], place: int) -> Chunk | None:
+    """Return the noun phrase that covers a place."""
+    return next((chunk for chunk in chunks if chunk.start <= place < chunk.end), None)

@@ -8,15 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peripety.author.text_analysis.chunks import find_chunks
-from peripety.author.text_analysis.clauses import Aim, ClauseReader
+from peripety.author.text_analysis.clauses import (
+    Aim,
+    ClauseReader,
+    choose_pattern,
+    find_best_match,
+    score_patterns,
+)
 from peripety.author.text_analysis.languages import clean_text, detect_language, tokenize
-from peripety.author.text_analysis.patterns import choose_pattern, find_best_match, score_patterns
-from peripety.author.text_analysis.phrases import Amount, Deadline, Goal, Person, Phrase
-from peripety.author.text_analysis.senses import find_classes
+from peripety.author.text_analysis.phrases import Amount, Deadline, Goal, Person, Phrase, find_chunks
+from peripety.author.text_analysis.tagging import find_lemmas, tag_words
 from peripety.author.text_analysis.things import ThingReader
 from peripety.author.text_analysis.times import find_amounts, find_deadline, find_difficulty
-from peripety.author.text_analysis.words import Grammar, find_lemmas, load_grammars, tag_words
+from peripety.author.text_analysis.words import Grammar, find_classes, load_grammars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,7 +98,9 @@ def _detect_language(text: str) -> str:
     code = detect_language(words).code
     if code in load_grammars() or not words:
         return code
-    known = sum(any(find_classes(lemma) for lemma in find_lemmas(word, "en")) for word in words if word.isascii())
+    known = sum(
+        any(find_classes(lemma) for lemma in find_lemmas(word, "en")) for word in words if word.isascii()
+    )
     return "en" if known >= _ENGLISH_SHARE * len(words) and known > 1 else code
 
 
@@ -136,7 +142,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         difficulty=difficulty,
         pattern=choose_pattern(scores),
         pattern_scores=scores,
-        unread=tuple(chunk.to_phrase().text for chunk in things.unread),
+        unread=tuple(chunk.to_phrase().text for chunk in things.unread) if scores else _split_plain(visible),
     )
 
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.author.text_analysis.chunks import Chunk
-from peripety.author.text_analysis.phrases import Person
+from peripety.author.text_analysis.phrases import Chunk, Person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peripety.author.text_analysis.words import Grammar, Word
 
-_THING = ("artifact", "food", "substance", "possession", "Tops", "communication", "plant", "quantity.money", "animal")
+_THING = (
+    "artifact",
+    "food",
+    "substance",
+    "possession",
+    "Tops",
+    "communication",
+    "plant",
+    "quantity.money",
+    "animal",
+)
 _PLACE = ("artifact.place", "location", "object", "group.people")
 _HARM = ("phenomenon", "event.harm", "state.harm", "act.harm")
+_PERSONAL = tuple((name,) for name in ("communication", "cognition", "emotion", "social", "possession"))
 _NEAR = 2
 
 
@@ -47,21 +57,25 @@ class ThingReader:
             return
         if self._is_time(chunk):
             self._add_season(chunk)
-        elif self._is_measured(chunk):
-            self._add(self.supplies, chunk)
-        elif self._is_person(chunk):
+        elif self._is_person(chunk) and not self._is_measured(chunk):
             self._add_person(chunk)
-            if self._threatens(chunk) and self._is_rival(chunk):
+            if self._is_rival(chunk):
                 self._add(self.dangers, chunk)
+        else:
+            self._sort_thing(chunk)
+
+    def _sort_thing(self, chunk: Chunk) -> None:
+        if self._is_measured(chunk):
+            self._add(self.supplies, chunk)
         elif self._threatens(chunk):
             self._add(self.dangers, chunk)
         elif self._is_supply(chunk):
             self._add(self.supplies, chunk)
         elif self._is_place(chunk):
             self._add(self.places, chunk)
-        elif self._goal[0] <= chunk.start < self._goal[1]:
-            return
-        elif chunk.definite != "" or chunk.names or chunk.is_plural:
+        elif (chunk.definite or chunk.names or chunk.is_plural) and not (
+            self._goal[0] <= chunk.start < self._goal[1]
+        ):
             self.unread.append(chunk)
 
     def _add(self, row: list[Chunk], chunk: Chunk) -> None:
@@ -81,7 +95,7 @@ class ThingReader:
             self._add(self.dangers, Chunk(chunk.start, chunk.end, nouns=first[:1]))
 
     def _is_measured(self, chunk: Chunk) -> bool:
-        """Return True if the text tells a share of it: "the thing is at 40 percent"."""
+        """Return True if a share of it is given: "the thing is at 40 percent"."""
         if chunk.is_first_class("person") or not chunk.nouns:
             return False
         ahead = [self._words[place] for place in range(chunk.end, min(chunk.end + 4, len(self._words)))]
@@ -98,31 +112,26 @@ class ThingReader:
 
     def _is_person(self, chunk: Chunk) -> bool:
         head = chunk.head
-        if head.lemma in self._grammar.words("people", "nobody"):
+        if head.lemma in self._grammar.words("people", "vague"):
             return False
         if not chunk.nouns:
             return self._is_named_person(chunk)
         if chunk.names and head.classes and not chunk.has_class("person", "group.people"):
             return self._is_title(chunk)
-        if chunk.is_first_class("person"):
-            return True
-        if chunk.has_class("person") and not self._is_after_place(chunk):
-            return chunk.definite == "poss" or self._acts(chunk)
-        if chunk.has_class("group.people"):
-            inside = self._is_after_place(chunk) or chunk.is_first_class("location", "artifact", "object")
-            return not inside and chunk.is_first_class("group.people")
-        return not head.classes and head.low.endswith(tuple(self._grammar.words("people", "ends"))) and self._acts(chunk)
+        if chunk.is_first_class("person", "group.people"):
+            return chunk.is_first_class("person") or not self._is_after_place(chunk)
+        if chunk.has_class("person"):
+            return not self._is_after_place(chunk) and (chunk.definite == "poss" or self._acts(chunk))
+        agent = head.low.endswith(tuple(self._grammar.words("people", "ends")))
+        return not head.classes and agent and self._acts(chunk)
 
     def _acts(self, chunk: Chunk) -> bool:
         """Return True if a verb of a person follows."""
         after = self._word(chunk.end)
-        if after is not None and after.low in self._grammar.words("people", "who"):
-            return True
-        if after is not None and after.tag == "be" or after is not None and after.tag == "modal":
-            return True
-        return after is not None and after.tag == "verb" and any(
-            name in ("communication", "cognition", "emotion", "social", "possession") for name in after.classes[:1]
-        )
+        if after is None:
+            return False
+        personal = after.tag == "verb" and after.classes[:1] in _PERSONAL
+        return personal or after.tag in ("be", "modal") or after.low in self._grammar.words("people", "who")
 
     def _is_named_person(self, chunk: Chunk) -> bool:
         if "location" in chunk.names[-1].classes or self._is_after_place(chunk):
@@ -150,7 +159,9 @@ class ThingReader:
         if chunk.nouns and self._grammar.code == "de":
             role = chunk.head.lemma
         name = chunk.name
-        if self._is_naming(chunk.before) or (not role and chunk.before is not None and chunk.before.text == ","):
+        if self._is_naming(chunk.before) or (
+            not role and chunk.before is not None and chunk.before.text == ","
+        ):
             last = self.people[-1] if self.people else None
             host = self._find_host(chunk)
             if host and last is not None and not last.name:
@@ -173,7 +184,7 @@ class ThingReader:
             self.people.append(person)
 
     def _find_host(self, chunk: Chunk) -> bool:
-        """Return True if a person stands right before the mark or the word that introduces a name."""
+        """Return True if a person is right before the mark or the word that introduces a name."""
         return any(
             other.end == chunk.start - 1 and other.nouns and self._is_person(other) for other in self._chunks
         )
@@ -186,38 +197,43 @@ class ThingReader:
 
     def _is_rival(self, chunk: Chunk) -> bool:
         bad = self._grammar.words("things", "bad")
-        return any(word.low in bad for word in chunk.adjectives) or bool({word.low for word in chunk.nouns} & bad)
+        return any(word.low in bad for word in chunk.adjectives) or bool(
+            {word.low for word in chunk.nouns} & bad
+        )
 
     def _threatens(self, chunk: Chunk) -> bool:
-        things = self._grammar.words
-        if chunk.is_first_class("person") and not self._is_rival(chunk):
+        if chunk.is_first_class("person") or self._is_awaited(chunk):
             return False
-        if self._is_awaited(chunk):
-            return False
-        before, after = chunk.before, self._word(chunk.end)
-        words = {word.low for word in (*chunk.adjectives, *chunk.nouns[:-1])}
-        if words & things("things", "bad"):
-            return True
-        if chunk.head.lemma.lower() in things("things", "harm") or chunk.is_first_class(*_HARM):
-            return True
-        if chunk.has_class("phenomenon.weather") and (before is None or before.tag != "prep"):
-            return True
-        if chunk.is_first_class("animal") and chunk.is_plural and chunk.definite == "":
-            return before is None or before.tag in ("mark", "end", "conj")
-        if before is not None and before.low in things("things", "against"):
-            return True
-        return self._attacks(chunk, after)
+        before = chunk.before
+        named = chunk.head.lemma.lower() in self._grammar.words("things", "harm") or chunk.is_first_class(
+            *_HARM
+        )
+        weather = chunk.has_class("phenomenon.weather") and (before is None or before.tag != "prep")
+        against = before is not None and before.low in self._grammar.words("things", "against")
+        return (
+            self._is_rival(chunk)
+            or named
+            or weather
+            or against
+            or self._swarms(chunk)
+            or self._attacks(chunk)
+        )
 
-    def _attacks(self, chunk: Chunk, after: Word | None) -> bool:
+    def _swarms(self, chunk: Chunk) -> bool:
+        """Return True for animals that the text only names, without an owner or a number."""
+        alone = chunk.before is None or chunk.before.tag in ("mark", "end", "conj")
+        return chunk.is_first_class("animal") and chunk.is_plural and not chunk.definite and alone
+
+    def _attacks(self, chunk: Chunk) -> bool:
         """Return True if the phrase is the subject of a verb of harm."""
-        if chunk.before is not None and chunk.before.tag in ("prep", "verb") and chunk.before.low not in ("and",):
+        if chunk.before is not None and chunk.before.tag in ("prep", "verb"):
             return False
         place = chunk.end
-        verb = after
-        while verb is not None and verb.tag in ("be", "have", "adv", "modal"):
+        while (verb := self._word(place)) is not None and verb.tag in ("be", "have", "adv", "modal"):
             place += 1
-            verb = self._word(place)
-        return verb is not None and verb.tag in ("verb", "adv") and verb.lemma in self._grammar.words("things", "attack")
+        return (
+            verb is not None and verb.tag == "verb" and verb.lemma in self._grammar.words("things", "attack")
+        )
 
     def _is_awaited(self, chunk: Chunk) -> bool:
         """Return True for the end of a wait: "until the thing comes"."""
@@ -230,32 +246,39 @@ class ThingReader:
             return True
         if chunk.head.lemma.lower() in self._grammar.words("things", "money") and chunk.count:
             return True
-        if not chunk.is_first_class(*_THING) or chunk.is_first_class("artifact.place"):
+        thing = chunk.is_first_class(*_THING) and not chunk.is_first_class("artifact.place")
+        loose = chunk.is_first_class("animal") and chunk.definite != "num"
+        if not thing or loose or not chunk.nouns or self._span[0] <= chunk.start < self._span[1]:
             return False
-        if chunk.is_first_class("animal") and chunk.definite != "num":
-            return False
-        if not chunk.nouns or self._span[0] <= chunk.start < self._span[1]:
-            return False
-        stock = self._grammar.words("things", "stock")
-        inner = {word.low for word in chunk.adjectives}
-        near = [self._words[place].low for place in range(max(chunk.start - _NEAR, 0), chunk.start)]
-        before = chunk.before
+        return any((self._lasts(chunk), self._is_scarce(chunk), self._is_held(chunk), self._is_listed(chunk)))
+
+    def _lasts(self, chunk: Chunk) -> bool:
+        """Return True if its duration is given: "the thing for three days"."""
         after, units = self._word(chunk.end), self._grammar.pairs("times", "units")
-        lasting = [self._words[place].low for place in range(chunk.end + 1, min(chunk.end + 4, len(self._words)))]
-        if after is not None and after.low in self._grammar.words("things", "lasting") and any(
-            word in units for word in lasting
-        ):
+        ahead = [self._words[place].low for place in range(chunk.end, min(chunk.end + 4, len(self._words)))]
+        lasting = after is not None and after.low in self._grammar.words("things", "lasting")
+        return lasting and any(word in units for word in ahead)
+
+    def _is_scarce(self, chunk: Chunk) -> bool:
+        """Return True if a word beside it shows that it can run out."""
+        stock = self._grammar.words("things", "stock")
+        near = [self._words[place].low for place in range(max(chunk.start - _NEAR, 0), chunk.start)]
+        after = self._word(chunk.end)
+        return (
+            bool(stock.intersection(near))
+            or bool(stock.intersection(word.low for word in chunk.adjectives))
+            or (after is not None and after.low in stock)
+        )
+
+    def _is_held(self, chunk: Chunk) -> bool:
+        """Return True if the player has it, or the text counts it."""
+        before, things = chunk.before, self._grammar.words
+        if before is not None and before.tag == "have":
+            return self._is_player_before(chunk)
+        if before is not None and before.low in things("things", "having"):
             return True
-        if inner & stock or any(word in stock for word in near):
-            return True
-        if after is not None and after.low in stock | self._grammar.words("things", "measured"):
-            return True
-        held = before is not None and (before.tag == "have" or before.low in self._grammar.words("things", "having"))
-        if held and (before is None or before.tag == "have") and not self._is_player_before(chunk):
-            held = False
-        counted = chunk.definite == "num" and not (before is not None and before.tag == "verb")
-        counted = counted and not (before is not None and before.low in self._grammar.words("things", "place"))
-        return held or counted or self._is_listed(chunk)
+        led = before is not None and (before.tag == "verb" or before.low in things("things", "place"))
+        return chunk.definite == "num" and not led
 
     def _is_player_before(self, chunk: Chunk) -> bool:
         """Return True if the player, or no certain person, has the phrase."""
@@ -270,7 +293,9 @@ class ThingReader:
         after = self._word(chunk.end)
         if after is not None and after.tag in ("verb", "be", "have", "modal"):
             return False
-        if before is None or not (before.text == "," or before.low in self._grammar.words("things", "and_words")):
+        if before is None or not (
+            before.text == "," or before.low in self._grammar.words("things", "and_words")
+        ):
             return False
         return any(other.end in (chunk.start - 1, chunk.start - 2) for other in self.supplies)
 

@@ -10,10 +10,13 @@ from peripety.author.text_analysis.words import parse_number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from peripety.author.text_analysis.chunks import Chunk
+    from peripety.author.text_analysis.phrases import Chunk
     from peripety.author.text_analysis.words import Grammar, Word
 
 _MOST_EVENT_WORDS = 8
+_NEAR = 3
+_LIMIT, _EVENT, _MOMENT, _NAMED = 5, 4, 3, 2
+"""Ranks of times as deadlines."""
 
 
 def find_deadline(words: Sequence[Word], grammar: Grammar) -> tuple[Deadline, int, int] | None:
@@ -25,50 +28,67 @@ def find_deadline(words: Sequence[Word], grammar: Grammar) -> tuple[Deadline, in
     return found[0][1:] if found else None
 
 
-def _iter_deadlines(words: Sequence[Word], grammar: Grammar) -> Iterator[tuple[int, Deadline, int, int]]:
+def _iter_deadlines(words: Sequence[Word], grammar: Grammar) -> Iterator[tuple[float, Deadline, int, int]]:
+    """Yield each possible deadline with its rank and the places of its words."""
     units, points = grammar.pairs("times", "units"), grammar.pairs("times", "points")
     for place, word in enumerate(words):
         before = words[place - 1].low if place else ""
         if word.low in units and place and words[place - 1].tag == "num":
-            number = parse_number(words[place - 1], grammar)
-            start, end = place - 1, place + 1
-            rank = _rank_span(words, start, end, grammar)
-            if number and rank:
-                limits = grammar.words("times", "limits") | grammar.words("times", "before")
-                first = start - 1 if start and words[start - 1].low in limits else start
-                yield rank, Deadline(number, units[word.low], _cite(words, first, end)), first, end
+            yield from _read_length(words, place, grammar)
         elif word.low in grammar.words("times", "before") and _opens_event(words, place, grammar):
             end = _find_event_end(words, place, grammar)
             inner = [each for each in words[place:end] if each.low in points]
             unit = points[inner[-1].low] if inner else ""
-            yield 4, Deadline(0, unit, _cite(words, place, end)), place, end
+            yield _EVENT, Deadline(0, unit, _cite(words, place, end)), place, end
         elif word.low in points and before not in grammar.words("times", "past"):
-            first, rank = place, 2
-            while first and words[first - 1].low in grammar.words("times", "to_point"):
-                first -= 1
-                rank = 3
-            if rank == 2 and word.low not in grammar.words("times", "near"):
-                continue
-            yield rank, Deadline(float(word.low in grammar.words("times", "near")), points[word.low], _cite(words, first, place + 1)), first, place + 1
+            yield from _read_moment(words, place, grammar)
 
 
-def _rank_span(words: Sequence[Word], start: int, end: int, grammar: Grammar) -> int:
-    """Return how surely a time span is the deadline; 0 for a span in the past or a rate."""
+def _read_length(
+    words: Sequence[Word], place: int, grammar: Grammar
+) -> Iterator[tuple[float, Deadline, int, int]]:
+    """Yield the length of time whose unit is at a place."""
+    number = parse_number(words[place - 1], grammar)
+    start, end = place - 1, place + 1
+    rank = _rank_span(words, start, end, grammar)
+    if number and rank:
+        limits = grammar.words("times", "limits") | grammar.words("times", "before")
+        first = start - 1 if start and words[start - 1].low in limits else start
+        unit = grammar.pairs("times", "units")[words[place].low]
+        yield rank, Deadline(number, unit, _cite(words, first, end)), first, end
+
+
+def _read_moment(
+    words: Sequence[Word], place: int, grammar: Grammar
+) -> Iterator[tuple[float, Deadline, int, int]]:
+    """Yield the moment at a place, with the words before it that belong to it."""
+    low = words[place].low
+    near = low in grammar.words("times", "near")
+    first = place
+    while first and words[first - 1].low in grammar.words("times", "to_point"):
+        first -= 1
+    if near or first < place:
+        unit = grammar.pairs("times", "points")[low]
+        rank = _MOMENT if first < place else _NAMED
+        yield rank, Deadline(float(near), unit, _cite(words, first, place + 1)), first, place + 1
+
+
+def _rank_span(words: Sequence[Word], start: int, end: int, grammar: Grammar) -> float:
+    """Return how surely a time span is the deadline; 0 for a span in the past."""
+    times = grammar.words
+    left = words[start - 1].low if start else ""
     before = {word.low for word in words[max(start - 2, 0) : start]}
     after = {word.low for word in words[end : end + 2] if word.tag != "end"}
     near = {word.low for word in words[end : end + 1]}
-    if before & grammar.words("times", "past") or near & grammar.words("times", "past"):
+    if (before | near) & times("times", "past") or near & times("times", "back"):
         return 0
-    if near & grammar.words("times", "back"):
-        return 1
-    left = words[start - 1].low if start else ""
-    if left in grammar.words("times", "within") or after & grammar.words("times", "left"):
-        return 5
-    return 3 if left in grammar.words("times", "limits") else 2
+    if left in times("times", "within") or after & times("times", "left"):
+        return _LIMIT
+    return _MOMENT if left in times("times", "limits") else _NAMED
 
 
 def _opens_event(words: Sequence[Word], place: int, grammar: Grammar) -> bool:
-    """Return True if a word such as "before" opens a time limit and not a place, an agent or an earlier time."""
+    """Return True if a word such as "before" opens a time limit."""
     if place + 1 >= len(words):
         return False
     after = words[place + 1]
@@ -115,7 +135,9 @@ def find_amounts(
         chunk = next((chunk for chunk in chunks if chunk.start <= place < chunk.end), None)
         if word.text.endswith("%") or after in grammar.words("times", "percent"):
             owner = next((chunk for chunk in reversed(chunks) if chunk.end <= place), None)
-            yield Amount(number, "percent", owner.to_phrase() if owner else None, _cite(words, place, place + 1))
+            yield Amount(
+                number, "percent", owner.to_phrase() if owner else None, _cite(words, place, place + 1)
+            )
         elif after in units:
             yield Amount(number, units[after], None, _cite(words, place, place + 2))
         elif chunk is not None:
@@ -127,19 +149,25 @@ def find_amounts(
 def find_difficulty(words: Sequence[Word], grammar: Grammar) -> str:
     """Return the wanted difficulty: "easy", "normal", "hard", or empty.
 
-    A word of difficulty counts beside a word about the game, or alone in its clause; elsewhere it belongs to the
-    story.
+    A word of difficulty counts beside a word about the game, or alone in its clause; elsewhere it belongs to
+    the story.
     """
-    about = grammar.words("difficulty", "about")
     for level in ("hard", "easy", "normal"):
         for place, word in enumerate(words):
-            if word.low not in grammar.words("difficulty", level):
-                continue
-            near = {each.low for each in words[max(place - 3, 0) : place + 2]}
-            left, right = words[place - 1] if place else None, words[place + 1] if place + 1 < len(words) else None
-            alone = (left is None or left.tag in ("end", "mark")) and (right is None or right.tag in ("end", "mark"))
-            named = right is not None and right.is_noun and right.low not in about
-            if (near & about and not named) or alone:
-                negated = near & grammar.words("difficulty", "not")
+            if word.low in grammar.words("difficulty", level) and _is_about_game(words, place, grammar):
+                near = {each.low for each in words[max(place - _NEAR, 0) : place]}
+                negated = bool(near & grammar.words("difficulty", "not"))
                 return {"hard": "normal", "easy": "hard"}.get(level, level) if negated else level
     return ""
+
+
+def _is_about_game(words: Sequence[Word], place: int, grammar: Grammar) -> bool:
+    about = grammar.words("difficulty", "about")
+    near = {word.low for word in words[max(place - _NEAR, 0) : place + 2]}
+    after = words[place + 1 : place + 2]
+    first = place
+    while first and words[first - 1].tag in ("adv", "neg"):
+        first -= 1
+    alone = all(word.tag in ("end", "mark") for word in (*words[max(first - 1, 0) : first], *after))
+    named = any(word.is_noun and word.low not in about for word in after)
+    return alone or (bool(near & about) and not named)

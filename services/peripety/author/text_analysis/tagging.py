@@ -1,0 +1,269 @@
+"""Tags of words: function words by a table, other words by their senses and their neighbours."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import simplemma
+
+from peripety.author.text_analysis.words import find_classes, find_currency, split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from peripety.author.text_analysis.words import Grammar, Word
+
+_NEVER = 9
+"""Rank of a kind that a word cannot have."""
+_AFTER_VERB = ("det", "poss", "player", "pron", "num")
+_BEFORE_NOUN = ("det", "poss", "num", "adj", "prep", "owner")
+_OBJECTS = ("us", "me", "him", "them", "her", "ones")
+_SHORT_FORMS = {"n't": "neg", "'ve": "have", "'ll": "modal", "'d": "modal"}
+
+
+@cache
+def find_lemmas(low: str, code: str) -> tuple[str, ...]:
+    """Return the possible base forms of a word, the word itself first."""
+    base = simplemma.lemmatize(low, lang=code)
+    return (low,) if base.lower() == low else (low, base)
+
+
+def tag_words(text: str, grammar: Grammar) -> list[Word]:
+    """Return the words of a text with tags and lemmas."""
+    words = split_words(text)
+    for left, word in zip([None, *words], words, strict=False):
+        if not word.tag:
+            word.lemma, word.tag = word.low, _find_fixed_tag(word, left, grammar)
+    for place, word in enumerate(words):
+        if not word.tag:
+            _EnglishTagger(words, place, grammar).tag()
+    _mark_short_forms(words)
+    return words
+
+
+def _find_fixed_tag(word: Word, left: Word | None, grammar: Grammar) -> str:
+    """Return the tag of a number or a function word; empty for other words."""
+    if word.text[0].isdigit() or (find_currency(word) and len(word.text) > 1):
+        return "num"
+    if word.low == "only" and left is not None and left.tag in ("det", "poss"):
+        return "adj"
+    return _SHORT_FORMS.get(word.low) or grammar.tags.get(word.low, "")
+
+
+def _mark_short_forms(words: Sequence[Word]) -> None:
+    """Decide whether each "'s" is a verb or marks an owner."""
+    for place, word in enumerate(words):
+        if word.low == "'s" and place:
+            before, after = words[place - 1], words[place + 1] if place + 1 < len(words) else None
+            owner = before.is_noun and after is not None and (after.is_noun or after.tag in ("adj", "num"))
+            word.tag, word.lemma = ("owner", "'s") if owner else ("be", "be")
+
+
+class _EnglishTagger:
+    """Choice of a tag for one word, between tagged words on its left and untagged ones on its right."""
+
+    def __init__(self, words: Sequence[Word], place: int, grammar: Grammar) -> None:
+        self._words, self._place, self._grammar = words, place, grammar
+        self._word = words[place]
+        self._left = words[place - 1].tag if place else ""
+        self._left_word = words[place - 1] if place else words[place]
+        self._right = words[place + 1] if place + 1 < len(words) else None
+        self._right_tag = self._right.tag if self._right is not None else "end"
+        low = self._word.low
+        self._noun = self._find_lemma("noun") or self._strip_ending()
+        self._verb = self._find_lemma("verb")
+        self._verb_rank = self._rank("verb", self._verb)
+        self._noun_rank = self._rank("noun", self._noun)
+        self._adjective_rank = self._rank("adjective", low)
+        self._form = self._find_form()
+
+    def tag(self) -> None:
+        """Set the tag, the lemma and the classes of the word."""
+        word = self._word
+        kind = self._choose()
+        if kind == "name":
+            word.lemma = word.text
+            word.classes = tuple(each.partition(".")[2] for each in find_classes(word.text))
+        elif kind in ("noun", "verb"):
+            word.lemma = (self._noun if kind == "noun" else self._verb) or word.low
+            names = find_classes(word.lemma)
+            word.classes = tuple(name.partition(".")[2] for name in names if name.startswith(kind))
+        word.tag = kind
+
+    def _find_lemma(self, kind: str) -> str:
+        """Return the lemma that the word can have in a kind; empty if it cannot have it."""
+        lemmas = find_lemmas(self._word.low, "en")
+        return next((lemma for lemma in lemmas if self._rank(kind, lemma) < _NEVER), "")
+
+    def _strip_ending(self) -> str:
+        """Return the singular of a noun that the lemmas miss."""
+        low = self._word.low
+        rows = [
+            (low.removesuffix(end) + other)
+            for end, other in (("ies", "y"), ("es", ""), ("s", ""))
+            if low.endswith(end)
+        ]
+        return next((lemma for lemma in rows if self._rank("noun", lemma) < _NEVER), "")
+
+    def _rank(self, kind: str, lemma: str) -> int:
+        kinds = [name.partition(".")[0] for name in find_classes(lemma)] if lemma else []
+        return kinds.index(kind) if kind in kinds else _NEVER
+
+    def _find_form(self) -> str:
+        """Return "base", "s", "ing", "ed", or empty for a word of another kind."""
+        low = self._word.low
+        if not self._verb:
+            return ""
+        if low == self._verb:
+            return "base"
+        return "ing" if low.endswith("ing") else "s" if low.endswith("s") else "ed"
+
+    def _choose(self) -> str:
+        if self._is_name():
+            return "name"
+        if not self._noun and not self._verb and self._adjective_rank == _NEVER:
+            return self._guess_unknown()
+        if self._is_plain_verb():
+            return "verb"
+        return next(choose() for applies, choose in self._iter_places() if applies)
+
+    def _iter_places(self) -> Iterator[tuple[bool, Callable[[], str]]]:
+        """Yield the choice for each place of a word in its sentence, with whether it is in that place."""
+        yield self._word.first or self._opens_fragment(), self._choose_first
+        yield self._left in _BEFORE_NOUN, self._choose_in_phrase
+        yield self._left in ("be", "have"), self._choose_after_be
+        yield self._left in ("noun", "name"), self._choose_after_noun
+        yield True, self._choose_alone
+
+    def _is_name(self) -> bool:
+        word = self._word
+        if not word.is_capitalized:
+            return False
+        known = self._noun or self._verb or self._adjective_rank < _NEVER
+        if word.first or self._left_word.text == '"':
+            return not known
+        return not word.text.isupper() or len(word.text) > 1
+
+    def _guess_unknown(self) -> str:
+        low, follows = self._word.low, self._noun_follows()
+        first, _, last = low.rpartition("-")
+        if first:
+            classes = find_classes(find_lemmas(last, "en")[-1])
+            is_noun = bool(classes) and classes[0].startswith("noun") and not last.endswith(("ed", "ing"))
+            self._noun = low if is_noun else ""
+            return "noun" if is_noun and not follows else "adj"
+        if low.endswith("ly"):
+            return "adv"
+        if low.endswith(("ing", "ed")):
+            return "adj" if follows else "verb"
+        self._noun = find_lemmas(low, "en")[-1]
+        return "noun"
+
+    def _noun_follows(self) -> bool:
+        """Return True if the next word can be a noun or an adjective of the same phrase."""
+        right = self._right
+        if right is None or right.tag:
+            return False
+        firsts = [name for lemma in find_lemmas(right.low, "en") for name in find_classes(lemma)[:1]]
+        known = any(name.startswith(("noun", "adjective")) for name in firsts)
+        return right.is_capitalized or known or right.low.endswith("s")
+
+    def _is_plain_verb(self) -> bool:
+        """Return True for a verb right after an infinitive mark, a modal, or a subject."""
+        if not self._verb:
+            return False
+        if self._left in ("to", "modal"):
+            return True
+        if self._left in ("player", "pron"):
+            if self._left_word.low in _OBJECTS:
+                return self._verb_rank == 0
+            return self._adjective_rank > 0 or self._form != "base"
+        return self._left in ("neg", "adv", "wh") and self._verb_rank == 0 and self._form != "ing"
+
+    def _opens_fragment(self) -> bool:
+        low = self._left_word.low
+        return low in self._grammar.words("goals", "openers") and (self._left_word.first or low != "and")
+
+    def _choose_first(self) -> str:
+        right, low = self._right_tag, self._right.low if self._right is not None else ""
+        if self._form == "base":
+            if right in _AFTER_VERB:
+                return "verb"
+            takes = right in ("prep", "adv", "neg", "wh") or (
+                self._right is not None and self._right.is_capitalized
+            )
+            subject = self._noun_rank == 0 and right == "prep" and low != "from"
+            if not subject and (self._verb_rank == 0 or (takes and self._verb_rank < _NEVER)):
+                return "verb"
+        if self._form == "ing":
+            return "verb"
+        modifies = self._adjective_rank < _NEVER or self._form == "ed"
+        return "adj" if modifies and self._noun_follows() else self._best()
+
+    def _choose_in_phrase(self) -> str:
+        follows = self._noun_follows()
+        low = self._right.low if self._right is not None else ""
+        if self._form == "s" and self._left == "num" and low == "to":
+            return "verb"
+        if self._form in ("ing", "ed") and self._word.low != self._noun:
+            verb = self._left == "prep" and not follows
+            return "verb" if verb else "adj" if follows or self._noun_rank == _NEVER else "noun"
+        if self._form == "ing" and self._left == "prep" and self._right_tag in _AFTER_VERB:
+            return "verb"
+        if (
+            follows and self._adjective_rank < self._noun_rank
+        ) or self._noun_rank == _NEVER > self._adjective_rank:
+            return "adj"
+        return "noun" if self._noun else self._best()
+
+    def _choose_after_be(self) -> str:
+        follows = self._noun_follows()
+        if self._form in ("ing", "ed") and not (follows and self._adjective_rank < _NEVER):
+            return "adj" if follows and self._form == "ed" else "verb"
+        if (follows and self._adjective_rank < _NEVER) or self._adjective_rank < self._noun_rank:
+            return "adj"
+        return "noun" if self._noun else self._best()
+
+    def _choose_after_noun(self) -> str:
+        if self._is_verb_of_noun():
+            return "verb"
+        if self._form == "ed" and self._verb_rank > self._noun_rank:
+            return "noun"
+        if self._adjective_rank < self._noun_rank and not self._noun_follows():
+            return "adj"
+        return "noun" if self._noun else self._best()
+
+    def _is_verb_of_noun(self) -> bool:
+        """Return True if the noun on the left is the subject of the word."""
+        plural = self._left == "noun" and self._left_word.low != self._left_word.lemma
+        likely = self._verb_rank <= self._noun_rank
+        takes = self._right_tag in _AFTER_VERB
+        gerund = self._right is not None and self._right.low.endswith("ing")
+        if self._form == "s":
+            return not plural and (self._verb_rank == 0 or takes or self._right_tag == "to")
+        if self._form == "base":
+            after_plural = plural and (likely or takes or self._right_tag == "prep")
+            led = takes or self._right_tag in ("prep", "adv") or self._left == "name" or gerund
+            return after_plural or (self._verb_rank < self._noun_rank and led)
+        if self._form == "ing":
+            return self._noun_rank > 0 or self._word.low != self._noun
+        return self._form == "ed" and likely
+
+    def _choose_alone(self) -> str:
+        modifies = self._adjective_rank < _NEVER and self._adjective_rank <= self._noun_rank
+        participle = self._form in ("ing", "ed") and self._rank("noun", self._word.low) == _NEVER
+        return "adj" if (modifies or participle) and self._noun_follows() else self._best()
+
+    def _best(self) -> str:
+        """Return the most frequent kind of the word."""
+        ranks = {
+            "verb": self._verb_rank,
+            "noun": self._noun_rank,
+            "adj": self._adjective_rank,
+            "adv": self._rank("adverb", self._word.low),
+        }
+        if self._form in ("ing", "ed") and self._word.low != self._noun:
+            ranks["verb"] = 0
+        best = min(ranks, key=lambda kind: ranks[kind])
+        return best if ranks[best] < _NEVER else "noun"

@@ -1,0 +1,197 @@
+"""The offline reader, on 60 texts with keys that were written before it: `pytest -s` prints all figures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.author.text_analysis.reading import PATTERNS, Reading, read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from peripety.author.text_analysis.reading import Goal, Phrase
+
+DATA = Path(__file__).parents[3] / "data" / "offline_reading" / "texts.json"
+TEXTS: list[dict[str, Any]] = json.loads(DATA.read_text(encoding="utf-8"))["texts"]
+READ_LANGUAGES = ("en", "es", "de", "zh")
+
+
+def split_answers(key: str) -> list[str]:
+    return [answer.strip().casefold() for answer in key.split("|")]
+
+
+def matches(key: str, text: str) -> bool:
+    """Return True if an answer is the text, or a word of it; a part of it in a script without spaces."""
+    spoken = text.casefold()
+    return any(
+        answer == spoken or answer in spoken.split() or (answer and not answer.isascii() and answer in spoken)
+        for answer in split_answers(key)
+        if answer
+    )
+
+
+def is_allowed(text: str, keys: Iterable[str]) -> bool:
+    return any(answer and answer in text.casefold() for key in keys for answer in split_answers(key))
+
+
+def is_pattern_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    return reading.pattern in split_answers(entry["pattern"])
+
+
+def is_pattern_right_or_plain(entry: Mapping[str, Any], reading: Reading) -> bool:
+    return reading.pattern == "" or is_pattern_right(entry, reading)
+
+
+def is_goal_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    answers = split_answers(entry["goal"])
+    if reading.goal is None:
+        return "" in answers
+    return any(answer and names_goal(answer, reading.goal) for answer in answers)
+
+
+def names_goal(answer: str, goal: Goal) -> bool:
+    verbs = (goal.verb.casefold(), f"{goal.verb} {goal.particle}".strip().casefold())
+    if answer in verbs:
+        return True
+    target = goal.object.text.casefold() if goal.object else ""
+    words = answer.split()
+    for count in (1, 2):
+        wanted = " ".join(words[count:])
+        if " ".join(words[:count]) in verbs and wanted:
+            near = goal.text.casefold().split()[:4]
+            if wanted in target.split() or wanted in near or (not wanted.isascii() and wanted in target):
+                return True
+    return False
+
+
+def are_people_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    """Return True if every person of the key is there, and no other person or thing."""
+    found = [f"{person.name} {person.role}".strip() for person in reading.people]
+    known = [*entry["people"], *entry["maybe"]]
+    return all(any(matches(key, text) for text in found) for key in entry["people"]) and all(
+        is_allowed(text, known) for text in found
+    )
+
+
+def is_role_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    role = reading.role
+    return (role.role or role.name if role else "").casefold() in split_answers(entry["role"])
+
+
+def are_phrases_right(keys: Iterable[str], found: Iterable[Phrase], allowed: Iterable[str]) -> bool:
+    texts = [phrase.text for phrase in found]
+    wanted = all(any(matches(key, text) for text in texts) for key in keys)
+    return wanted and all(is_allowed(text, allowed) for text in texts)
+
+
+def are_supplies_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    keys = entry["supplies"]
+    return are_phrases_right(keys, reading.supplies, [*keys, *entry["maybe"]])
+
+
+def are_dangers_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    keys = entry["dangers"]
+    return are_phrases_right(keys, reading.dangers, [*keys, *entry["maybe"], *entry["people"]])
+
+
+def is_deadline_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    answers = split_answers(entry["deadline"])
+    if reading.deadline is None:
+        return "" in answers
+    return any(answer and answer in reading.deadline.text.casefold() for answer in answers)
+
+
+def is_difficulty_right(entry: Mapping[str, Any], reading: Reading) -> bool:
+    return bool(entry["difficulty"] == reading.difficulty)
+
+
+MEASURES: dict[str, Callable[[Mapping[str, Any], Reading], bool]] = {
+    "pattern right": is_pattern_right,
+    "pattern right or plain": is_pattern_right_or_plain,
+    "goal": is_goal_right,
+    "people": are_people_right,
+    "role": is_role_right,
+    "supplies": are_supplies_right,
+    "dangers": are_dangers_right,
+    "deadline": is_deadline_right,
+    "difficulty": is_difficulty_right,
+}
+
+
+@pytest.fixture(scope="module")
+def shares() -> Mapping[tuple[str, str], float]:
+    """Return the share of texts that are right, by measure and group of texts; print them all."""
+    hits: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for entry in TEXTS:
+        reading = read_text(entry["text"])
+        half = "sealed" if entry["sealed"] else "open"
+        for measure, judge in MEASURES.items():
+            right = judge(entry, reading)
+            for group in ("all", entry["language"], half, f"{entry['language']} {half}"):
+                hits[measure, group].append(right)
+    for (measure, group), row in sorted(hits.items()):
+        sys.stdout.write(f"{measure:24} {group:10} {sum(row):2} of {len(row):2}\n")
+    return {key: sum(row) / len(row) for key, row in hits.items()}
+
+
+@pytest.mark.parametrize("group", ["all", "open", "sealed"])
+def test_a_pattern_is_right_or_honestly_plain(shares: Mapping[tuple[str, str], float], group: str) -> None:
+    assert shares["pattern right or plain", group] >= 0.8
+
+
+@pytest.mark.parametrize("measure", ["goal", "people"])
+@pytest.mark.parametrize("half", ["", " open", " sealed"])
+def test_goal_and_people_are_right_in_english(
+    shares: Mapping[tuple[str, str], float], measure: str, half: str
+) -> None:
+    assert shares[measure, f"en{half}"] >= 0.7
+
+
+@pytest.mark.parametrize(
+    "measure", ["pattern right", "supplies", "dangers", "deadline", "role", "difficulty"]
+)
+def test_most_of_an_english_text_is_understood(shares: Mapping[tuple[str, str], float], measure: str) -> None:
+    assert shares[measure, "en"] >= 0.7
+
+
+@pytest.mark.parametrize("entry", TEXTS, ids=lambda entry: str(entry["id"]))
+def test_parts_keep_apart(entry: Mapping[str, Any]) -> None:
+    reading = read_text(entry["text"])
+    people = {person.role for person in reading.people if person.role}
+    things = {phrase.text for phrase in (*reading.supplies, *reading.places)}
+    assert not people & things
+    assert not {phrase.text for phrase in reading.supplies} & {phrase.text for phrase in reading.dangers}
+    assert reading.role is None or reading.role.role not in {phrase.text for phrase in reading.dangers}
+    assert reading.pattern in ("", *PATTERNS)
+    assert list(reading.pattern_scores.values()) == sorted(reading.pattern_scores.values(), reverse=True)
+
+
+def test_a_text_without_meaning_is_unread() -> None:
+    reading = read_text("zqx vrr")
+    assert (reading.pattern, reading.goal, reading.people) == ("", None, ())
+    assert reading.unread
+
+
+def test_an_empty_text_has_no_parts() -> None:
+    assert read_text("  ") == Reading("  ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "difficulty"),
+    [
+        ("Repair the alpha. Make it hard.", "hard"),
+        ("Repair the alpha, easy please", "easy"),
+        ("Repair the alpha. Not too hard.", "normal"),
+        ("Repair the hard alpha.", ""),
+    ],
+)
+def test_difficulty_is_no_thing(text: str, difficulty: str) -> None:
+    reading = read_text(text)
+    assert reading.difficulty == difficulty
+    assert not reading.supplies
