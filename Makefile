@@ -89,7 +89,7 @@ worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn
 	@PYTHONPATH=tests $(BIN)/python -m conformance.worked_example
 
 .PHONY: check
-check: check-python check-text check-structure check-contract check-generated check-imports check-rust  ## Run every static check
+check: check-python check-text check-structure check-contract check-generated check-imports check-rust check-page  ## Run every static check
 
 .PHONY: check-python
 check-python: $(VENV)/installed-dev
@@ -122,6 +122,10 @@ check-generated: $(VENV)/installed-dev
 .PHONY: check-imports
 check-imports: $(VENV)/installed-dev
 	$(BIN)/lint-imports --no-logo
+
+.PHONY: check-page
+check-page:
+	@.ci/page --check
 
 .PHONY: check-rust
 check-rust:
@@ -289,6 +293,10 @@ generate: $(VENV)/installed-dev  ## Regenerate the generated code and schemas
 	@$(BIN)/python protos/error_reasons.py
 	@$(BIN)/python docs/generate_reference.py
 	$(BIN)/python -m peripety.engine.schemas
+
+.PHONY: page
+page:  ## Build the page in clients/web into the package (needs Node.js and npm)
+	@.ci/page
 
 .PHONY: native
 native: $(VENV)/installed  ## Build the native core, if cargo is on PATH

@@ -53,11 +53,14 @@ _SECURITY_HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "content-security-policy": (
-        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline';"
-        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:;"
+        " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+        " require-trusted-types-for 'script'; trusted-types 'none'"
     ),
 }
 _REQUEST_ID = "x-request-id"
+_OPEN_FOLDERS = ("/static/", "/links/")
+"""Paths that need no token: files of the page, and links, which have a token of their own."""
 
 
 class AccessControl:
@@ -161,7 +164,7 @@ class AccessControl:
 
     def _has_token(self, scope: Scope, headers: Headers) -> bool:
         path = scope["path"]
-        if not self._token or path in self._public_paths or path.startswith("/static/"):
+        if not self._token or path in self._public_paths or path.startswith(_OPEN_FOLDERS):
             return True
         if scope["type"] == "http" and self._is_preflight(scope, headers):
             return True

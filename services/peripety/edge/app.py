@@ -25,6 +25,7 @@ from peripety.edge.access import AccessControl
 from peripety.edge.calls import RpcCaller
 from peripety.edge.connect_protocol import ConnectRoutes
 from peripety.edge.generated_specs import GeneratedSpecs
+from peripety.edge.links import LinkRoutes
 from peripety.edge.problems import handle_error, problem_response
 from peripety.edge.rpc_routes import RpcRoutes
 from peripety.edge.scenario_routes import ScenarioRoutes
@@ -46,11 +47,18 @@ if TYPE_CHECKING:
 
     import grpc.aio
     from fastapi.responses import JSONResponse
+    from starlette.responses import Response
 
     from peripety.core.config import Config
 
 _PUBLIC_PATHS = ("/", "/docs", "/openapi.json", "/health")
 _STATIC = Path(__file__).parent / "static"
+_DOCS_POLICY = (
+    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'; object-src 'none'"
+)
+"""Swagger UI writes style attributes."""
+
 _NOT_FOUND, _METHOD_NOT_ALLOWED = 404, 405
 
 
@@ -70,12 +78,14 @@ async def create_app(config: Config, channel: grpc.aio.Channel, database: Databa
     for router in (
         ScenarioRoutes(caller, GeneratedSpecs(database)).router,
         sessions.router,
+        LinkRoutes(sessions, database).router,
         rpc.router,
     ):
         app.include_router(router)
     app.add_api_route("/health", _report_health, methods=["GET"], include_in_schema=False)
+    app.add_api_route("/", _show_page, methods=["GET"], include_in_schema=False)
     app.add_api_route("/docs", _show_docs, methods=["GET"], include_in_schema=False)
-    app.mount("/static/edge", StaticFiles(directory=_STATIC))
+    app.mount("/static/edge", _RevalidatedFiles(directory=_STATIC))
     app.mount("/static/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]))
     app.include_router(ConnectRoutes(caller).router)  # the last one: its path has only parameters
     app.add_exception_handler(PeripetyError, handle_error)
@@ -178,8 +188,22 @@ async def _report_health() -> dict[str, str]:
     return {"status": "ok", "version": __version__}
 
 
+class _RevalidatedFiles(StaticFiles):
+    """Files whose names stay the same in the next version, so a browser asks whether they have changed."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """Return a file, or 304 if the browser has it."""
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+async def _show_page() -> FileResponse:
+    return FileResponse(_STATIC / "page" / "index.html", headers={"cache-control": "no-cache"})
+
+
 async def _show_docs() -> FileResponse:
-    return FileResponse(_STATIC / "docs.html")
+    return FileResponse(_STATIC / "docs.html", headers={"content-security-policy": _DOCS_POLICY})
 
 
 async def _handle_validation_error(_request: Request, error: Exception) -> JSONResponse:

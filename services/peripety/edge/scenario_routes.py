@@ -85,8 +85,9 @@ class ScenarioRoutes:
     ) -> Response:
         """Return the specification as JSON, or, with `Accept: text/event-stream`, events.
 
-        The events are `progress`, `draft`, `finding` and, as the last one, `spec` or `error`. A repeated
-        request with the same `Idempotency-Key` continues the same work.
+        The events are `progress`, `draft`, `finding`, `repaired`, `numbers_adjusted`, `result` (author, usage
+        and certificate) and, as the last one, `spec` or `error`. A repeated request with the same
+        `Idempotency-Key` continues the same work.
         """
         request = pb.GenerateScenarioRequest(
             request_id=str(idempotency_key or uuid.uuid4()), description=body.description
@@ -111,6 +112,7 @@ class ScenarioRoutes:
             kind = event.WhichOneof("event")
             position = str(event.sequence)
             if kind == "completed":
+                yield ServerEvent.of("result", _to_result(event.completed))
                 spec = (await self._keep(event.completed.spec)).decode()
                 yield ServerEvent("spec", spec, position)
             elif kind == "rejected":
@@ -188,6 +190,23 @@ class ScenarioRoutes:
             "findings": [to_json(finding) for finding in compiled.findings],
             "certificate": certificate,
         }
+
+
+def _to_result(completed: pb.GenerateScenarioResponse.Completed) -> dict[str, Any]:
+    """Return the author, the usage and the certificate of a specification, without its rules."""
+    result = to_json(completed)
+    del result["spec"]
+    # Texts of findings and proofs can show rules to the person who is about to play.
+    result["findings"] = len(result.get("findings", ()))
+    if "certificate" in result:
+        names = ("certificate_hash", "verdict", "band", "planner_gap")
+        certificate = {name: result["certificate"][name] for name in names if name in result["certificate"]}
+        certificate["personas"] = [
+            {name: one[name] for name in ("persona", "lost", "won", "survived") if name in one}
+            for one in result["certificate"].get("personas", ())
+        ]
+        result["certificate"] = certificate
+    return result
 
 
 def _rejection_document(findings: pb.Findings) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, Valid
 from starlette.responses import StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
+from peripety.api.scenario.v1 import scenario_pb2 as scenario_pb
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.logging_setup import describe_error
 from peripety.edge.event_stream import (
@@ -28,15 +29,17 @@ from peripety.edge.event_stream import (
     collect,
     error_event,
 )
+from peripety.edge.stories import to_story
 from peripety.errors import FieldViolation, InvalidArgumentError, NotFoundError
 from peripety.rpc.proto_json import message_from_json, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from peripety.edge.calls import RpcCaller, RpcMethod
 
 _SERVICE = "/peripety.api.session.v1.SessionService/"
+_GET_SCENARIO = "/peripety.api.scenario.v1.ScenarioService/GetScenario"
 _KEPT_SECONDS = 60.0
 """Time that the events of a finished turn stay in memory for clients that come back."""
 
@@ -50,9 +53,11 @@ _NAMES = {
 }
 """Names of events where they differ from the members of `TurnEvent`."""
 
-_STREAM: dict[int | str, dict[str, Any]] = {
+STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}
 }
+"""OpenAPI description of a stream."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -123,6 +128,18 @@ def _split_event_id(text: str | None) -> tuple[int, str]:
     return (int(sequence), attempt) if sequence.isdecimal() and len(sequence) <= _SEQUENCE_DIGITS else (0, "")
 
 
+def _to_turn(session_id: str, request_id: str, body: TurnBody) -> dict[str, Any]:
+    """Return the request of a turn without its number."""
+    return {
+        "session_id": session_id,
+        "request_id": request_id,
+        "actions": [action.model_dump() for action in body.actions],
+        "input": body.input,
+        "pov_entity_id": body.pov,
+        "seat_id": body.seat_id,
+    }
+
+
 class SessionRoutes:
     """Handlers of the routes.
 
@@ -139,13 +156,15 @@ class SessionRoutes:
         add = self.router.add_api_route
         add("/sessions", self.create, methods=["POST"], status_code=201, summary="Start a session")
         add("/sessions/{session_id}", self.read, methods=["GET"], summary="Read a session")
+        story = "Read the names and texts of its scenario"
+        add("/sessions/{session_id}/story", self.read_story, methods=["GET"], summary=story)
         add(
             "/sessions/{session_id}/turns",
             self.take_turn,
             methods=["POST"],
             summary="Play a turn and stream it",
             response_class=StreamingResponse,
-            responses=_STREAM,
+            responses=STREAM,
         )
         add(
             "/sessions/{session_id}/events",
@@ -153,7 +172,7 @@ class SessionRoutes:
             methods=["GET"],
             summary="Follow a session",
             response_class=StreamingResponse,
-            responses=_STREAM,
+            responses=STREAM,
         )
         self.router.add_api_websocket_route("/sessions/{session_id}/socket", self.serve_socket)
 
@@ -189,9 +208,40 @@ class SessionRoutes:
 
     async def read(self, session_id: str, pov: Annotated[str, Query()] = "") -> JSONResponse:
         """Return a session after its last turn, from the point of view of one entity."""
+        return JSONResponse(await self.get(session_id, pov))
+
+    async def read_story(self, session_id: str, pov: Annotated[str, Query()] = "") -> JSONResponse:
+        """Return names and texts for display, limited to what the point of view may know.
+
+        They are `name`, `premise`, `opening`, `turn_length`, `horizon`, `entities`, `places`, `labels`,
+        `bounds`, `actions`, `events`, `endings` and, after the end, `ending` with its epilogue and the paths
+        that decided it.
+        """
+        return JSONResponse(await self.get_story(await self.get(session_id, pov)))
+
+    async def get(self, session_id: str, pov: str) -> dict[str, Any]:
+        """Return a session from the point of view of one entity."""
         request = pb.GetSessionRequest(session_id=session_id, pov_entity_id=pov)
         got = await self._caller.call(self._method("GetSession"), request)
-        return JSONResponse(to_json(got.session))
+        return to_json(got.session)
+
+    async def get_story(self, session: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the story of a session, from the point of view that it was read from."""
+        request = scenario_pb.GetScenarioRequest(
+            scenario_id=session["scenario_id"], spec_hash=session["spec_hash"]
+        )
+        got = await self._caller.call(self._caller.methods[_GET_SCENARIO], request)
+        spec = json.loads(got.scenario.spec)
+        return to_story(spec, session.get("pov_entity_id", ""), session["status"])
+
+    async def submit(self, session_id: str, body: TurnBody) -> dict[str, Any]:
+        """Submit the actions of a seat, and return the seats that have not submitted yet."""
+        request_id = str(body.request_id or uuid.uuid4())
+        value = _to_turn(session_id, request_id, body)
+        value["expected_turn"] = body.expected_turn or (await self.get(session_id, "")).get("turn", 0) + 1
+        del value["pov_entity_id"]
+        request = message_from_json(pb.SubmitActionsRequest, value, "body")
+        return to_json(await self._caller.call(self._method("SubmitActions"), request))
 
     async def take_turn(
         self, session_id: str, body: TurnBody, last_event_id: Annotated[str | None, Header()] = None
@@ -263,16 +313,9 @@ class SessionRoutes:
             self._turns.pop(key, None)
 
     async def _turn_events(self, key: tuple[str, str, str], body: TurnBody) -> AsyncIterator[ServerEvent]:
-        session_id, request_id, pov = key
-        value = {
-            "session_id": session_id,
-            "request_id": request_id,
-            "expected_turn": body.expected_turn or await self._next_turn(session_id, request_id),
-            "actions": [action.model_dump() for action in body.actions],
-            "input": body.input,
-            "pov_entity_id": pov,
-            "seat_id": body.seat_id,
-        }
+        session_id, request_id, _ = key
+        value = _to_turn(session_id, request_id, body)
+        value["expected_turn"] = body.expected_turn or await self._next_turn(session_id, request_id)
         request = message_from_json(pb.TakeTurnRequest, value, "body")
         async for event in self._convert("TakeTurn", request, ""):
             yield event

@@ -146,7 +146,8 @@ async def test_the_description_has_every_call_and_nothing_of_others(edge: EdgeCl
     _, document = await edge.get("/openapi.json")
     wanted = {f"/rpc/{one.short_service}/{one.name}" for one in rpc_methods().values()}
     routes = {"/scenarios/generate", "/scenarios/{scenario_id}/compile", "/sessions"}
-    routes |= {f"/sessions/{{session_id}}{tail}" for tail in ("", "/turns", "/events")}
+    routes |= {f"/sessions/{{session_id}}{tail}" for tail in ("", "/story", "/turns", "/events", "/links")}
+    routes |= {f"/links/{{token}}{tail}" for tail in ("", "/turns", "/events")}
     assert set(document["paths"]) == wanted | routes
     schemas = document["components"]["schemas"]
     references = {text.split('"')[0] for text in json.dumps(document).split('"#/components/schemas/')[1:]}

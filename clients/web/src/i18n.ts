@@ -1,0 +1,85 @@
+// Texts of the page in the language of the reader.
+import { en } from "./locales/en";
+
+type Plural = { [rule in Intl.LDMLPluralRule]?: string } & { other: string };
+export type Message = string | Plural;
+export type Key = keyof typeof en;
+export type Messages = Record<Key, Message>;
+export type Language = "en" | "ar";
+
+export const LANGUAGES: Record<Language, string> = { en: "English", ar: "العربية" };
+
+const STORED = "peripety.language";
+
+let messages: Messages = en;
+let language: Language = "en";
+let plurals = new Intl.PluralRules("en");
+let numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+let percents = new Intl.NumberFormat("en", { style: "percent" });
+let dates = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+
+/** Returns the message of a key with its values; `n` chooses the plural form. */
+export function t(key: Key, values: Record<string, string | number> = {}): string {
+  const message = messages[key];
+  const n = values["n"];
+  const text =
+    typeof message === "string" ? message : (message[plurals.select(typeof n === "number" ? n : 0)] ?? message.other);
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[name];
+    return typeof value === "number" ? number(value) : (value ?? "");
+  });
+}
+
+/** Returns the message of a key that is computed, or the fallback if there is none. */
+export function tMaybe(key: string, fallback: string): string {
+  return key in messages ? t(key as Key) : fallback;
+}
+
+export function number(value: number): string {
+  return numbers.format(value);
+}
+
+export function percent(share: number): string {
+  return percents.format(share);
+}
+
+export function date(text: string | undefined): string {
+  return text ? dates.format(new Date(text)) : "";
+}
+
+export function currentLanguage(): Language {
+  return language;
+}
+
+/** Loads the stored or preferred language, and sets language and direction of the document. */
+export async function loadLanguage(wanted?: Language): Promise<void> {
+  const stored = wanted ?? read(STORED) ?? navigator.language.slice(0, 2);
+  language = stored === "ar" ? "ar" : "en";
+  messages = language === "ar" ? (await import("./locales/ar")).ar : en;
+  plurals = new Intl.PluralRules(language);
+  // Digits of the story are Latin, so those of the page are too.
+  const locale = `${language}-u-nu-latn`;
+  numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
+  percents = new Intl.NumberFormat(locale, { style: "percent" });
+  dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+  document.documentElement.lang = language;
+  document.documentElement.dir = language === "ar" ? "rtl" : "ltr";
+  if (wanted) write(STORED, wanted);
+}
+
+/** Reads a setting; undefined where the browser stores none. */
+export function read(name: string): string | undefined {
+  try {
+    return localStorage.getItem(name) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function write(name: string, value: string): void {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // Private windows may store nothing; the setting lasts as long as the page.
+  }
+}

@@ -1,0 +1,1 @@
+import{l as e,t}from"./jsxRuntime.js";function n(){return t(`main`,{id:`main`,class:`page`,children:t(`p`,{children:e(`loading`)})})}export{n as default};
