@@ -189,7 +189,7 @@ async def _report_health() -> dict[str, str]:
 
 
 class _RevalidatedFiles(StaticFiles):
-    """Files whose names stay the same in the next version, so a browser asks whether they have changed."""
+    """Files whose names stay the same in the next version, so a browser has to revalidate them."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         """Return a file, or 304 if the browser has it."""
