@@ -86,7 +86,7 @@ COMMANDS = {
     "scenarios": CommandEntry("scenario", "List, show and delete stored scenarios."),
     "sessions": CommandEntry("session", "List, show, fork, watch and verify sessions."),
     "runs": CommandEntry("runs", "List, show and stop runs of long commands."),
-    "policy": CommandEntry("policy", "Compile a written policy into tested rules."),
+    "policy": CommandEntry("policy", "Compile a written policy into rules, and enforce them."),
     "testgen": CommandEntry("testgen", "Generate tests and measure what they catch."),
 }
 

@@ -15,6 +15,7 @@ from peripety.cli.output import one_line, result_console, start_table, table_con
 from peripety.cli.policy_author import commands as author_commands
 from peripety.cli.policy_check import commands as check_commands
 from peripety.cli.policy_check import policies_at
+from peripety.cli.policy_enforce import commands as enforce_commands
 from peripety.cli.render.policy import (
     format_audit_entry,
     format_coverage,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(
     name="policy",
-    help="Compile a written policy into tested rules.",
+    help="Compile a written policy into rules, and enforce them.",
     no_args_is_help=True,
 )
 
@@ -119,5 +120,5 @@ def delete(policy_id: PolicyId, server: Server = None) -> None:
     result_console().print(f"{one_line(policy_id)} is deleted")
 
 
-for part in (author_commands, check_commands, stored):
+for part in (author_commands, check_commands, enforce_commands, stored):
     commands.add_typer(part)

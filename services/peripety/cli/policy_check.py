@@ -273,10 +273,11 @@ def explain(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Describe the rules of each sentence in English, with two calls for each rule.
+    """Describe the rules of each sentence in English.
 
     The English is made from the rules alone. Compare it with the sentence: a rule can pass its tests, and
-    still have another meaning. The first call is decided by the rule; the second one just misses it.
+    still have another meaning. Two calls belong to each rule: it decides the first one; the second one just
+    misses it.
     """
     beside = Path(policy) / "constitution.md"
     written = constitution or (str(beside) if beside.is_file() else None)

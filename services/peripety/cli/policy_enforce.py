@@ -1,0 +1,354 @@
+"""`peripety policy proxy`, its approvals and log, and `tools`: policies in front of MCP servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from peripety.cli.output import (
+    EXIT_FAILED,
+    error_console,
+    one_line,
+    result_console,
+    save_file,
+    write_json,
+)
+from peripety.cli.policy_author import POLICY_FILE
+from peripety.core.config import split_address
+from peripety.engine import compile_policy
+from peripety.errors import InvalidArgumentError, NotFoundError, UnavailableError, UnsupportedError
+from peripety.policy.enforcement.approval_server import serve_approvals
+from peripety.policy.enforcement.approvals import ApprovalQueue
+from peripety.policy.enforcement.decision_log import DecisionLog, read_log, replay_log
+from peripety.policy.enforcement.enforcer import Enforcer, PolicyFile
+from peripety.policy.enforcement.tool_roles import guess_roles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peripety.engine import Policy
+
+
+commands = typer.Typer()
+
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+PolicyPath = Annotated[
+    Path, typer.Option("--policy", "-p", metavar="POLICY", help="Compiled folder or policy document.")
+]
+ServerCommand = Annotated[
+    list[str],
+    typer.Argument(metavar="-- SERVER...", help="Command of the MCP server with its arguments, or its URL."),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--approvals",
+        metavar="FILE",
+        help="File with address and token of the approvals. [default: in the user's runtime folder]",
+    ),
+]
+ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="Id of the waiting call.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
+
+
+def _default_token_file() -> Path:
+    folder = os.environ.get("XDG_RUNTIME_DIR") or str(Path.home() / ".cache")
+    return Path(folder) / "peripety" / "proxy.json"
+
+
+def _policy_path(policy: Path) -> Path:
+    return policy / POLICY_FILE if policy.is_dir() else policy
+
+
+def _only_server(policy: Policy) -> str:
+    names = {tool["server_name"] for tool in policy.spec["tools"]}
+    if len(names) != 1:
+        raise typer.BadParameter(
+            f"the policy is about {len(names)} servers ({', '.join(sorted(names))}); choose one with --name"
+        )
+    return str(*names)
+
+
+def _require_mcp() -> Any:
+    try:
+        from peripety.policy.enforcement import mcp_proxy  # noqa: PLC0415 - the SDK is an extra
+    except ImportError as error:
+        raise UnsupportedError(
+            f"MCP needs its SDK ({error.name} is missing); run pip install 'peripety[mcp]'"
+        ) from None
+    return mcp_proxy
+
+
+@commands.command(context_settings=_PASS_ON)
+def proxy(
+    policy: PolicyPath,
+    server: ServerCommand,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="SERVER", help="Name of the server in the policy. [default: the only one]"),
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="Role of the caller; may be repeated. [default: no role]"),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve streamable HTTP here. [default: standard input and output]"
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Append each decision to this file. [default: no log]"),
+    ] = None,
+    redact: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE",
+            help="Role or name of an argument whose values stay out of the log; may be repeated.",
+        ),
+    ] = None,
+    approvals: TokenFile = None,
+    approval_time: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            max=86_400,
+            metavar="SECONDS",
+            help="Time that a person has to approve a call; then it is refused.",
+        ),
+    ] = 300.0,
+    shadow: Annotated[
+        bool,
+        typer.Option("--shadow", help="Forward every call, and only log the decisions."),
+    ] = False,
+) -> None:
+    """Put a policy in front of an MCP server.
+
+    The agent uses this command in place of the server. Each call is decided: it is forwarded, or refused with
+    the reason, or waits until a person approves it with `peripety policy approve`. An error refuses the call.
+    A changed policy file is used from the next call on.
+    """
+    mcp_proxy = _require_mcp()
+    if shadow and log is None:
+        raise typer.BadParameter("--shadow only logs: add --log FILE")
+    source = PolicyFile(_policy_path(policy))
+    try:
+        current = source.current()
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"cannot read {_policy_path(policy)}: {error.strerror}", code="FILE_INVALID"
+        ) from None
+    server_name = name or _only_server(current)
+    address = split_address(listen) if listen else None
+    queue = ApprovalQueue(approval_time, time.time)
+
+    async def serve() -> None:
+        async with AsyncExitStack() as opened:
+            decision_log = DecisionLog(log, redact or ()) if log else None
+            if decision_log is not None:
+                opened.callback(decision_log.close)
+            enforcer = Enforcer(
+                source, server_name, role or (), queue, time.time, decision_log, is_shadow=shadow
+            )
+            await opened.enter_async_context(serve_approvals(queue, approvals or _default_token_file()))
+            client = await opened.enter_async_context(mcp_proxy.connect_server(server))
+            mcp = mcp_proxy.McpProxy(client, enforcer)
+            await mcp.refresh_tools()
+            if address is None:
+                await mcp.serve_stdio()
+            else:
+                error_console().print(f"serving http://{listen}/mcp; press Ctrl-C to stop")
+                await mcp.serve_http(*address)
+
+    asyncio.run(serve())
+
+
+class _ApprovalClient:
+    """Client of the approvals of a running proxy.
+
+    Args:
+        file: the file with the address and the token.
+
+    Raises:
+        NotFoundError: no proxy runs with this file.
+    """
+
+    def __init__(self, file: Path) -> None:
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            self._url, self._token = content["url"], content["token"]
+        except (OSError, ValueError, KeyError):
+            raise NotFoundError(
+                f"no proxy runs with {file}; start `peripety policy proxy`, or use its --approvals",
+                code="APPROVAL_NOT_FOUND",
+            ) from None
+
+    def request(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Send a request and return the answer.
+
+        Raises:
+            UnavailableError: the proxy does not answer.
+            InvalidArgumentError: the proxy refuses the request.
+        """
+        asked = urllib.request.Request(  # noqa: S310 - the address is from the user's own file
+            f"{self._url}{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"authorization": f"Bearer {self._token}", "content-type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - as above
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            detail = json.load(error).get("detail", "")
+            raise InvalidArgumentError(f"the proxy refused: {detail}") from None
+        except OSError as error:
+            raise UnavailableError(f"the proxy does not answer at {self._url}: {error}") from None
+
+
+def _format_call(call: dict[str, Any]) -> str:
+    roles = f" as {', '.join(call['roles'])}" if call.get("roles") else ""
+    arguments = json.dumps(call["arguments"], ensure_ascii=False)
+    return one_line(f"{call['server_name']}/{call['tool_name']} {arguments}{roles}")
+
+
+@commands.command("approvals")
+def list_approvals(file: TokenFile = None, as_json: AsJson = False) -> None:
+    """List the calls that wait for a person."""
+    waiting = _ApprovalClient(file or _default_token_file()).request("/approvals")
+    for call in waiting:
+        if as_json:
+            write_json(call)
+            continue
+        result_console().print(f"{one_line(call['approval_id'])}: {_format_call(call)}")
+        for reason in call["reasons"]:
+            result_console().print(f"  {one_line(reason)}")
+        left = max(call["until"] - time.time(), 0)
+        result_console().print(f"  refused in {left:,.0f} s unless you approve it", style="dim")
+    if not waiting and not as_json:
+        result_console().print("no call waits")
+
+
+def _answer(approval_id: str, file: Path | None, *, is_approved: bool) -> None:
+    client = _ApprovalClient(file or _default_token_file())
+    call = next((one for one in client.request("/approvals") if one["approval_id"] == approval_id), None)
+    if call is None:
+        raise NotFoundError(f"no call waits as {approval_id}", code="APPROVAL_NOT_FOUND")
+    body = {"approved": is_approved, "call_hash": call["call_hash"]}
+    client.request(f"/approvals/{approval_id}", body)
+    result_console().print(f"{'approved' if is_approved else 'refused'}: {_format_call(call)}")
+
+
+@commands.command()
+def approve(approval_id: ApprovalId, file: TokenFile = None) -> None:
+    """Approve a waiting call, once."""
+    _answer(approval_id, file, is_approved=True)
+
+
+@commands.command()
+def refuse(approval_id: ApprovalId, file: TokenFile = None) -> None:
+    """Refuse a waiting call."""
+    _answer(approval_id, file, is_approved=False)
+
+
+@commands.command()
+def replay(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="Decision log of a proxy.")],
+    policy: PolicyPath,
+    as_json: AsJson = False,
+) -> None:
+    """Decide the calls of a decision log again.
+
+    Shows those that the policy decides differently. The chain of the log is checked first. Exit code 0 if all
+    calls are decided alike, 1 otherwise.
+    """
+    rules = compile_policy(_policy_path(policy).read_bytes())
+    try:
+        entries = [one for one in read_log(log) if one["outcome"] not in {"approved", "timed_out"}]
+    except OSError as error:
+        raise InvalidArgumentError(f"cannot read {log}: {error.strerror}", code="FILE_INVALID") from None
+    changes = [*replay_log(rules, entries)]
+    for change in changes:
+        request, after = change.request, change.after
+        call = {
+            "server_name": request.server_name,
+            "tool_name": request.tool_name,
+            "arguments": request.arguments,
+            "roles": [*request.roles],
+        }
+        if as_json:
+            decided = {"before": change.before, "after": after.decision.value, "rule_id": after.rule_id}
+            write_json(
+                {"sequence": change.sequence, **decided, "is_redacted": change.is_redacted, "call": call}
+            )
+            continue
+        unsure = " (values are redacted: uncertain)" if change.is_redacted else ""
+        words = f"{change.before} → {after.decision.value} by {one_line(after.rule_id) or 'no rule'}{unsure}"
+        result_console().print(f"{words}: {_format_call(call)}")
+    if not as_json:
+        result_console().print(
+            f"{len(changes):,} of {len(entries):,} calls are decided differently", style="bold"
+        )
+    raise typer.Exit(EXIT_FAILED if changes else 0)
+
+
+async def _read_tools(mcp_proxy: Any, command: Sequence[str]) -> list[Any]:
+    async with mcp_proxy.connect_server(command) as client:
+        found: list[Any] = await mcp_proxy.list_server_tools(client)
+        return found
+
+
+@commands.command(context_settings=_PASS_ON)
+def tools(
+    server: ServerCommand,
+    name: Annotated[str, typer.Option(metavar="SERVER", help="Name of the server in the policy.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write tools.json here. [default: standard output]"),
+    ] = None,
+) -> None:
+    """Write tools.json for the tools of an MCP server.
+
+    The roles of arguments are guessed from their names and formats. Read the reasons, and correct the file:
+    rules about paths, URLs or recipients protect only arguments that have a role.
+    """
+    listed = asyncio.run(_read_tools(_require_mcp(), server))
+    documents = []
+    for tool in listed:
+        guesses = [*guess_roles(tool.name, tool.input_schema)]
+        for guess in guesses:
+            error_console().print(f"{tool.name}{guess.path}: {guess.role} ({guess.reason})")
+        without = [
+            key
+            for key in tool.input_schema.get("properties") or {}
+            if f"/{key}" not in {g.path for g in guesses}
+        ]
+        if without:
+            error_console().print(f"{tool.name}: no role for {', '.join(without)}", style="dim")
+        hints = tool.annotations
+        documents.append(
+            {
+                "server_name": name,
+                "tool_name": tool.name,
+                **({"description": tool.description} if tool.description else {}),
+                "input_schema": tool.input_schema,
+                "argument_roles": [{"path": guess.path, "role": guess.role} for guess in guesses],
+                **({"read_only": True} if hints and hints.read_only_hint else {}),
+                **({"destructive": True} if hints and hints.destructive_hint else {}),
+            }
+        )
+    text = json.dumps(documents, ensure_ascii=False, indent=2) + "\n"
+    if out is None:
+        result_console().print(text, markup=False, end="")
+    else:
+        save_file(text.encode(), out)
+        error_console().print(f"{len(documents)} tools written to {out}")

@@ -1,0 +1,149 @@
+"""Approval server: the waiting calls over HTTP on loopback, for users who hold the token of the process.
+
+The token is in a file that only its owner can read. So the guarded agent, which sees only the proxy, cannot
+approve its own calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from peripety.errors import FailedPreconditionError, PeripetyError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from starlette.requests import Request
+
+    from peripety.policy.enforcement.approvals import ApprovalQueue, PendingApproval
+
+
+class _Server(uvicorn.Server):
+    """HTTP server that leaves signals to the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+class _ApprovalRoutes:
+    """Handlers of the routes.
+
+    Args:
+        approvals: the waiting calls.
+        token: the token that each request must have.
+    """
+
+    def __init__(self, approvals: ApprovalQueue, token: str) -> None:
+        self._approvals = approvals
+        self._expected = f"Bearer {token}"
+
+    def create_app(self) -> Starlette:
+        """Create the application."""
+        return Starlette(
+            routes=[
+                Route("/approvals", self._list, methods=["GET"]),
+                Route("/approvals/{approval_id}", self._answer, methods=["POST"]),
+            ],
+        )
+
+    async def _list(self, request: Request) -> JSONResponse:
+        if not self._is_permitted(request):
+            return JSONResponse({"detail": "the token is wrong"}, 401)
+        return JSONResponse([_approval_to_json(one) for one in self._approvals.pending])
+
+    async def _answer(self, request: Request) -> JSONResponse:
+        if not self._is_permitted(request):
+            return JSONResponse({"detail": "the token is wrong"}, 401)
+        try:
+            body = await request.json()
+            is_approved, hash_of_call = body["approved"], body["call_hash"]
+        except (ValueError, KeyError, TypeError):
+            return JSONResponse({"detail": "the body must have approved and call_hash"}, 400)
+        if not isinstance(is_approved, bool) or not isinstance(hash_of_call, str):
+            return JSONResponse({"detail": "approved must be true or false, call_hash a string"}, 400)
+        try:
+            self._approvals.answer(request.path_params["approval_id"], hash_of_call, is_approved=is_approved)
+        except PeripetyError as error:
+            return JSONResponse({"detail": error.message, "code": error.code}, 409)
+        return JSONResponse({"approved": is_approved})
+
+    def _is_permitted(self, request: Request) -> bool:
+        # A page in a browser sends its origin, and has no business here.
+        given = request.headers.get("authorization", "")
+        return "origin" not in request.headers and secrets.compare_digest(
+            given.encode(), self._expected.encode()
+        )
+
+
+def _approval_to_json(approval: PendingApproval) -> dict[str, Any]:
+    request = approval.request
+    return {
+        "approval_id": approval.approval_id,
+        "server_name": request.server_name,
+        "tool_name": request.tool_name,
+        "arguments": request.arguments,
+        "roles": [*request.roles],
+        "call_hash": approval.call_hash,
+        "reasons": [*approval.reasons],
+        "until": approval.until,
+    }
+
+
+@asynccontextmanager
+async def serve_approvals(approvals: ApprovalQueue, file: Path) -> AsyncIterator[str]:
+    """Serve the waiting calls until the block ends, and yield the URL.
+
+    Args:
+        approvals: the waiting calls.
+        file: receives the URL and the token as JSON, for its owner only; it is removed at the end.
+
+    Raises:
+        FailedPreconditionError: the file exists or cannot be written.
+    """
+    token = secrets.token_urlsafe(32)
+    listening = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    try:
+        _write_token(file, {"url": url, "token": token, "process": os.getpid()})
+    except OSError as error:
+        listening.close()
+        raise FailedPreconditionError(
+            f"cannot write {file}: {error.strerror}; remove it if its proxy has ended, or name another file"
+        ) from None
+    app = _ApprovalRoutes(approvals, token).create_app()
+    server = _Server(
+        uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
+    )
+    serving = asyncio.ensure_future(server.serve([listening]))
+    try:
+        yield url
+    finally:
+        _remove_token(file)
+        server.should_exit = True
+        await serving
+        listening.close()
+
+
+def _remove_token(file: Path) -> None:
+    file.unlink(missing_ok=True)
+
+
+def _write_token(file: Path, content: dict[str, Any]) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        json.dump(content, stream)

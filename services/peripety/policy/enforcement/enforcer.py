@@ -1,0 +1,213 @@
+"""Enforcement point: one decision about each tool call, with the log, approvals and pinned definitions.
+
+Why every error closes. An attacker can make a guard fail, and a guard that fails open then protects
+nothing. So a call is forwarded after one sequence only: the definition of its tool is the one that the policy
+was written for, the rules allow it or a person approves it, and the decision is on the disk. Any exception on
+the way refuses the call. The forwarded arguments are the decided ones.
+
+Pinned definitions. A policy is written for tools with certain descriptions and schemas. A server can change
+them afterwards, to mislead the agent or to accept arguments that no rule reads. The enforcement point
+therefore compares each listed tool with its definition in the policy, and closes a tool that differs.
+
+Hot reload. The rules are read again when their file changes. A file that cannot be read or is invalid closes
+all tools until it is corrected: the old rules are not the current intention of their author.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety.engine import Decision, ToolRequest, canonicalize, compile_policy
+from peripety.errors import PeripetyError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from peripety.engine import DecisionResult, Policy
+    from peripety.policy.enforcement.approvals import ApprovalQueue
+    from peripety.policy.enforcement.decision_log import DecisionLog
+
+
+_log = logging.getLogger(__name__)
+
+
+class PolicyFile:
+    """Source of the policy in a file, which is read again when it changes.
+
+    Args:
+        path: the policy document.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: tuple[tuple[int, int, int], Policy] | None = None
+
+    def current(self) -> Policy:
+        """Return the policy.
+
+        Raises:
+            PeripetyError: the policy is invalid.
+            OSError: the file cannot be read.
+        """
+        status = self._path.stat()
+        version = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if self._read is None or self._read[0] != version:
+            self._read = None  # an invalid file leaves no old rules behind
+            self._read = version, compile_policy(self._path.read_bytes())
+        return self._read[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Verdict about a call.
+
+    Attributes:
+        is_forwarded: True if the call may go to the tool.
+        reason: the reason of a refusal, for the caller.
+    """
+
+    is_forwarded: bool
+    reason: str = ""
+
+
+_FORWARDED = Verdict(is_forwarded=True)
+
+
+class Enforcer:
+    """Enforcement point of one server of tools.
+
+    Args:
+        source: the policy.
+        server_name: the name of the server in the policy.
+        roles: the roles of the caller.
+        approvals: waits for a person.
+        now: returns seconds since 1970.
+        log: the decision log; None for none.
+        is_shadow: True to forward all calls, and only log the decisions.
+    """
+
+    def __init__(
+        self,
+        source: PolicyFile,
+        server_name: str,
+        roles: Sequence[str],
+        approvals: ApprovalQueue,
+        now: Callable[[], float],
+        log: DecisionLog | None = None,
+        *,
+        is_shadow: bool = False,
+    ) -> None:
+        self._source = source
+        self._server_name = server_name
+        self._roles = tuple(roles)
+        self._approvals = approvals
+        self._now = now
+        self._decision_log = log
+        self._is_shadow = is_shadow
+        self._listed: dict[str, tuple[str | None, Mapping[str, Any] | None]] = {}
+
+    def set_listed_tools(self, tools: Mapping[str, tuple[str | None, Mapping[str, Any] | None]]) -> None:
+        """Store the definitions that the server lists now: description and input schema by name."""
+        self._listed = dict(tools)
+
+    def list_open_tools(self) -> frozenset[str]:
+        """Return the names of the listed tools of which a call may be allowed or escalated.
+
+        An unreadable policy opens none; a shadow opens all.
+        """
+        if self._is_shadow:
+            return frozenset(self._listed)
+        try:
+            policy = self._source.current()
+        except (PeripetyError, OSError):
+            _log.exception("no valid policy: all tools are closed")
+            return frozenset()
+        return frozenset(
+            name
+            for name in self._listed
+            if self._describe_change(policy, name) is None and _may_open(policy, self._server_name, name)
+        )
+
+    async def decide(self, tool_name: str, arguments: Mapping[str, Any]) -> Verdict:
+        """Decide a call; wait for a person if the policy escalates it. Never raises an error."""
+        try:
+            verdict = await self._decide(ToolRequest(self._server_name, tool_name, arguments, self._roles))
+        except asyncio.CancelledError:
+            raise
+        except SpecError:
+            verdict = Verdict(is_forwarded=False, reason="the policy is invalid; all tools are closed")
+        except Exception:  # noqa: BLE001 - the border: every error closes
+            _log.exception("a call could not be decided")
+            verdict = Verdict(is_forwarded=False, reason="the call could not be decided, so it is refused")
+        return _FORWARDED if self._is_shadow else verdict
+
+    async def _decide(self, request: ToolRequest) -> Verdict:
+        policy = self._source.current()
+        decided = policy.decide(request)
+        changed = self._describe_change(policy, request.tool_name)
+        if changed is not None:
+            self._write(request, policy, decided, "refused", closed=changed)
+            return Verdict(is_forwarded=False, reason=changed)
+        if decided.decision is Decision.ALLOW:
+            self._write(request, policy, decided, "forwarded")
+            return _FORWARDED
+        if decided.decision is Decision.DENY or self._is_shadow:
+            self._write(request, policy, decided, "refused")
+            return Verdict(is_forwarded=False, reason=_describe_refusal(decided))
+        self._write(request, policy, decided, "waiting")
+        answer = await self._approvals.ask(request, decided.reasons)
+        # The rules may have changed while the person was thinking.
+        latest = self._source.current()
+        again = latest.decide(request)
+        if answer and again.decision is not Decision.DENY:
+            self._write(request, latest, again, "approved")
+            return _FORWARDED
+        outcome = "refused" if answer is not None else "timed_out"
+        self._write(request, latest, again, outcome)
+        why = "a person refused it" if answer is False else "no person approved it in time"
+        if answer:
+            why = "the rules changed meanwhile"
+        return Verdict(is_forwarded=False, reason=f"{_describe_refusal(again)} {why.capitalize()}.")
+
+    def _write(
+        self, request: ToolRequest, policy: Policy, decided: DecisionResult, outcome: str, **details: Any
+    ) -> None:
+        if self._decision_log is not None:
+            told = "shadowed" if self._is_shadow else outcome
+            self._decision_log.append(request, policy, decided, told, self._now(), **details)
+
+    def _describe_change(self, policy: Policy, name: str) -> str | None:
+        """Return a sentence about a definition that differs from the policy; None if it is the same."""
+        for tool in policy.spec["tools"]:
+            if (tool["server_name"], tool["tool_name"]) == (self._server_name, name):
+                if name not in self._listed:
+                    return f"the server does not list {name}"
+                description, schema = self._listed[name]
+                if (description or "") != tool.get("description", ""):
+                    return f"the description of {name} is not the one that the policy was written for"
+                if canonicalize(schema or {}) != canonicalize(tool.get("input_schema", {})):
+                    return f"the input schema of {name} is not the one that the policy was written for"
+                return None
+        return None  # the rules deny an unknown tool
+
+
+def _may_open(policy: Policy, server_name: str, tool_name: str) -> bool:
+    """Return True unless no rule that allows or escalates names the tool."""
+    tools = {(tool["server_name"], tool["tool_name"]) for tool in policy.spec["tools"]}
+    return (server_name, tool_name) in tools and any(
+        rule["then"] != "deny"
+        and server_name in rule["when"].get("servers", (server_name,))
+        and tool_name in rule["when"].get("tools", (tool_name,))
+        for rule in policy.rules
+    )
+
+
+def _describe_refusal(decided: DecisionResult) -> str:
+    """Return the reason of the deciding rule, for the caller."""
+    why = decided.reasons[-1] if decided.reasons else "No rule allows this call."
+    by = f" (rule {decided.rule_id})" if decided.rule_id else ""
+    return f"Refused by the policy{by}: {why}"

@@ -1,0 +1,175 @@
+"""`peripety policy proxy` between a real MCP client and a real MCP server, over real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from support.engine.policies import matching, policy_document, rule
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.slow(reason="starts a process for each case")
+
+PERIPETY = [sys.executable, "-m", "peripety"]
+SERVER = Path(__file__).parents[1] / "support" / "policy" / "mcp_server.py"
+RULES = [
+    rule("reads", "allow", tools=["read"], arguments=[matching("/a", role="read_path")]),
+    rule("drops", "escalate", tools=["drop"]),
+    rule("puts", "deny", tools=["put"]),
+]
+
+
+async def run(*arguments: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *PERIPETY,
+        "policy",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    """A folder with a policy about the tools that the server lists."""
+    tools = tmp_path / "tools.json"
+    record = str(tmp_path / "record")
+    code, out = await run(
+        "tools", "--name", "alpha", "-o", str(tools), "--", sys.executable, str(SERVER), record
+    )
+    assert code == 0, out
+    document = policy_document(tools=json.loads(tools.read_text()), rules=RULES)
+    (tmp_path / "policy.json").write_bytes(document)
+    return tmp_path
+
+
+@asynccontextmanager
+async def proxied(folder: Path, mode: str = "", *options: str) -> AsyncIterator[Client]:
+    server = [sys.executable, str(SERVER), str(folder / "record"), *([mode] if mode else [])]
+    files = ("--log", str(folder / "log"), "--approvals", str(folder / "proxy.json"))
+    arguments = ["policy", "proxy", "-p", str(folder / "policy.json"), *files, *options, "--", *server]
+    command, *first = PERIPETY
+    parameters = StdioServerParameters(command=command, args=[*first, *arguments], env=dict(os.environ))
+    async with Client(parameters, read_timeout_seconds=60) as client:
+        yield client
+
+
+async def call(client: Client, name: str, **arguments: Any) -> tuple[bool, str]:
+    result = await client.call_tool(name, arguments)
+    return result.is_error, result.content[0].text  # type: ignore[union-attr]  # the proxy and the server send text
+
+
+def recorded(folder: Path) -> list[str]:
+    record = folder / "record"
+    return record.read_text().splitlines() if record.exists() else []
+
+
+async def answered(folder: Path, word: str) -> None:
+    """Wait for a call that waits for a person, and answer it as one does."""
+    while True:
+        code, out = await run("approvals", "--json", "--approvals", str(folder / "proxy.json"))
+        assert code == 0, out
+        if out.strip():
+            break
+    waiting = json.loads(out.splitlines()[0])
+    code, out = await run(word, waiting["approval_id"], "--approvals", str(folder / "proxy.json"))
+    assert code == 0, out
+
+
+async def test_calls_are_forwarded_refused_and_approved(folder: Path) -> None:
+    async with proxied(folder) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["read", "drop"]
+        assert await call(client, "read", path="/a/b") == (False, "done: read /a/b")
+        for name, arguments in (
+            ("read", {"path": "/b"}),
+            ("put", {"path": "/a", "content": "c"}),
+            ("other", {}),
+        ):
+            is_error, text = await call(client, name, **arguments)
+            assert (is_error, text.startswith("Refused by the policy")) == (True, True)
+        assert (folder / "proxy.json").stat().st_mode & 0o777 == 0o600
+        approved, _ = await asyncio.gather(call(client, "drop", path="/a"), answered(folder, "approve"))
+        assert approved == (False, "done: drop /a")
+        refused, _ = await asyncio.gather(call(client, "drop", path="/b"), answered(folder, "refuse"))
+        assert refused[0]
+    assert recorded(folder) == ["read /a/b", "drop /a"]
+    assert not (folder / "proxy.json").exists()
+    (folder / "strict.json").write_bytes(
+        policy_document(tools=json.loads((folder / "tools.json").read_text()), rules=[rule("closed", "deny")])
+    )
+    code, out = await run("replay", str(folder / "log"), "-p", str(folder / "strict.json"))
+    assert (code, 'allow → deny by closed: alpha/read {"path": "/a/b"}' in out) == (1, True)
+    assert (await run("replay", str(folder / "log"), "-p", str(folder / "policy.json")))[0] == 0
+
+
+async def test_a_tool_whose_description_changed_is_closed(folder: Path) -> None:
+    async with proxied(folder, "changed") as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["drop"]
+        is_error, text = await call(client, "read", path="/a/b")
+        assert (is_error, "description" in text) == (True, True)
+    assert recorded(folder) == []
+
+
+@pytest.mark.parametrize("mode", ["dies", "garbage"])
+async def test_a_server_that_fails_lets_no_undecided_call_pass(folder: Path, mode: str) -> None:
+    async with proxied(folder, mode) as client:
+        await call(client, "read", path="/a/b")
+        is_error, _ = await call(client, "read", path="/b")
+        assert is_error
+    assert recorded(folder) == ["read /a/b"]
+
+
+async def test_a_shadow_forwards_all_and_logs_the_decisions(folder: Path) -> None:
+    async with proxied(folder, "", "--shadow") as client:
+        assert await call(client, "put", path="/b", content="c") == (False, "done: put /b c")
+    (entry,) = map(json.loads, (folder / "log").read_text().splitlines())
+    assert (entry["decision"], entry["outcome"]) == ("deny", "shadowed")
+
+
+async def test_a_wrong_token_and_a_browser_are_refused(folder: Path) -> None:
+    def status(**headers: str) -> int:
+        try:
+            asked = urllib.request.Request(url, headers=headers)  # noqa: S310 - the address of the proxy
+            with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - as above
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    async with proxied(folder) as client:
+        await client.list_tools()
+        content = json.loads((folder / "proxy.json").read_text())
+        url, right = f"{content['url']}/approvals", f"Bearer {content['token']}"
+        found = [
+            await asyncio.to_thread(status, **headers)
+            for headers in (
+                {},
+                {"authorization": "Bearer x"},
+                {"authorization": right, "origin": url},
+                {"authorization": right},
+            )
+        ]
+    assert found == [401, 401, 401, 200]
+
+
+async def test_what_is_wrong_at_the_start_is_said(folder: Path) -> None:
+    server = ("--", sys.executable, str(SERVER), str(folder / "record"))
+    code, out = await run("proxy", "-p", str(folder / "missing.json"), *server)
+    assert (code != 0, "missing.json" in out) == (True, True)
+    code, out = await run("proxy", "-p", str(folder / "policy.json"), "--shadow", *server)
+    assert (code, "--log" in out) == (2, True)
+    code, out = await run("approvals", "--approvals", str(folder / "none.json"))
+    assert (code, "no proxy runs" in out) == (1, True)
