@@ -49,7 +49,7 @@ _NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class _Limit:
+class PlayerLimit:
     """Limit of a rate of a persona.
 
     Attributes:
@@ -72,20 +72,34 @@ class _Limit:
     severity: Severity = Severity.ERROR
     reason: str = ""
 
+    def count(self, program: Program, report: DryRunReport) -> int:
+        """Return the number of counted runs of a report; where nothing wins, a survived run is won."""
+        if self.counted == "lost":
+            return report.lost
+        return report.won if program.spec.get("win_conditions") else report.survived
 
-def _at_least(code: str, path: str, persona: Persona, counted: Literal["won", "lost"], rate: float) -> _Limit:
-    return _Limit(code, path, persona, counted, rate, ThresholdSide.BELOW)
+    def distance(self, rate: float) -> float:
+        """Return the amount by which a rate misses the limit; 0 if it does not."""
+        return max(0.0, self.rate - rate if self.missed is ThresholdSide.BELOW else rate - self.rate)
 
 
-def _at_most(code: str, path: str, persona: Persona, counted: Literal["won", "lost"], rate: float) -> _Limit:
-    return _Limit(code, path, persona, counted, rate, ThresholdSide.ABOVE)
+def _at_least(
+    code: str, path: str, persona: Persona, counted: Literal["won", "lost"], rate: float
+) -> PlayerLimit:
+    return PlayerLimit(code, path, persona, counted, rate, ThresholdSide.BELOW)
+
+
+def _at_most(
+    code: str, path: str, persona: Persona, counted: Literal["won", "lost"], rate: float
+) -> PlayerLimit:
+    return PlayerLimit(code, path, persona, counted, rate, ThresholdSide.ABOVE)
 
 
 _CURIOUS_AT_LEAST = 0.15
 _CURIOUS_AT_MOST = 0.5
 
 
-def _limits_with_solutions(spec: dict[str, Any]) -> tuple[_Limit, ...]:
+def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
     least = _at_least("CURIOUS_LOSES", "/actions", "curious", "won", _CURIOUS_AT_LEAST)
     decision = find_decision(spec)
     if decision is not None:
@@ -111,6 +125,11 @@ _WITHOUT_SOLUTIONS = (
 )
 
 
+def list_limits(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
+    """Return the limits of the players of a document of version 1.1."""
+    return _limits_with_solutions(spec) if "solutions" in spec else _WITHOUT_SOLUTIONS
+
+
 @dataclass(frozen=True, slots=True)
 class PlayerVerdict:
     """Verdict of the players.
@@ -119,7 +138,8 @@ class PlayerVerdict:
         findings: errors and warnings.
         is_chance: True if no player that thinks loses clearly less often than the random one, so that chance
             is the game.
-        figures: a line about each player: its rate, the band of it, and its losses by cause.
+        figures: a line about each player: its rate, the band of it, and its losses by cause; and one about the
+            steps of solutions that fail. They are for the author alone.
     """
 
     findings: tuple[Finding, ...]
@@ -147,7 +167,7 @@ async def check_players(
         ResourceExhaustedError: the runs exceed the time limit.
     """
     has_solutions = "solutions" in program.spec
-    limits = _limits_with_solutions(program.spec) if has_solutions else _WITHOUT_SOLUTIONS
+    limits = list_limits(program.spec)
     thinking: tuple[Persona, ...] = (*(("par",) if has_solutions else ()), "curious", "greedy", "planner")
     players = _Players(program, options, workers, random.first_run, most_seconds)
     reports = {
@@ -168,8 +188,10 @@ async def check_players(
     low, _ = rate_interval(random.lost, random.runs)
     skilled = [reports[persona] for persona in thinking if persona != "curious"]
     is_chance = all(rate_interval(report.lost, report.runs)[1] >= low for report in skilled)
-    figures = tuple(players.describe(limits, report) for report in reports.values())
-    return PlayerVerdict(tuple(findings), is_chance, figures)
+    figures = [players.describe(limits, report) for report in reports.values()]
+    if "SOLUTION_FAILS" in codes:
+        figures.append(await players.trace(reports["par"]))
+    return PlayerVerdict(tuple(findings), is_chance, tuple(filter(None, figures)))
 
 
 def find_decision(spec: dict[str, Any]) -> tuple[str, int] | None:
@@ -251,7 +273,7 @@ class _Players:
         self._most_seconds = most_seconds
         self._has_wins = bool(program.spec.get("win_conditions"))
 
-    async def sample(self, persona: Persona, limits: Sequence[_Limit]) -> DryRunReport:
+    async def sample(self, persona: Persona, limits: Sequence[PlayerLimit]) -> DryRunReport:
         """Return detailed runs of a persona: a block, or as many as its limits need."""
         most = min(self._options.max_runs, _MAX_PLANNED_RUNS if persona == "planner" else _MAX_RUNS)
         how = DryRunOptions(persona, self._options.seed, most, self._options.horizon)
@@ -277,32 +299,28 @@ class _Players:
         )
         return [Finding("WON_AT_ONCE", "/win_conditions", message, Severity.WARNING)]
 
-    async def to_findings(self, missed: Sequence[_Limit], report: DryRunReport) -> list[Finding]:
+    async def to_findings(self, missed: Sequence[PlayerLimit], report: DryRunReport) -> list[Finding]:
         """Return a finding for each missed limit of a persona."""
         if not missed:
             return []
-        if report.persona == "par" and any(limit.severity is Severity.ERROR for limit in missed):
-            why = await self._explain_steps(report)
-        else:
-            why = await explain(self._program, report, self._options, self._workers)
+        why = await explain(self._program, report, self._options, self._workers)
         return [self._to_finding(limit, report, why) for limit in missed]
 
     async def find_misleading_steps(self, par: DryRunReport, curious: DryRunReport) -> Finding:
         """Return the finding for solutions that win less often than the curious persona."""
         wins, tries = par.won / par.runs, curious.won / curious.runs
+        why = await explain(self._program, par, self._options, self._workers)
         message = (
             f"the steps win {wins:.1%} of {par.runs} runs, and a player who tries everything {tries:.1%} of"
-            f" {curious.runs}: change the steps, not the numbers; {await self._explain_steps(par)}"
+            f" {curious.runs}: change the steps, not the numbers; {why}"
         )
         return Finding("SOLUTION_MISLEADS", "/solutions", message)
 
-    async def _explain_steps(self, par: DryRunReport) -> str:
-        """Return a clause about the losses and wins of the solutions, and about their steps."""
-        why = await explain(self._program, par, self._options, self._workers)
-        steps = await self._workers.run(trace_solutions, self._program, par)
-        return "; ".join(filter(None, (why, steps)))
+    async def trace(self, par: DryRunReport) -> str:
+        """Return a line about illegal steps of the solutions, and those before which runs are lost."""
+        return await self._workers.run(trace_solutions, self._program, par)
 
-    def describe(self, limits: Sequence[_Limit], report: DryRunReport) -> str:
+    def describe(self, limits: Sequence[PlayerLimit], report: DryRunReport) -> str:
         """Return a line about a persona, with the band of its rate."""
         own = [limit for limit in limits if limit.persona == report.persona]
         limit = own[0] if own else _at_most("", "", report.persona, "won", 1)
@@ -321,14 +339,14 @@ class _Players:
             missed = next((one.missed for one in own if self.is_missed(one, report)), None)
             band = f"must be {asked}: {_SIDES[missed]}"
         return describe_figures(
-            report, f"{self._verb(limit)} {self._count(limit, report) / report.runs:.1%}", band
+            report, f"{self._verb(limit)} {limit.count(self._program, report) / report.runs:.1%}", band
         )
 
-    def _verb(self, limit: _Limit) -> str:
+    def _verb(self, limit: PlayerLimit) -> str:
         return ("wins" if self._has_wins else "survives") if limit.counted == "won" else "loses"
 
-    def _to_finding(self, limit: _Limit, report: DryRunReport, why: str) -> Finding:
-        count = self._count(limit, report)
+    def _to_finding(self, limit: PlayerLimit, report: DryRunReport, why: str) -> Finding:
+        count = limit.count(self._program, report)
         low, high = rate_interval(count, report.runs)
         side = "at least" if limit.missed is ThresholdSide.BELOW else "at most"
         demand = "required" if limit.severity is Severity.ERROR else "advised"
@@ -339,16 +357,11 @@ class _Players:
         )
         return Finding(limit.code, limit.path, message, limit.severity)
 
-    def _count(self, limit: _Limit, report: DryRunReport) -> int:
-        if limit.counted == "lost":
-            return report.lost
-        return report.won if self._has_wins else report.survived
+    def _side(self, limit: PlayerLimit, report: DryRunReport) -> ThresholdSide | None:
+        return compare_to_threshold(limit.count(self._program, report), report.runs, limit.rate)
 
-    def _side(self, limit: _Limit, report: DryRunReport) -> ThresholdSide | None:
-        return compare_to_threshold(self._count(limit, report), report.runs, limit.rate)
-
-    def is_missed(self, limit: _Limit, report: DryRunReport) -> bool:
+    def is_missed(self, limit: PlayerLimit, report: DryRunReport) -> bool:
         """Return True if the test and the estimate miss a limit; the estimate decides an open test."""
-        rate = self._count(limit, report) / report.runs
+        rate = limit.count(self._program, report) / report.runs
         estimated = rate < limit.rate if limit.missed is ThresholdSide.BELOW else rate > limit.rate
         return estimated and self._side(limit, report) in {limit.missed, None}

@@ -1,12 +1,14 @@
 """Trace of the solutions of a document: which of their steps are not legal, and what ends the runs.
 
 The rates of the persona `par` do not show where a solution goes wrong. Here its moves are made one by one, so
-that each rejected step and each loss has a turn.
+that each rejected step and each loss has a turn. The result names steps and conditions: it is for the author
+alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from peripety import engine
 from peripety.engine.lowering import lower
 from peripety.engine.rng import run_seed
 from peripety.errors import PeripetyError
+from peripety.scenario.rule_text import describe_expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +32,7 @@ _OFTEN = RUNS // 8
 
 
 def trace_solutions(program: Program, report: DryRunReport) -> str:
-    """Play the solutions, and return a clause about their illegal steps and about the ends of lost runs.
+    """Play the solutions, and return a line about their illegal steps and about the ends of lost runs.
 
     Of several solutions for one hidden truth each is played in turn.
 
@@ -40,18 +43,20 @@ def trace_solutions(program: Program, report: DryRunReport) -> str:
     solutions = lower(program.spec).spec["solutions"]
     illegal: dict[str, list[int]] = {}
     lost: dict[str, list[int]] = {}
+    tries = _Tries(program)
     for number in range(RUNS):
         state = program.new_state(run_seed(report.seed, report.first_run + number))
         fitting = [solution for solution in solutions if _is_for(program, state, solution)]
         steps = fitting[number % len(fitting)]["steps"] if fitting else []
-        trace = _Trace(program, state, steps)
+        trace = _Trace(program, state, steps, tries)
         trace.play(report.horizon)
         for step, turn in trace.illegal.items():
             illegal.setdefault(step, []).append(turn)
         if state.status.kind == "lost":
             lost.setdefault(f"'{state.status.condition}' before {trace.next_step}", []).append(state.turn)
-    told = [*_describe(illegal, "a turn is lost at {}, which is not legal,"), *_describe(lost, "lost by {}")]
-    return f"of {RUNS} traced runs: {', '.join(told)}" if told else ""
+    told = [*islice(tries.describe_vain(), _MAX_TOLD)]
+    told += [*_describe(illegal, "a turn is lost at {}, which is not legal,"), *_describe(lost, "lost by {}")]
+    return f"steps in {RUNS} runs: {'; '.join(told)}" if told else ""
 
 
 def _describe(found: dict[str, list[int]], text: str) -> Iterator[str]:
@@ -61,29 +66,99 @@ def _describe(found: dict[str, list[int]], text: str) -> Iterator[str]:
 
 
 def _is_for(program: Program, state: State, solution: dict[str, Any]) -> bool:
-    data = {
-        "state": state.tree(),
-        "params": {},
-        "derives": {},
-        "turn": 1,
-        "entities": program.spec.get("entities", []),
-    }
+    data = _read_data(state, program.spec.get("entities", []), {})
     try:
         return "when" not in solution or bool(engine.evaluate({"!!": [solution["when"]]}, data))
     except PeripetyError:
         return False
 
 
+def _read_data(state: State, entities: Sequence[Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return the data of a condition."""
+    turn = state.turn + 1
+    return {"state": state.tree(), "params": params, "derives": {}, "turn": turn, "entities": entities}
+
+
+class _Tries:
+    """The moves of all runs by action, and the conditions that failed.
+
+    Args:
+        program: the scenario.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._entities = program.spec.get("entities", [])
+        self._conditions = {
+            action["id"]: action["preconditions"] for action in lower(program.spec).spec["actions"]
+        }
+        self._accepted: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
+        self._failed: dict[str, Counter[str]] = {}
+
+    def add(self, move: dict[str, Any], state: State, *, is_accepted: bool) -> None:
+        """Count a move in a state, before which it was made or rejected."""
+        name = move["action"]
+        (self._accepted if is_accepted else self._rejected)[name] += 1
+        if not is_accepted:
+            failed = self._failed.setdefault(name, Counter())
+            failed.update(self._find_failed(self._conditions[name], move.get("params", {}), state))
+
+    def _find_failed(self, condition: Any, params: dict[str, Any], state: State) -> Iterator[str]:
+        parts = (
+            condition["and"] if isinstance(condition, dict) and condition.keys() == {"and"} else [condition]
+        )
+        data = _read_data(state, self._entities, params)
+        for part in parts:
+            logic = _place_params(part, params)
+            try:
+                if not engine.evaluate({"!!": [logic]}, data):
+                    yield describe_expression(logic)
+            except PeripetyError:
+                continue
+
+    def describe_vain(self) -> Iterator[str]:
+        """Yield a clause about each action that was never legal, the most often tried first."""
+        for name, count in self._rejected.most_common():
+            if not self._accepted[name] and self._failed[name]:
+                ((what, failures),) = self._failed[name].most_common(1)
+                yield f"'{name}' is never legal in {count} tries, in {failures} for lack of {what}"
+
+
+def _place_params(logic: Any, params: dict[str, Any]) -> Any:
+    """Return a condition in which the parameters in paths are replaced by their values."""
+    if isinstance(logic, list):
+        return [_place_params(item, params) for item in logic]
+    if isinstance(logic, dict):
+        return {operator: _place_params(operand, params) for operator, operand in logic.items()}
+    if isinstance(logic, str):
+        for name, value in params.items():
+            logic = logic.replace(f"[params.{name}]", f".{value}")
+    return logic
+
+
 class _Trace:
     """The moves of one run, in the order of the persona `par`.
+
+    Args:
+        program: the scenario.
+        state: the state, which the moves change.
+        steps: the steps of the solution.
+        tries: receives the moves.
 
     Attributes:
         illegal: the steps that cost a turn because they and their replacement were not legal, each with the
             first such turn.
     """
 
-    def __init__(self, program: Program, state: State, steps: Sequence[dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        steps: Sequence[dict[str, Any]],
+        tries: _Tries,
+    ) -> None:
         self._program = program
+        self._tries = tries
         self._state = state
         self._steps = steps
         self._next = 0
@@ -114,7 +189,10 @@ class _Trace:
             self._next = following
 
     def _act(self, move: dict[str, Any]) -> bool:
-        return self._program.act(self._state, move["action"], move.get("params", {})).accepted
+        before = self._state.fork()
+        is_accepted = self._program.act(self._state, move["action"], move.get("params", {})).accepted
+        self._tries.add(move, before, is_accepted=is_accepted)
+        return is_accepted
 
     def _name(self, index: int) -> str:
         return f"step {index + 1} '{self._steps[index]['action']}'"

@@ -221,6 +221,7 @@ class SpecDraft:
             undone,
             judgement.edits,
             judgement.figures,
+            judgement.trials,
         )
 
     def rollback(self, number: int) -> Iterator[DraftRevised]:

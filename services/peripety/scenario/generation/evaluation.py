@@ -22,6 +22,7 @@ from peripety.scenario.certificate.statistics import find_report
 from peripety.scenario.certificate.types import Certificate, CertificateOptions, Rate
 from peripety.scenario.dry_run.player_checks import check_new_document
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
+from peripety.scenario.generation.number_trials import try_numbers
 from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import (
     DryRunOptions,
@@ -47,6 +48,11 @@ _MIN_RISK = 0.1
 _REJECTING_WARNINGS = frozenset({"NEVER_WON", "CHOICES_DO_NOT_MATTER", "LOST_AT_ONCE", "WON_AT_ONCE"})
 """Warnings that reject a new document, although a registered scenario may have them."""
 
+
+_TRIED = frozenset(
+    {"SOLUTION_FAILS", "CURIOUS_LOSES", "CURIOUS_WINS", "SKILL_TOO_SAFE", "SKILL_IN_VAIN", "IDLE_SURVIVES"}
+)
+"""Findings about players that other numbers may resolve."""
 
 _RATES = frozenset({"TOO_EASY", "TOO_HARD"})
 _AFTER_RATES = _RATES | {"POSITIVE_DRIFT"}
@@ -75,6 +81,7 @@ class SpecEvaluation:
         dry_run: the dry-run of the gate; None without one.
         certificate: its certificate; None without one.
         figures: a line about each player that the gate has measured.
+        trials: lines about numbers that would bring the rates of the players into their bands.
     """
 
     document: dict[str, Any]
@@ -85,6 +92,7 @@ class SpecEvaluation:
     dry_run: DryRunReport | None = None
     certificate: Certificate | None = None
     figures: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -189,6 +197,8 @@ class SpecEvaluator:
                 random, how = trial.verdict.report, DryRunOptions()
                 found, refuted = await check_new_document(trial.program, random, how, self._workers)
                 reached = self._with_findings(reached, EvaluationDepth.GATE, found)
+            if {finding.code for finding in trial.verdict.players} & _TRIED and reached.errors:
+                reached = replace(reached, trials=await try_numbers(trial.program, self._workers))
             depth = EvaluationDepth.CERTIFICATE
             if reached.errors or self._level < ValidationLevel.CERTIFICATE:
                 yield reached

@@ -208,6 +208,7 @@ class Feedback:
         rolled_back: parts that were rolled back after a regression; "" is the whole document.
         moved_numbers: the moved numbers.
         figures: a line about each player that was measured, those inside their bands as well.
+        trials: lines about numbers that would bring the players into their bands.
     """
 
     findings: tuple[Finding, ...]
@@ -216,6 +217,7 @@ class Feedback:
     rolled_back: tuple[str, ...] = ()
     moved_numbers: tuple[NumberEdit, ...] = ()
     figures: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()
 
     def render(self) -> dict[str, Any]:
         """Return the message as a JSON object; empty members are omitted, and long lists are truncated."""
@@ -225,6 +227,7 @@ class Feedback:
             "fixes": {finding.code: finding.remedy for finding in told if finding.remedy},
             "more_findings": len(self.findings) - len(told),
             "measured": list(self.figures),
+            "tried": list(self.trials),
             "ignored": list(self.ignored[:_MAX_FINDINGS]),
             "undone": list(self.rolled_back[:_MAX_FINDINGS]),
             "moved": [

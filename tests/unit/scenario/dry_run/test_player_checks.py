@@ -127,11 +127,14 @@ async def test_a_solution_that_always_wins_is_a_warning() -> None:
 
 
 async def test_a_finding_tells_rate_limit_causes_turn_and_path() -> None:
-    lost = found(await judged(quest(supply=6, harm=6)), "SOLUTION_FAILS").message
+    failing = await judged(quest(supply=6, harm=6))
+    lost = found(failing, "SOLUTION_FAILS").message
     assert "the par persona wins" in lost
     assert "at least 60% is required" in lost
     assert "of its losses 100% by 'out'" in lost
-    assert "of 64 traced runs: lost by 'out' before step 1 'guess' in 45, at the median in turn 2" in lost
+    assert "step" not in lost
+    (steps,) = (line for line in failing.figures if line.startswith("steps in 64 runs: "))
+    assert "lost by 'out' before step 1 'guess' in 45, at the median in turn 2" in steps
     won = found(await judged(quest(suspects=2, supply=30)), "CURIOUS_WINS").message
     assert "it wins in turn 4 at the median of " in won
     assert "times by ask 3 times, guess" in won
@@ -185,7 +188,9 @@ async def test_steps_that_do_worse_than_trying_everything_are_one_finding() -> N
     assert {"SOLUTION_FAILS", "CURIOUS_WINS"}.isdisjoint(codes(verdict))
     message = found(verdict, "SOLUTION_MISLEADS").message
     assert "change the steps, not the numbers" in message
-    assert "a turn is lost at step 1 'guess', which is not legal, in 64, at the median in turn 1" in message
+    (steps,) = (line for line in verdict.figures if line.startswith("steps in 64 runs: "))
+    assert "for lack of b ≥ 3" in steps
+    assert "a turn is lost at step 1 'guess', which is not legal, in 64, at the median in turn 1" in steps
 
 
 async def test_of_few_wins_no_turn_and_no_path_is_told() -> None:
