@@ -78,9 +78,16 @@ class PlayerLimit:
             return report.lost
         return report.won if program.spec.get("win_conditions") else report.survived
 
-    def distance(self, rate: float) -> float:
-        """Return the amount by which a rate misses the limit; 0 if it does not."""
-        return max(0.0, self.rate - rate if self.missed is ThresholdSide.BELOW else rate - self.rate)
+    def distance(self, rate: float, margin: float = 0) -> float:
+        """Return the amount by which a rate misses the limit; 0 if it does not.
+
+        Args:
+            rate: the rate.
+            margin: the amount by which the rate must be on the right side; at most half of the limit.
+        """
+        margin = min(margin, self.rate / 2)
+        way = self.rate - rate if self.missed is ThresholdSide.BELOW else rate - self.rate
+        return max(0.0, way + margin)
 
 
 def _at_least(
@@ -138,8 +145,8 @@ class PlayerVerdict:
         findings: errors and warnings.
         is_chance: True if no player that thinks loses clearly less often than the random one, so that chance
             is the game.
-        figures: a line about each player: its rate, the band of it, and its losses by cause; and one about the
-            steps of solutions that fail. They are for the author alone.
+        figures: a line about each player, with its rate, its band and its losses, and one about the steps of
+            solutions that fail. They are for the author alone.
     """
 
     findings: tuple[Finding, ...]

@@ -46,6 +46,8 @@ _SECTIONS = {"loss_conditions": "loss", "win_conditions": "win", "actions": "act
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 _ROOM = {"min": min, "max": max}
 _VERBS = {"won": "wins", "lost": "loses"}
+# A few runs are inside by chance, so they must be inside by this much.
+_MARGIN = 0.05
 # A distance that is not at least this much smaller is noise.
 _USEFUL = 0.9
 
@@ -122,7 +124,7 @@ class _NumberTrials:
         found = []
         for trial in trials:
             spec = self._change(trial.values)
-            rates = self._measure(spec, FIRST_FRESH_RUN, _CONFIRMING_RUNS, checks=True)
+            rates = self._measure(spec, FIRST_FRESH_RUN, _CONFIRMING_RUNS, validates=True)
             if rates is not None:
                 distance = self._distance(rates)
                 told = ", ".join(
@@ -144,7 +146,7 @@ class _NumberTrials:
 
     def _try(self, values: Mapping[TunableNumber, float]) -> _Trial | None:
         rates = self._measure(self._change(values), 0, _RUNS)
-        return None if rates is None else _Trial(values, self._distance(rates))
+        return None if rates is None else _Trial(values, self._distance(rates, _MARGIN))
 
     def _change(self, values: Mapping[TunableNumber, float]) -> dict[str, Any]:
         """Return the document with other numbers; bounds make room for initial values."""
@@ -162,12 +164,17 @@ class _NumberTrials:
         return spec
 
     def _measure(
-        self, spec: dict[str, Any], first_run: int, runs: int, *, checks: bool = False
+        self,
+        spec: dict[str, Any],
+        first_run: int,
+        runs: int,
+        *,
+        validates: bool = False,
     ) -> dict[PlayerLimit, float] | None:
         """Return the rate of each limit; None for a document that is not valid or whose rules fail."""
+        document = engine.canonicalize(spec)
         try:
-            document = engine.canonicalize(spec)
-            program = engine.compile(document) if checks else engine.compile_trusted(document)
+            program = engine.compile(document) if validates else engine.compile_trusted(document)
         except PeripetyError:
             return None
         reports = {
@@ -178,8 +185,8 @@ class _NumberTrials:
             return None
         return {limit: limit.count(program, reports[limit.persona]) / runs for limit in self._limits}
 
-    def _distance(self, rates: Mapping[PlayerLimit, float]) -> float:
-        return sum(limit.distance(rate) for limit, rate in rates.items())
+    def _distance(self, rates: Mapping[PlayerLimit, float], margin: float = 0) -> float:
+        return sum(limit.distance(rate, margin) for limit, rate in rates.items())
 
 
 def _list_steps(number: TunableNumber, present: float) -> list[float]:
