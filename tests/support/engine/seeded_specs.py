@@ -312,6 +312,8 @@ class _Story:
         self.places = ["p0", "p1", "p2", "odd key"][: random.randint(2, 4)]
         self.clues = ["c0", "c1", "odd key"][: random.randint(1, 3)]
         self.promises = ["q0", "q1"][: random.randint(1, 2)]
+        # Apart, so that the other parts of the scenario of a seed stay the same.
+        self.apart = Random(len(repr(spec)))
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -338,7 +340,7 @@ class _Story:
             "statements": {
                 "s0": {
                     "by": self.entities[0],
-                    "text": "said",
+                    "text": "said" if self.apart.random() < 0.5 else self.text(self.apart),
                     "true": random.choice((True, False, {"known": self.clues[-1]})),
                     "broken_by": self.clues[0],
                 },
@@ -351,15 +353,16 @@ class _Story:
             ],
         }
 
-    def text(self) -> Any:
+    def text(self, random: Random | None = None) -> Any:
+        random = random or self.random
         deals = [
             deal
             for deal in self.base.get("deal", [])
             if all(isinstance(value, str) and value not in {"", "__proto__"} for value in deal["values"])
         ]
-        if not deals or self.chance(0.5):
-            return self.random.choice(("found", "é😀", "low"))
-        deal = self.random.choice(deals)
+        if not deals or random.random() < 0.5:
+            return random.choice(("found", "é😀", "low"))
+        deal = random.choice(deals)
         return {"deal": deal["id"], "texts": {value: f"found {value}" for value in deal["values"]}}
 
     def promise(self) -> Json:
@@ -395,10 +398,16 @@ class _Story:
         random = self.random
         reveal = {"op": "reveal", "clue": random.choice(self.clues)}
         match random.randrange(5):
+            case 0 if may_ask and self.apart.random() < 0.5:
+                params["clue"] = {"type": "string", "enum": self.clues}
+                return {"op": "reveal", "clue": {"param": "clue"}}
             case 0:
                 return reveal
             case 1:
                 return {"op": "schedule", "id": "s0", "after": random.randint(1, 3), "effects": [reveal]}
+            case 2 if may_ask and self.apart.random() < 0.5:
+                params["claim"] = {"type": "string", "enum": ["s0"]}
+                return {"op": "say", "statement": {"param": "claim"}}
             case 2:
                 return {"op": "say", "statement": "s0"}
             case 3:

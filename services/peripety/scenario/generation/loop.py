@@ -52,7 +52,7 @@ from peripety.scenario.generation.evaluation import (
     find_retained_risk,
 )
 from peripety.scenario.generation.merge import answer_schema
-from peripety.scenario.generation.model_client import Feedback, ModelClient, start_document_conversation
+from peripety.scenario.generation.model_client import ModelClient, start_document_conversation
 from peripety.scenario.outline_authoring.outline_author import OutlineAuthor
 from peripety.scenario.rule_text import diff_specs
 from peripety.scenario.spec_sections import DIVIDED, SECTIONS
@@ -166,7 +166,7 @@ class RepairLoop:
             else:
                 vain += 1
                 self.findings = (*answer.findings, *self._draft.findings)
-                reply = Feedback(self.findings, self._draft.document)
+                reply = replace(self._draft.feedback, findings=self.findings)
             yield ValidationFailed(self.findings)
             if vain == _MAX_EMPTY_ANSWERS or self._client.exhausted_limit() is not None:
                 return

@@ -128,7 +128,7 @@ class _NumberTrials:
             if rates is not None:
                 distance = self._distance(rates)
                 told = ", ".join(
-                    f"{limit.persona} {_VERBS[limit.counted]} {rates[limit]:.0%}"
+                    f"{limit.persona} {_VERBS[limit.counted]} {rates[limit]:.1%}"
                     for limit in self._first_limits()
                 )
                 inside = "all inside" if distance == 0 else "not all inside"

@@ -134,10 +134,15 @@ def report(persona: Persona, **changes: Any) -> PersonaReport:
     return replace(usual, **changes)
 
 
-def found_in(*reports: PersonaReport, proofs: tuple[Proof, ...] = ()) -> tuple[Finding, ...]:
+def found_in(
+    *reports: PersonaReport,
+    proofs: tuple[Proof, ...] = (),
+    version: str = "1.0",
+) -> tuple[Finding, ...]:
     rules = program(contest())
     gate = GateVerdict(rules.dry_run(runs=64), ())
-    return find_issues(CertificateInputs(rules.spec, gate, [gate.report], reports, (), proofs))
+    document = {**rules.spec, "spec_version": version}
+    return find_issues(CertificateInputs(document, gate, [gate.report], reports, (), proofs))
 
 
 def everybody(**changes: Any) -> list[PersonaReport]:
@@ -202,6 +207,16 @@ def test_an_action_dominates_when_the_planner_takes_it_nine_times_of_ten_and_oft
     reports = [replace(r, actions=uses) if r.persona == "planner" else r for r in everybody()]
     found = [(finding.code, finding.path) for finding in found_in(*reports)]
     assert found == ([("DOMINANT_ACTION", "/actions/1")] if dominates else [])
+
+
+def test_the_action_that_wins_is_not_dominant_from_version_1_1_on() -> None:
+    uses = (ActionCount("shore", 300, 1), ActionCount("press", 240, 240))
+    reports = [
+        replace(r, actions=uses, won=Rate.from_count(240, 300)) if r.persona == "planner" else r
+        for r in everybody()
+    ]
+    for version, expected in (("1.0", ["DOMINANT_ACTION"]), ("1.1", [])):
+        assert [one.code for one in found_in(*reports, version=version)] == expected
 
 
 def test_choices_do_not_matter_when_all_intervals_overlap() -> None:
