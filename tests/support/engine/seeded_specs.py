@@ -398,18 +398,13 @@ class _Story:
         random = self.random
         reveal = {"op": "reveal", "clue": random.choice(self.clues)}
         match random.randrange(5):
-            case 0 if may_ask and self.apart.random() < 0.5:
-                params["clue"] = {"type": "string", "enum": self.clues}
-                return {"op": "reveal", "clue": {"param": "clue"}}
             case 0:
-                return reveal
+                return self.chosen(params, reveal, "clue", self.clues, may_ask=may_ask)
             case 1:
                 return {"op": "schedule", "id": "s0", "after": random.randint(1, 3), "effects": [reveal]}
-            case 2 if may_ask and self.apart.random() < 0.5:
-                params["claim"] = {"type": "string", "enum": ["s0"]}
-                return {"op": "say", "statement": {"param": "claim"}}
             case 2:
-                return {"op": "say", "statement": "s0"}
+                said = {"op": "say", "statement": "s0"}
+                return self.chosen(params, said, "statement", ["s0"], may_ask=may_ask)
             case 3:
                 operation = random.choice(("promise", "promise", "keep", "break"))
                 return {"op": operation, "promise": random.choice(self.promises)}
@@ -425,6 +420,13 @@ class _Story:
             params["moved"] = {"type": "string", "enum": self.entities}
             move["entity"] = {"param": "moved"}
         return move
+
+    def chosen(self, params: Json, effect: Json, key: str, ids: list[str], *, may_ask: bool) -> Json:
+        """Return an effect whose subject half of the time is a new parameter of the rule."""
+        if not may_ask or self.apart.random() < 0.5:
+            return effect
+        params[key] = {"type": "string", "enum": ids}
+        return {**effect, key: {"param": key}}
 
     def condition(self, logic: Json) -> Json:
         if self.chance(0.7):
