@@ -204,7 +204,7 @@ def _dominant_action_warnings(evidence: CertificateInputs) -> Iterator[Finding]:
     dominant = set(find_dominant_actions(evidence.reports))
     planner = find_report("planner", evidence.reports)
     if planner is not None and evidence.spec["spec_version"] != "1.0":
-        # The action that wins ends the run, so it is taken whenever it is legal.
+        # The action that wins ends the run: of course the planner prefers it.
         dominant -= {action.id for action in planner.actions if action.taken <= planner.won.count}
     for place, action in enumerate(evidence.spec["actions"]):
         if action["id"] in dominant:

@@ -143,16 +143,16 @@ class _SlipCorrection:
         return value
 
     def _action(self, action: dict[str, Any]) -> dict[str, Any]:
-        changed = {"params": {}, **_rename(action, "preconditions", ("when", "precondition", "condition"))}
+        changed = {"params": {}, **_rename(action, "preconditions", ("when",))}
         if isinstance(changed["params"], dict):
             changed["params"] = {name: _param(param) for name, param in changed["params"].items()}
         return _with_derived_params(self._rule({"preconditions": {}, **changed}, "preconditions"))
 
     def _event(self, event: dict[str, Any]) -> dict[str, Any]:
-        return self._rule({"when": {}, **_rename(event, "when", ("preconditions", "condition"))}, "when")
+        return self._rule({"when": {}, **_rename(event, "when", ("preconditions",))}, "when")
 
     def _ending(self, ending: dict[str, Any]) -> dict[str, Any]:
-        changed = _rename(ending, "when", ("preconditions", "condition"))
+        changed = _rename(ending, "when", ("preconditions",))
         return {**changed, "when": self._logic(changed["when"])} if "when" in changed else changed
 
     def _rule(self, rule: dict[str, Any], condition: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def test_empty_conditions_and_neighbouring_keys_of_rules_are_corrected() -> None
             {"id": "a", "when": holds, "effects": [], "params": {"x": ["p", "q"], "n": {"type": "int"}}}
         ],
         random_events=[{"id": "e", "weight": 0.1, "effects": []}, {**event("f"), "once": 1}],
-        win_conditions=[{"id": "w", "condition": {"and": [holds, {"!==": [0, {"var": "state.ok"}]}]}}],
+        win_conditions=[{"id": "w", "preconditions": {"and": [holds, {"!==": [0, {"var": "state.ok"}]}]}}],
     )
     assert document["actions"] == [
         {"id": "a", "preconditions": meant, "effects": [], "params": {"x": ENUM, "n": {"type": "integer"}}},
