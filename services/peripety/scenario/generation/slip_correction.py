@@ -135,9 +135,7 @@ class _SlipCorrection:
         named |= {section: _text_under(text) for section, text in _TEXT_KEYS.items()}
         if key in entries and isinstance(value, list):
             present = before if isinstance(before, list) else []
-            return [
-                entries[key](one) if isinstance(one, dict) and one not in present else one for one in value
-            ]
+            return [entries[key](one) if _is_rule(one, key) and one not in present else one for one in value]
         if key in named and isinstance(value, dict):
             return {name: named[key](one) for name, one in value.items()}
         return value
@@ -209,6 +207,11 @@ class _SlipCorrection:
         if type(initial) is int and initial in _TRUTHS and isinstance(value, bool):
             return int(value)
         return value
+
+
+def _is_rule(entry: Any, section: str) -> bool:
+    """Return True if an entry is complete enough for its slips to have one meaning."""
+    return isinstance(entry, dict) and ("effects" in entry or section not in {"actions", "random_events"})
 
 
 def _rename(holder: dict[str, Any], key: str, others: tuple[str, ...]) -> dict[str, Any]:

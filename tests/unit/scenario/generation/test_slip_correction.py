@@ -104,6 +104,11 @@ def test_bare_texts_truths_bounds_and_dealt_values_are_corrected() -> None:
     assert document["state"] == {"a": 5, "hidden": {"k": "x"}}
 
 
+def test_a_rule_without_effects_stays() -> None:
+    stub = {"id": "a", "power": 1}
+    assert corrected(actions=[stub])["actions"] == [stub]
+
+
 def test_a_parameter_as_a_value_is_derived() -> None:
     gives = action("a", [{"op": "inc", "path": "state.a", "value": "n"}], params={"n": {"type": "integer"}})
     assert corrected(actions=[gives])["actions"][0]["derives"] == {"n": {"var": "params.n"}}
