@@ -27,7 +27,7 @@ from peripety.cli.output import (
     table_console,
     write_json,
 )
-from peripety.cli.players import prompt_line
+from peripety.cli.prompt import prompt_line
 from peripety.errors import DeadlineError, FailedPreconditionError
 from peripety.rpc.proto_json import enum_word, to_json, without_provider_state
 

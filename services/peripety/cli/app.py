@@ -66,7 +66,7 @@ class CommandEntry:
 
 
 COMMANDS = {
-    "play": CommandEntry("play", "Turn a description into a scenario and play it."),
+    "play": CommandEntry("play", "Play a description, a specification or a session."),
     "serve": CommandEntry("embedded_services", "Run all services and the HTTP edge, or one of them."),
     "chat": CommandEntry("gateway", "Chat with a model and see the usage of each turn."),
     "models": CommandEntry("gateway", "List known models: limits, prices, cache rules."),
@@ -77,6 +77,7 @@ COMMANDS = {
     "agent": CommandEntry("agent", "Run agents: phases that share a conversation."),
     "generate": CommandEntry("scenario_generate", "Write a specification from a description."),
     "validate": CommandEntry("scenario_validate", "Check specifications."),
+    "schema": CommandEntry("scenario_validate", "Write the JSON Schema of specifications."),
     "compile": CommandEntry("scenario_generate", "Validate, dry-run and store a specification."),
     "amend": CommandEntry("scenario_generate", "Change a stored scenario by a description."),
     "dry-run": CommandEntry("scenario_analyze", "Simulate a specification; show loss rate and reasons."),

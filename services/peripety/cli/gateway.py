@@ -29,7 +29,7 @@ from peripety.cli.output import (
     table_console,
     write_json,
 )
-from peripety.cli.players import prompt_line
+from peripety.cli.prompt import prompt_line
 from peripety.core.config import Config
 from peripety.errors import PeripetyError
 from peripety.gateway.models.catalog import ModelCatalog

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from peripety import engine
+from peripety.cli.document_lines import show_lines_of
 from peripety.cli.output import MAX_INPUT_BYTES, printable
 from peripety.core.text_files import read_bounded_line
 from peripety.errors import Finding, InvalidArgumentError, SpecError
@@ -30,6 +31,7 @@ TOO_LARGE = Finding("DOCUMENT_TOO_LARGE", "", f"the document exceeds the limit o
 """The finding for a document that exceeds the size limit and is therefore not read to its end."""
 
 _LINES = {".jsonl", ".ndjson"}
+_YAML = {".yaml", ".yml"}
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,13 @@ def read_document(source: str) -> InputDocument:
 def read_specification(source: str) -> bytes:
     """Read a file that holds one specification, or standard input for `-`.
 
+    Errors of this process about the specification then name the lines of the file.
+
     Raises:
-        InvalidArgumentError: the file cannot be read, or standard input is empty.
+        InvalidArgumentError: the file is YAML or cannot be read, or standard input is empty.
         SpecError: the specification exceeds the size limit of the engine.
     """
+    _refuse_yaml(source)
     document = read_document(source)
     if source == STDIN and not document.content:
         raise InvalidArgumentError(
@@ -77,7 +82,19 @@ def read_specification(source: str) -> bytes:
         )
     if document.is_too_large:
         raise SpecError("the specification is too large", [TOO_LARGE])
+    show_lines_of(document.content)
     return document.content
+
+
+def _refuse_yaml(source: str) -> None:
+    if Path(source).suffix.lower() in _YAML:
+        target = Path(source).with_suffix(".json")
+        raise InvalidArgumentError(
+            f"{printable(source)} is YAML, and specifications are JSON; convert it, for example with"
+            f" `yq -o json {printable(source)} > {printable(str(target))}`. `peripety schema` gives an editor"
+            " completion for the JSON",
+            code="UNREADABLE",
+        )
 
 
 def read_documents(source: str) -> Iterator[InputDocument]:
@@ -310,6 +327,7 @@ def _in_input_file(file: str) -> Iterator[Document[SpecLocation]]:
             for number, row in enumerate(read_rows(file), start=1):
                 yield SpecLocation(file, number, row.size, row.id), row.spec
             return
+        _refuse_yaml(file)
         for document in read_documents(file):
             content = DocumentVerdict((TOO_LARGE,), 1) if document.is_too_large else document.content
             yield SpecLocation(file, document.line, len(document.content)), content

@@ -134,7 +134,9 @@ MaxTime = Annotated[
 
 SessionId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="Id of the session; see `peripety sessions list`."),
+    typer.Argument(
+        metavar="ID", help="Id of the session, the start of it, or latest; see `peripety sessions list`."
+    ),
 ]
 
 

@@ -19,6 +19,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from peripety.api.common.v1 import common_pb2 as common
+from peripety.cli.document_lines import shown_lines
 from peripety.errors import FieldViolation, InvalidArgumentError, SpecError
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def explain_error(error: PeripetyError) -> int:
     console = error_console()
     console.print(f"error: {printable(error.message)} ({error.code})", style="red")
     if isinstance(error, SpecError):
-        details: Iterable[str] = finding_lines(error.findings)
+        details: Iterable[str] = finding_lines(error.findings, lines=shown_lines())
     else:
         details = (f"  {printable(v.field)}: {printable(v.reason)}" for v in error.violations)
     for line in details:
@@ -214,24 +215,32 @@ SHOWS_EVERYTHING = "This shows everything, including what players are not meant 
 """First line of what describes a whole scenario."""
 
 
-def finding_lines(findings: Sequence[Finding], total: int | None = None, *, indent: str = "  ") -> list[str]:
+def finding_lines(
+    findings: Sequence[Finding],
+    total: int | None = None,
+    *,
+    indent: str = "  ",
+    lines: Callable[[str], int | None] | None = None,
+) -> list[str]:
     """Format findings as lines, with one remedy per kind. A long list is truncated, with a note.
 
     Args:
         findings: the findings, or the first of them.
         total: the number of all findings, if it is larger.
         indent: the prefix of each line.
+        lines: returns the line of the file for the JSON Pointer of a finding.
     """
-    lines = []
+    written = []
     told = set()
     for found in findings[:_MAX_FINDINGS]:
-        place = one_line(found.path) or "/"
-        lines.append(f"{indent}{found.severity.value} {found.code} {place}: {one_line(found.message)}")
+        number = lines(found.path) if lines is not None else None
+        place = f"{f'line {number} ' if number else ''}{one_line(found.path) or '/'}"
+        written.append(f"{indent}{found.severity.value} {found.code} {place}: {one_line(found.message)}")
         if found.remedy and found.code not in told:
-            lines.append(f"{indent}  fix: {found.remedy}")
+            written.append(f"{indent}  fix: {found.remedy}")
         told.add(found.code)
     left = max(total or 0, len(findings)) - min(len(findings), _MAX_FINDINGS)
-    return lines if left <= 0 else [*lines, f"{indent}... and {left} more"]
+    return written if left <= 0 else [*written, f"{indent}... and {left} more"]
 
 
 def finding_fields(finding: Finding) -> dict[str, str]:

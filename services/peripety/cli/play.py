@@ -1,4 +1,4 @@
-"""`peripety play`: generate, compile and play a scenario in one command."""
+"""`peripety play`: play a description, a specification, a stored scenario or a stored session."""
 
 from __future__ import annotations
 
@@ -6,143 +6,254 @@ import asyncio
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
-from uuid import uuid4
 
 import typer
 
-from peripety.api.common.v1 import engine_pb2
-from peripety.api.scenario.v1 import scenario_pb2
-from peripety.api.session.v1 import session_pb2, session_pb2_grpc
-from peripety.cli.embedded_services import embedded_services
-from peripety.cli.options import Description, Seed
-from peripety.cli.output import read_text_argument, result_console
-from peripety.cli.players import PUBLIC_VIEW, HumanPlayer, RoundRobinPlayer, prompt_line, select_point_of_view
-from peripety.cli.render.console import ConsoleView, JsonGameView
+from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
+from peripety.cli.embedded_services import services_at
+from peripety.cli.forecast_player import ForecastPlayer
+from peripety.cli.game import LATEST, Game, short_id
+from peripety.cli.input_documents import STDIN, read_specification
+from peripety.cli.options import Description, Seed, Server
+from peripety.cli.output import explain_error, read_text_argument, result_console
+from peripety.cli.play_prompt import PlayPrompt
+from peripety.cli.prompt import PromptAbandonedError, prompt_line
+from peripety.cli.render.console import JsonGameView
+from peripety.cli.render.story import Detail, StoryView
 from peripety.cli.scenario_generate import compile_scenario, write_specification
-from peripety.errors import SpecError
+from peripety.cli.watched_file import WatchedFile, measure_draft
+from peripety.core.config import Config
+from peripety.errors import PeripetyError, SpecError
 
 if TYPE_CHECKING:
-    import grpc.aio
+    from collections.abc import Callable
 
-    from peripety.cli.players import GamePlayer, PointOfView, TurnInput
-    from peripety.cli.render.console import GameView
+    import grpc.aio
 
 
 commands = typer.Typer()
 
 
-DEFAULT_TURNS = 5
+_SCENARIO_PREFIX = "scn_"
 
 
-@dataclass
-class _PlayedGame:
-    """A game in progress."""
+@dataclass(frozen=True)
+class _GameSource:
+    """What is played; exactly one of the first three is set.
 
-    channel: grpc.aio.Channel
-    player: GamePlayer
-    view: GameView
-    viewpoint: PointOfView = PUBLIC_VIEW
+    Attributes:
+        description: a text from which a scenario is written.
+        scenario: the file of a specification, or the id of a stored scenario.
+        session: the id of a stored session.
+        seed: the seed of a new session; None for the one of the scenario.
+        pov: the entity whose point of view is played; None for the only one.
+    """
 
-    async def prepare(self, description: str, seed: int | None, pov: str | None) -> session_pb2.Session:
-        """Create a scenario from the description and start a session, with the point of view `pov`.
+    description: str | None
+    scenario: str | None
+    session: str | None
+    seed: int | None
+    pov: str | None
+
+    async def open(self, channel: grpc.aio.Channel, view: StoryView | JsonGameView) -> Game:
+        """Start or continue the session, and show it.
 
         Raises:
-            SpecError: no scenario passed the checks; without its findings, because the player may try again.
+            SpecError: the scenario does not pass the checks; without its findings where the player may try
+                again, because they are about rules that the player should not know.
         """
-        try:
-            scenario = await self._create_scenario(description, seed)
-        except SpecError as error:
-            hint = "`peripety generate` shows the findings, with the rules of the scenario"
-            raise SpecError(f"{error.message}; {hint}", [], code=error.code) from None
-        self.viewpoint = select_point_of_view(scenario.spec, pov)
-        request = session_pb2.CreateSessionRequest(
-            request_id=str(uuid4()),
-            scenario_id=scenario.scenario_id,
-            seed=seed,
-            pov_entity_id=self.viewpoint.entity_id,
-        )
-        session: session_pb2.Session = (await self._session_stub.CreateSession(request)).session
-        self.view.session(session, self.viewpoint)
-        return session
+        if self.session is not None:
+            game = await Game.resume(channel, self.session, pov=self.pov)
+            await view.resume(game)
+            return game
+        if self.scenario is not None:
+            scenario = await self._load_scenario(channel, self.scenario, view)
+        else:
+            scenario = await self._write_scenario(channel, self.description or "", view)
+        game = await Game.start(channel, scenario, seed=self.seed, pov=self.pov)
+        view.open(game)
+        return game
 
-    async def _create_scenario(self, description: str, seed: int | None) -> scenario_pb2.CompiledScenario:
+    async def _load_scenario(
+        self,
+        channel: grpc.aio.Channel,
+        source: str,
+        view: StoryView | JsonGameView,
+    ) -> scenario_pb2.CompiledScenario:
+        if source.startswith(_SCENARIO_PREFIX) and not source.endswith(".json"):
+            stub = scenario_pb2_grpc.ScenarioServiceStub(channel)
+            found = await stub.GetScenario(scenario_pb2.GetScenarioRequest(scenario_id=source))
+            scenario: scenario_pb2.CompiledScenario = found.scenario
+            return scenario
+        return await compile_scenario(channel, spec=read_specification(source), view=view)
+
+    async def _write_scenario(
+        self,
+        channel: grpc.aio.Channel,
+        description: str,
+        view: StoryView | JsonGameView,
+    ) -> scenario_pb2.CompiledScenario:
         # The scenario is compiled afterwards and must pass its dry-run; a certificate would only delay the
         # game.
         order = scenario_pb2.GenerateScenarioRequest(
             description=description,
-            seed=seed,
+            seed=self.seed,
             level=scenario_pb2.VALIDATION_LEVEL_DRY_RUN,
         )
-        written = await write_specification(self.channel, order, self.view)
-        return await compile_scenario(self.channel, spec=written.spec, view=self.view)
+        try:
+            written = await write_specification(channel, order, view)
+            return await compile_scenario(channel, spec=written.spec, view=view)
+        except SpecError as error:
+            hint = "`peripety generate` shows the findings, with the rules of the scenario"
+            raise SpecError(f"{error.message}; {hint}", [], code=error.code) from None
 
-    async def run(self, session: session_pb2.Session, turns: int | None) -> None:
-        """Play until the run ends, the player stops, or the turn limit is reached; then print the summary."""
-        await self._play_turns(session, turns)
-        request = session_pb2.GetSessionRequest(
-            session_id=session.session_id,
-            pov_entity_id=self.viewpoint.entity_id,
-        )
-        self.view.end((await self._session_stub.GetSession(request)).session)
 
-    async def _play_turns(self, session: session_pb2.Session, turns: int | None) -> None:
-        played, legal, next_turn = 0, list(session.legal_actions), session.turn + 1
-        while turns is None or played < turns:
-            choice = self.player.choose(played + 1, legal)
-            if choice is None:
+async def _play_turns(
+    game: Game,
+    player: PlayPrompt | ForecastPlayer,
+    view: StoryView | JsonGameView,
+    limit: int | None,
+) -> None:
+    """Play until the player stops, the limit of turns is reached, or an automatic player's time is over."""
+    is_automatic = isinstance(player, ForecastPlayer)
+    played = 0
+    while limit is None or played < limit:
+        if is_automatic and (game.is_over or game.is_out_of_time):
+            return
+        choice = await player.choose(game)
+        if choice is None:
+            return
+        if is_automatic:
+            view.echo(game, choice.actions)
+        before = game.session.turn
+        try:
+            async for event in game.take_turn(choice):
+                view.turn(event)
+        except PeripetyError as error:
+            if is_automatic or isinstance(view, JsonGameView):
+                raise
+            view.note(f"{error.message}.")
+            await game.refresh()
+        if game.session.turn > before:
+            view.status(game)
+        # Words that led to no turn do not count.
+        played += game.session.turn > before or not choice.words
+
+
+async def _play_watched(
+    source: _GameSource,
+    view: StoryView,
+    watched: WatchedFile,
+    server: str | None,
+) -> None:
+    """Play a specification anew after every save, with its findings and figures first."""
+    async with services_at(server, "gateway", "scenarios", "sessions") as channel:
+        while True:
+            watched.accept()
+            report = measure_draft(watched.name)
+            for line in report.lines:
+                view.line(line)
+            if report.is_playable and await _play_until_saved(channel, source, view, watched, server):
                 return
-            if choice.question:
-                self.view.answer(await self._ask(session.session_id, choice.question))
-                continue
-            end = await self._play_turn(session.session_id, next_turn, choice)
-            if not (choice.words and end.rule_failed.turn_abandoned):
-                # Words that led to no turn do not count.
-                played += 1
-            if end.HasField("committed"):
-                next_turn, legal = end.turn + 1, list(end.committed.legal_actions)
-                if end.committed.status.kind != engine_pb2.RUN_STATUS_KIND_ONGOING:
-                    return
+            if not watched.has_changed():
+                view.note(f"Save {watched.name} to try again; Ctrl-C stops.")
+            await watched.wait()
+            view.line("")
 
-    async def _ask(self, session_id: str, question: str) -> session_pb2.AskSessionResponse:
-        request = session_pb2.AskSessionRequest(
-            session_id=session_id,
-            question=question,
-            pov_entity_id=self.viewpoint.entity_id,
-        )
-        return await self._session_stub.AskSession(request)
 
-    async def _play_turn(self, session_id: str, turn: int, choice: TurnInput) -> session_pb2.TurnEvent:
-        """Play a turn and return its last event."""
-        request = session_pb2.TakeTurnRequest(
-            session_id=session_id,
-            request_id=str(uuid4()),
-            expected_turn=turn,
-            actions=choice.actions,
-            input=choice.words,
-            pov_entity_id=self.viewpoint.entity_id,
-        )
-        last = session_pb2.TurnEvent()
-        async for response in self._session_stub.TakeTurn(request):
-            last = response.event
-            self.view.turn(last)
-        return last
+async def _play_until_saved(
+    channel: grpc.aio.Channel,
+    source: _GameSource,
+    view: StoryView,
+    watched: WatchedFile,
+    server: str | None,
+) -> bool:
+    """Play until the user stops, then return True; or until the file changes or is refused."""
+    try:
+        game = await source.open(channel, view)
+        prompt = _make_prompt(view, server, watched.has_changed)
+        await _play_turns(game, prompt, view, None)
+    except PromptAbandonedError:
+        return False
+    except SpecError as error:
+        explain_error(error)
+        return False
+    prompt.say_goodbye(game)
+    return True
 
-    @property
-    def _session_stub(self) -> session_pb2_grpc.SessionServiceAsyncStub:
-        return session_pb2_grpc.SessionServiceStub(self.channel)
+
+def _make_prompt(
+    view: StoryView, server: str | None, abandon: Callable[[], bool] | None = None
+) -> PlayPrompt:
+    return PlayPrompt(
+        view, lambda session: _continue_command(session, server), _describe_store(server), abandon
+    )
+
+
+def _continue_command(session_id: str, server: str | None) -> str:
+    return f"peripety play --session {short_id(session_id)}{f' --server {server}' if server else ''}"
+
+
+def _describe_store(server: str | None) -> str:
+    """Return where sessions are stored, as the end of a sentence."""
+    if server is not None:
+        return f"by the server {server}"
+    url = Config.from_environment().database_url.get_secret_value()
+    return (
+        f"in {url.removeprefix('sqlite:///')}" if url.startswith("sqlite") else "in the configured database"
+    )
+
+
+async def _play(
+    source: _GameSource,
+    view: StoryView | JsonGameView,
+    server: str | None,
+    turns: int | None,
+    *,
+    auto: bool,
+) -> None:
+    async with services_at(server, "gateway", "scenarios", "sessions") as channel:
+        game = await source.open(channel, view)
+        if auto or isinstance(view, JsonGameView):
+            await _play_turns(game, ForecastPlayer(), view, turns)
+            view.end(game)
+            if isinstance(view, StoryView):
+                view.note(f"Play it yourself: peripety play {game.session.scenario_id}")
+            return
+        prompt = _make_prompt(view, server)
+        await _play_turns(game, prompt, view, turns)
+        view.end(game)
+        prompt.say_goodbye(game)
 
 
 @commands.command()
 def play(
-    description: Description = None,
-    turns: Annotated[
-        int | None,
-        typer.Option(min=1, help="Stop after this number of turns. [default: 5 with --auto, else no limit]"),
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE|SCENARIO]",
+            help="Specification to play, or the id of a stored scenario. [default: a description]",
+        ),
     ] = None,
+    description: Description = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Continue this session: its id, the start of it, or latest. [default: a new session]",
+        ),
+    ] = None,
+    latest: Annotated[
+        bool, typer.Option("--continue", help="Continue the session that was played last.")
+    ] = False,
     auto: Annotated[
         bool,
-        typer.Option("--auto", help="Let the computer choose the actions, by a fixed rule."),
+        typer.Option("--auto", help="Let the computer play sensibly, to an ending, and tell the story."),
     ] = False,
+    turns: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop after this number of turns. [default: no limit]"),
+    ] = None,
     seed: Seed = None,
     pov: Annotated[
         str | None,
@@ -151,27 +262,47 @@ def play(
             help="Entity whose point of view you play. [default: the only playable entity, else public]",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Play FILE anew after every save, with its findings and figures."),
+    ] = False,
+    mechanics: Annotated[
+        bool, typer.Option("--mechanics", help="Show which rule changed which path after each turn.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Show logs, hashes, measurements and model usage, too."),
+    ] = False,
+    server: Server = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each event as a line of JSON; requires --auto.")
+    ] = False,
 ) -> None:
-    """Turn a description into a scenario and play it.
+    """Play a description, a specification or a session.
 
-    Everything runs in this process: you need no server.
+    Everything runs in this process, unless you name a server. Each turn is stored at once, so --continue
+    works after the process ended, too. At the prompt, type what you do; help lists the commands.
     """
-    if not auto and not (sys.stdin.isatty() and description != "-"):
+    if sum(one is not None for one in (what, description, session)) + latest > 1:
+        raise typer.BadParameter("give one of FILE or SCENARIO, --description, --session and --continue")
+    if as_json and not auto:
+        raise typer.BadParameter("--json is for programs: add --auto, and --turns N to limit the game")
+    if not auto and (not sys.stdin.isatty() or STDIN in {what, description}):
         raise typer.BadParameter(
             "standard input is not a terminal: add --auto, and --turns N to limit the game",
         )
-    if description is None:
-        description = "" if auto else prompt_line("Describe the scenario > ") or ""
-    limit = turns if turns is not None or not auto else DEFAULT_TURNS
-    player: GamePlayer = RoundRobinPlayer() if auto else HumanPlayer()
-    text = read_text_argument(description, "--description")
-    view = JsonGameView() if as_json else ConsoleView(result_console(), hides_rules=True)
-
-    async def start() -> None:
-        async with embedded_services("gateway", "scenarios", "sessions") as channel:
-            game = _PlayedGame(channel, player, view)
-            session = await game.prepare(text, seed, pov)
-            await game.run(session, limit)
-
-    asyncio.run(start())
+    if watch and (auto or what is None or what == STDIN or what.startswith(_SCENARIO_PREFIX)):
+        raise typer.BadParameter(
+            "--watch needs the FILE that you edit, and you at the prompt: leave out --auto"
+        )
+    if what is None and session is None and not latest:
+        if description is None:
+            description = "" if auto else prompt_line("Describe the scenario > ") or ""
+        description = read_text_argument(description, "--description")
+    source = _GameSource(description, what, LATEST if latest else session, seed, pov)
+    detail = Detail.ALL if verbose else Detail.MECHANICS if mechanics else Detail.STORY
+    view = JsonGameView() if as_json else StoryView(result_console(), detail)
+    if watch and what is not None and isinstance(view, StoryView):
+        asyncio.run(_play_watched(source, view, WatchedFile(what), server))
+    else:
+        asyncio.run(_play(source, view, server, turns, auto=auto))

@@ -47,7 +47,7 @@ from peripety.cli.output import (
     write_bytes,
     write_json,
 )
-from peripety.cli.players import prompt_line
+from peripety.cli.prompt import prompt_line
 from peripety.cli.render.console import live_view
 from peripety.cli.runs import Follow, RunFollower, resumed_amendment, resumed_generation
 from peripety.errors import InternalError, SpecError
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from peripety.cli.render.console import ConsoleView, GameView
+    from peripety.cli.render.console import ConsoleView, PreparationView
     from peripety.errors import Finding
 
 
@@ -78,7 +78,7 @@ class DraftRejectedError(SpecError):
 async def write_specification(
     channel: grpc.aio.Channel,
     request: scenario_pb2.GenerateScenarioRequest | str,
-    view: GameView,
+    view: PreparationView,
     follower: RunFollower | None = None,
 ) -> scenario_pb2.GenerateScenarioResponse.Completed:
     """Generate a specification and return the result.
@@ -116,7 +116,7 @@ async def compile_scenario(
     channel: grpc.aio.Channel,
     *,
     spec: bytes,
-    view: GameView,
+    view: PreparationView,
     version_of: str = "",
 ) -> scenario_pb2.CompiledScenario:
     """Validate, dry-run and store a specification, as a version of `version_of` if that is set.
@@ -193,7 +193,7 @@ async def _compile(spec: bytes, version_of: str | None, server: str | None, *, a
 
 async def _generate(
     request: scenario_pb2.GenerateScenarioRequest | str,
-    view: GameView,
+    view: PreparationView,
     server: str | None,
     follower: RunFollower,
 ) -> bytes:

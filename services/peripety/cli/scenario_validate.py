@@ -1,4 +1,4 @@
-"""`peripety validate`: check any number of specifications, with progress and a summary."""
+"""`peripety validate`: check any number of specifications, with progress and a summary; and `schema`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from peripety.cli.input_documents import iterate_specifications, total_bytes
+from peripety.cli.document_lines import document_lines
+from peripety.cli.input_documents import STDIN, iterate_specifications, read_document, total_bytes
 from peripety.cli.options import Horizon, Level, MaxRuns, Persona, Player, Seed
 from peripety.cli.output import (
     EXIT_FAILED,
@@ -25,11 +27,15 @@ from peripety.cli.output import (
     explain_error,
     finding_fields,
     finding_lines,
+    open_output,
     printable,
+    require_writable,
     result_console,
+    save_file,
     write_json,
     write_lines,
 )
+from peripety.engine.schemas import SCENARIO_SPEC, SCENARIO_SPEC_1_1, schema_document
 from peripety.errors import InvalidArgumentError
 from peripety.scenario import batch
 from peripety.scenario.certificate.types import CertificateOptions
@@ -47,6 +53,13 @@ commands = typer.Typer()
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MAX_CODES = 20
+
+
+class SpecVersion(Enum):
+    """Versions of specifications."""
+
+    FIRST = "1.0"
+    LATEST = "1.1"
 
 
 class BatchTally:
@@ -197,14 +210,29 @@ def _interrupted_message(resume: Path | None) -> str:
     return f"interrupted; run the same command to continue from the verdicts in {printable(str(resume))}"
 
 
+def _lines_of(place: SpecLocation) -> Callable[[str], int | None] | None:
+    """Return the lines of the file of a verdict; None if the document is only a part of it."""
+    if place.line is not None or place.source == STDIN:
+        return None
+    try:
+        return document_lines(read_document(place.source).content)
+    except InvalidArgumentError:
+        return None  # the file has vanished meanwhile
+
+
 def _print_verdict(place: SpecLocation, verdict: DocumentVerdict) -> None:
+    lines = _lines_of(place) if verdict.findings else None
     if verdict.error is not None:
         reason = f"  {verdict.error.code}: {printable(verdict.error.message)}"
         write_lines([f"{place}: undecided", reason], style="yellow")
     elif verdict.is_accepted:
-        write_lines([f"{place}: valid", *finding_lines(verdict.findings, verdict.total)], style="green")
+        write_lines(
+            [f"{place}: valid", *finding_lines(verdict.findings, verdict.total, lines=lines)], style="green"
+        )
     else:
-        write_lines([f"{place}: invalid", *finding_lines(verdict.findings, verdict.total)], style="red")
+        write_lines(
+            [f"{place}: invalid", *finding_lines(verdict.findings, verdict.total, lines=lines)], style="red"
+        )
 
 
 def _print_verdict_json(level: ValidationLevel, place: SpecLocation, verdict: DocumentVerdict) -> None:
@@ -281,3 +309,33 @@ def validate(
     for line in tally.summary_lines():
         error_console().print(line)
     raise typer.Exit(tally.exit_code)
+
+
+@commands.command()
+def schema(
+    version: Annotated[
+        SpecVersion, typer.Option("--version", help="Version of the specification.")
+    ] = SpecVersion.LATEST,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write to a file. [default: standard output]"),
+    ] = None,
+) -> None:
+    """Write the JSON Schema of specifications.
+
+    Editors complete and check a specification with it. With --out, prints the line that connects a
+    specification with it. The key $schema is no part of a scenario: it is ignored, and changes no hash.
+    """
+    require_writable(out)
+    document = dict(schema_document(SCENARIO_SPEC_1_1 if version is SpecVersion.LATEST else SCENARIO_SPEC))
+    document["properties"] = {"$schema": {"type": "string"}, **document["properties"]}
+    content = json.dumps(document, ensure_ascii=False, indent=2).encode() + b"\n"
+    if out is None:
+        with open_output(None) as file:
+            file.write(content)
+        return
+    save_file(content, out)
+    place = out.resolve()
+    result_console().print(
+        f'wrote {printable(str(place))}; begin a specification with: "$schema": "./{out.name}",'
+    )

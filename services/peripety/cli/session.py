@@ -9,9 +9,22 @@ from uuid import uuid4
 
 import typer
 
+from peripety.api.scenario.v1 import scenario_pb2
+from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.api.session.v1 import session_pb2 as pb
+from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
+from peripety.cli.embedded_services import services_at
+from peripety.cli.game import resolve_session_id, short_id
 from peripety.cli.options import MAX_SEED, Pov, Server, SessionId
-from peripety.cli.output import EXIT_FAILED, one_line, result_console, start_table, table_console, write_json
+from peripety.cli.output import (
+    EXIT_FAILED,
+    one_line,
+    person_console,
+    result_console,
+    start_table,
+    table_console,
+    write_json,
+)
 from peripety.cli.render.console import format_answer, format_status, format_value
 from peripety.cli.session_files import sessions_at, stored
 from peripety.rpc.proto_json import to_json
@@ -31,15 +44,28 @@ commands = typer.Typer(
 
 T = TypeVar("T")
 
+_MAX_NAMES = 1_000
+_SHOWN_NAME = 48
 
-async def _fetch_sessions(count: int, scenario_id: str, server: str | None) -> list[pb.SessionSummary]:
-    async with sessions_at(server) as stub:
+
+async def _fetch_sessions(
+    count: int,
+    scenario_id: str,
+    server: str | None,
+) -> tuple[list[pb.SessionSummary], dict[str, str]]:
+    """Return sessions, and the names of the stored scenarios by their ids."""
+    async with services_at(server, "gateway", "scenarios", "sessions") as channel:
         request = pb.ListSessionsRequest(scenario_id=scenario_id, page_size=count)
-        return list((await stub.ListSessions(request)).sessions)
+        sessions = (await SessionServiceStub(channel).ListSessions(request)).sessions
+        scenarios = await ScenarioServiceStub(channel).ListScenarios(
+            scenario_pb2.ListScenariosRequest(page_size=_MAX_NAMES)
+        )
+        return list(sessions), {one.scenario_id: one.name for one in scenarios.scenarios}
 
 
 async def _fetch_session(session_id: str, pov: str, server: str | None) -> tuple[pb.Session, list[pb.Turn]]:
     async with sessions_at(server) as stub:
+        session_id = await resolve_session_id(stub, session_id)
         named = pb.GetSessionRequest(session_id=session_id, pov_entity_id=pov)
         session = (await stub.GetSession(named)).session
 
@@ -53,11 +79,13 @@ async def _fetch_session(session_id: str, pov: str, server: str | None) -> tuple
 
 async def _fork(request: pb.ForkSessionRequest, server: str | None) -> pb.Session:
     async with sessions_at(server) as stub:
+        request.session_id = await resolve_session_id(stub, request.session_id)
         return (await stub.ForkSession(request)).session
 
 
 async def _rewind(session_id: str, turn: int, server: str | None) -> pb.Session:
     async with sessions_at(server) as stub:
+        session_id = await resolve_session_id(stub, session_id)
         now = (await stub.GetSession(pb.GetSessionRequest(session_id=session_id))).session
         request = pb.RewindSessionRequest(
             request_id=str(uuid4()),
@@ -76,6 +104,7 @@ async def _fetch_comparison(
 ) -> pb.CompareBranchesResponse:
     """Return all pages of a comparison as one response."""
     async with sessions_at(server) as stub:
+        session_id, other_id = [await resolve_session_id(stub, one) for one in (session_id, other_id)]
         first = await stub.CompareBranches(_fetch_comparison_page(session_id, other_id, pov, ""))
 
         async def page(token: str) -> tuple[Iterable[pb.BranchTurn], str]:
@@ -99,14 +128,18 @@ def _fetch_comparison_page(session_id: str, other_id: str, pov: str, token: str)
 
 async def _ask(session_id: str, question: str, pov: str, server: str | None) -> pb.AskSessionResponse:
     async with sessions_at(server) as stub:
+        session_id = await resolve_session_id(stub, session_id)
         return await stub.AskSession(
             pb.AskSessionRequest(session_id=session_id, question=question, pov_entity_id=pov),
         )
 
 
-async def _delete(session_id: str, server: str | None) -> None:
+async def _delete(session_id: str, server: str | None) -> str:
+    """Delete a session and return its id."""
     async with sessions_at(server) as stub:
+        session_id = await resolve_session_id(stub, session_id)
         await stub.DeleteSession(pb.DeleteSessionRequest(request_id=str(uuid4()), session_id=session_id))
+        return session_id
 
 
 async def _all_pages(page: Callable[[str], Awaitable[tuple[Iterable[T], str]]], token: str = "") -> list[T]:
@@ -157,24 +190,29 @@ def list_(
     server: Server = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
 ) -> None:
-    """List sessions, newest first."""
-    found = asyncio.run(_fetch_sessions(count, scenario, server))
+    """List sessions, newest first.
+
+    The start of an id, or latest for the session that was played last, is enough for all commands.
+    """
+    found, names = asyncio.run(_fetch_sessions(count, scenario, server))
     if as_json:
         for one in found:
             write_json(to_json(one))
-    elif found:
-        rows = (
-            (
-                one.session_id,
-                one.create_time.ToDatetime().isoformat(" ", "seconds"),
-                str(one.turn),
-                _format_status(one.status),
-                one.scenario_id,
-                one.parent_session_id,
-            )
-            for one in found
+        return
+    rows = (
+        (
+            short_id(one.session_id),
+            one_line(names.get(one.scenario_id) or one.scenario_id)[:_SHOWN_NAME],
+            str(one.turn),
+            _format_status(one.status),
+            one.update_time.ToDatetime().isoformat(" ", "minutes"),
+            short_id(one.parent_session_id),
         )
-        _print_table(("session", "started", "turn", "status", "scenario", "forked from"), rows)
+        for one in found
+    )
+    if found:
+        _print_table(("session", "name", "turn", "status", "played", "forked from"), rows)
+        person_console().print("Continue one with: peripety play --session ID", style="dim")
 
 
 @commands.command()
@@ -317,8 +355,7 @@ def ask(
 @commands.command()
 def delete(session_id: SessionId, server: Server = None) -> None:
     """Delete a session. Its forks remain."""
-    asyncio.run(_delete(session_id, server))
-    result_console().print(f"{one_line(session_id)} is deleted")
+    result_console().print(f"{one_line(asyncio.run(_delete(session_id, server)))} is deleted")
 
 
 commands.add_typer(stored)

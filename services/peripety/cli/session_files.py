@@ -20,6 +20,7 @@ from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.api.session.v1.session_pb2_grpc import SessionServiceStub
 from peripety.cli.embedded_services import services_at
+from peripety.cli.game import resolve_session_id
 from peripety.cli.input_documents import input_size, open_input
 from peripety.cli.options import Persona, Player, Pov, Server, SessionId
 from peripety.cli.output import (
@@ -64,6 +65,7 @@ async def sessions_at(server: str | None) -> AsyncIterator[SessionServiceAsyncSt
 
 async def _export(request: pb.ExportSessionRequest, out: Path | None, server: str | None) -> None:
     async with sessions_at(server) as stub:
+        request.session_id = await resolve_session_id(stub, request.session_id)
         responses = aiter(stub.ExportSession(request))
         # Do not create a file for a session that does not exist.
         first = await anext(responses)
@@ -95,6 +97,7 @@ async def _replay(
 ) -> pb.ReplaySessionResponse.Completed:
     completed = pb.ReplaySessionResponse.Completed()
     async with sessions_at(server) as stub:
+        request.session_id = await resolve_session_id(stub, request.session_id)
         turn = (await stub.GetSession(pb.GetSessionRequest(session_id=request.session_id))).session.turn
         with progress_bar("replaying", request.last_turn or turn) as advance:
             async for response in stub.ReplaySession(request):
@@ -124,6 +127,7 @@ _KIND = pb.OutcomeProbability.DESCRIPTOR.fields_by_name["kind"]
 async def _fetch_odds(request: pb.ForecastOutcomesRequest, server: str | None) -> pb.ForecastOutcomesResponse:
     told = pb.ForecastOutcomesResponse()
     async with sessions_at(server) as stub:
+        request.session_id = await resolve_session_id(stub, request.session_id)
         with progress_bar("simulating futures", request.runs or None) as advance:
             async for response in stub.ForecastOutcomes(request):
                 advance(response.runs - told.runs)
@@ -134,6 +138,7 @@ async def _fetch_odds(request: pb.ForecastOutcomesRequest, server: str | None) -
 async def _watch(request: pb.WatchSessionRequest, server: str | None, *, as_json: bool) -> None:
     story = ConsoleView(result_console())
     async with sessions_at(server) as stub:
+        request.session_id = await resolve_session_id(stub, request.session_id)
         async for response in stub.WatchSession(request):
             kind = response.WhichOneof("event")
             if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +13,7 @@ from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli.app import app
+from peripety.cli.forecast_player import ForecastPlayer
 from peripety.cli.players import TurnInput
 from peripety.errors import SpecError, get_remedy
 from support.servers.apps import embedding
@@ -43,7 +44,15 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
-        self.not_understood = 0
+        self.session = session_pb2.Session(
+            session_id="s" * 36,
+            scenario_id="scn_1",
+            status=engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_ONGOING),
+            legal_actions=[engine_pb2.LegalAction(action_id="act", name="Act now")],
+            usage=common_pb2.ModelUsage(
+                calls=2, tokens=common_pb2.TokenUsage(input_tokens=90, output_tokens=7)
+            ),
+        )
 
     async def GenerateScenario(self, request: Any, _context: Any) -> AsyncIterator[Written]:  # noqa: N802 - the contract's
         assert request.level == scenario_pb2.VALIDATION_LEVEL_DRY_RUN
@@ -62,20 +71,19 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
 
     async def CreateSession(self, request: Any, _context: Any) -> session_pb2.CreateSessionResponse:  # noqa: N802 - the contract's
         self.requests.append(request)
-        return session_pb2.CreateSessionResponse(session=session_pb2.Session(session_id="s"))
+        return session_pb2.CreateSessionResponse(session=self.session)
 
     async def TakeTurn(self, request: Any, _context: Any) -> AsyncIterator[session_pb2.TakeTurnResponse]:  # noqa: N802 - the contract's
         self.requests.append(request)
-        if self.not_understood:
-            self.not_understood -= 1
+        if request.input == "mumble":
             question = "Which of the two?"
             failure = Event.RuleFailed(code="NOT_UNDERSTOOD", message=question, turn_abandoned=True)
             yield session_pb2.TakeTurnResponse(event=Event(turn=1, rule_failed=failure))
             return
-        committed = Event.Committed(
-            resolution=session_pb2.RESOLUTION_SERVER_RESOLVED,
-            status=engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_LOST),
-        )
+        lost = engine_pb2.RunStatus(kind=engine_pb2.RUN_STATUS_KIND_LOST, message="All is spent.")
+        self.session.turn += 1
+        self.session.status.CopyFrom(lost)
+        committed = Event.Committed(resolution=session_pb2.RESOLUTION_SERVER_RESOLVED, status=lost)
         for event in (
             Event(turn=1, narrative_chunk=Event.NarrativeChunk(text="never so")),
             Event(turn=1, narrative_retracted=Event.NarrativeRetracted(reason="not JSON")),
@@ -90,8 +98,20 @@ class Fakes(scenario_pb2_grpc.ScenarioServiceServicer, session_pb2_grpc.SessionS
 
     async def GetSession(self, request: Any, _context: Any) -> session_pb2.GetSessionResponse:  # noqa: N802 - the contract's
         self.requests.append(request)
-        used = common_pb2.ModelUsage(calls=2, tokens=common_pb2.TokenUsage(input_tokens=90, output_tokens=7))
-        return session_pb2.GetSessionResponse(session=session_pb2.Session(session_id="s", usage=used))
+        return session_pb2.GetSessionResponse(session=self.session)
+
+    async def GetScenario(self, request: Any, _context: Any) -> scenario_pb2.GetScenarioResponse:  # noqa: N802 - the contract's
+        self.requests.append(request)
+        return scenario_pb2.GetScenarioResponse(scenario=scenario_pb2.CompiledScenario(spec=SPEC))
+
+    async def ListSessions(self, _request: Any, _context: Any) -> session_pb2.ListSessionsResponse:  # noqa: N802 - the contract's
+        summary = session_pb2.SessionSummary(session_id=self.session.session_id)
+        return session_pb2.ListSessionsResponse(sessions=[summary])
+
+    async def ForecastOutcomes(  # noqa: N802 - the contract's
+        self, request: Any, _context: Any
+    ) -> AsyncIterator[session_pb2.ForecastOutcomesResponse]:
+        yield session_pb2.ForecastOutcomesResponse(runs=request.runs)
 
 
 @pytest.fixture
@@ -101,14 +121,36 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
         partial(scenario_pb2_grpc.add_ScenarioServiceServicer_to_server, services),
         partial(session_pb2_grpc.add_SessionServiceServicer_to_server, services),
     )
-    monkeypatch.setattr("peripety.cli.play.embedded_services", embedded)
+    monkeypatch.setattr("peripety.cli.embedded_services.embedded_services", embedded)
     return services
 
 
 def told(*arguments: str) -> list[str]:
-    done = CliRunner().invoke(app, [*arguments, "--description", "x"])
+    done = CliRunner().invoke(app, ["play", "--auto", *arguments])
     assert done.exit_code == 0, done.output
     return done.stdout.splitlines()
+
+
+@pytest.mark.usefixtures("fakes")
+def test_the_story_is_told_without_its_making() -> None:
+    assert told("--description", "x") == [
+        "",
+        "alpha",
+        "",
+        "wins at 9, loses at 0",
+        "",
+        "the model gave the words",
+        "",
+        "> Act now",
+        "never so",
+        "(This is told anew.)",
+        "(The narrator failed, so this is told plainly: no valid answer)",
+        "",
+        "All is spent.",
+        "",
+        "You have lost after 1 turn.",
+        "Play it yourself: peripety play scn_1",
+    ]
 
 
 AUTHORING = [
@@ -123,73 +165,58 @@ AUTHORING = [
 
 
 @pytest.mark.usefixtures("fakes")
-def test_play_counts_repairs_and_findings_and_shows_no_rule() -> None:
-    lines = told("play", "--auto")
+def test_all_details_count_repairs_and_findings_and_show_no_rule() -> None:
+    lines = told("--description", "x", "-v")
     assert lines[: len(AUTHORING)] == AUTHORING
-    for line in (
-        "    1 change",
-        "    1 finding",
-        "  (this narration is void: not JSON)",
-        "  (fallback narration, OUTCOME_INVALID: no valid answer)",
-        "  committed , fallback narration: lost",
-    ):
+    for line in ("    1 change", "    1 finding", "  committed , fallback narration: lost - All is spent."):
         assert line in lines
-    assert lines[-1] == (
+    assert (
         "1 turn: 0 narrated, 0 repaired, 1 fallback, 0 abandoned: 2 calls · 90 in (0 cached, 0%) · 7 out"
+        in lines
     )
 
 
-class AskingPlayer:
-    """A player with a question before the first turn."""
-
-    def __init__(self) -> None:
-        self.turns: list[int] = []
-
-    def choose(self, turn: int, _legal: Any) -> TurnInput:
-        self.turns.append(turn)
-        return TurnInput(question="how many?") if len(self.turns) == 1 else TurnInput()
-
-
-def test_a_question_is_answered_with_its_turns_and_costs_no_turn(
-    fakes: Fakes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    player = AskingPlayer()
-    monkeypatch.setattr("peripety.cli.play.RoundRobinPlayer", lambda: player)
-    assert "  A: 1. [the start, turn 2]" in told("play", "--auto", "--turns", "1")
-    (asked,) = (one for one in fakes.requests if isinstance(one, session_pb2.AskSessionRequest))
-    assert (asked.session_id, asked.question, asked.pov_entity_id) == ("s", "how many?", "a")
-    assert player.turns == [1, 1]
-
-
-class SpeakingPlayer:
+class SpeakingPlayer(ForecastPlayer):
     """A player whose words are not understood at first."""
 
-    def __init__(self) -> None:
-        self.turns: list[int] = []
+    said: ClassVar[list[str]] = []
 
-    def choose(self, turn: int, _legal: Any) -> TurnInput:
-        self.turns.append(turn)
-        return TurnInput(words="mumble")
-
-
-def test_words_that_are_not_understood_count_as_no_turn(
-    fakes: Fakes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    player = SpeakingPlayer()
-    fakes.not_understood = 2
-    monkeypatch.setattr("peripety.cli.play.RoundRobinPlayer", lambda: player)
-    lines = told("play", "--auto", "--turns", "1")
-    assert lines.count("  Which of the two?") == 2
-    assert player.turns == [1, 1, 1]
+    async def choose(self, _game: Any) -> TurnInput:
+        self.said.append("mumble" if len(self.said) < 2 else "")
+        return TurnInput(words=self.said[-1])
 
 
-def test_the_only_playable_entity_is_taken_and_what_it_wins_by_is_told(fakes: Fakes) -> None:
-    lines = told("play", "--auto")
-    start = lines.index("  point of view: a (a)")
-    assert lines[start + 1] == "    wins at 9, loses at 0"
-    assert [request.pov_entity_id for request in fakes.requests] == ["a", "a", "a"]
+@pytest.mark.usefixtures("fakes")
+def test_words_that_are_not_understood_count_as_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SpeakingPlayer, "said", [])
+    monkeypatch.setattr("peripety.cli.play.ForecastPlayer", SpeakingPlayer)
+    assert told("--description", "x", "--turns", "1").count("Which of the two?") == 2
+    assert len(SpeakingPlayer.said) == 3
+
+
+def test_the_only_playable_entity_is_the_point_of_view(fakes: Fakes) -> None:
+    told("--description", "x")
+    assert {request.pov_entity_id for request in fakes.requests} == {"a"}
+
+
+@pytest.mark.parametrize("wanted", ["scn_1"])
+def test_a_stored_scenario_is_played_without_writing_one(fakes: Fakes, wanted: str) -> None:
+    assert "alpha" in told(wanted)
+    assert fakes.requests[0].scenario_id == wanted
+
+
+@pytest.mark.parametrize("wanted", [("--session", "ssss"), ("--session", "latest"), ("--continue",)])
+def test_a_session_is_continued_by_the_start_of_its_id(fakes: Fakes, wanted: tuple[str, ...]) -> None:
+    told(*wanted)
+    assert fakes.requests[0].session_id == "s" * 36
+    assert not any(isinstance(request, session_pb2.CreateSessionRequest) for request in fakes.requests)
+
+
+@pytest.mark.parametrize("more", [("--description", "x"), ("--session", "s"), ("--continue",)])
+def test_only_one_thing_is_played(more: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, ["play", "--auto", "scn_1", *more])
+    assert done.exit_code == 2
+    assert "give one of" in done.stderr
 
 
 def test_a_point_of_view_that_is_not_there_starts_no_session(fakes: Fakes) -> None:

@@ -45,9 +45,10 @@ def session_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_sessions_are_listed_newest_first_with_what_they_were_forked_from(session_id: str) -> None:
     fork = told("fork", session_id)["session_id"]
-    _, *rows = run("list").stdout.splitlines()
-    assert [row.split()[0] for row in rows] == [fork, session_id]
-    assert rows[0].split()[-1] == session_id
+    head, *rows = run("list").stdout.splitlines()
+    assert head.split()[:2] == ["session", "name"]
+    assert [row.split()[0] for row in rows] == [fork[:8], session_id[:8]]
+    assert rows[0].split()[-1] == session_id[:8]
     (only,) = run("list", "--count", "1", "--json").stdout.splitlines()
     assert json.loads(only)["parent_session_id"] == session_id
     assert run("list", "--scenario", "other").stdout == ""
@@ -62,6 +63,23 @@ def test_a_session_is_shown_with_its_turns_as_somebody_sees_it(session_id: str) 
     assert "private" not in run("show", session_id).stdout
     assert '  private: {"p": {"x": 1}}' in run("show", session_id, "--as", "p").stdout
     assert told("show", session_id)["state"]["a"] == 4
+
+
+def test_the_start_of_an_id_and_latest_are_enough(session_id: str) -> None:
+    assert run("show", session_id[:8]).stdout.startswith(f"Session {session_id},")
+    fork = told("fork", session_id[:8])["session_id"]
+    assert told("show", "latest")["session_id"] in {fork, session_id}
+    assert run("compare", session_id[:8], fork[:8]).exit_code == 0
+    assert told("odds", session_id[:8], "--runs", "8")["runs"] == 8
+    assert isinstance(run("show", "nothing").exception, NotFoundError)
+
+
+def test_an_id_that_two_sessions_begin_with_is_refused(session_id: str) -> None:
+    for _ in range(17):
+        told("fork", session_id)
+    # Of 18 ids, two begin with the same of 16 digits.
+    refused = [run("show", digit).exception for digit in "0123456789abcdef"]
+    assert any("sessions begin with" in str(one) for one in refused if one is not None)
 
 
 def test_a_question_is_answered_from_the_record(session_id: str) -> None:

@@ -17,6 +17,7 @@ from rich.text import Text
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
+from peripety.cli import parameters
 from peripety.cli.output import (
     finding_lines,
     format_dollars,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from peripety.api.common.v1 import common_pb2
+    from peripety.cli.game import Game
     from peripety.cli.players import PointOfView
 
 
@@ -156,7 +158,7 @@ class ConsoleView:
         if kind == "narrative_chunk":
             self._prose(event.narrative_chunk.text)
             return
-        if kind == "dialogue" and _is_quoted(event.dialogue.utterance, self._told):
+        if kind == "dialogue" and is_quoted(event.dialogue.utterance, self._told):
             # The reader has just read these words.
             return
         self._end_prose()
@@ -164,12 +166,8 @@ class ConsoleView:
             self._told = ""
         if kind == "accepted":
             self._line(f"\nTurn {event.turn}", "bold")
-        self._lines(_format_event(event), _STYLES.get(kind or ""))
+        self._lines(format_event(event), _STYLES.get(kind or ""))
         self._turns_by_resolution[_resolution_of(event)] += 1
-
-    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
-        """Print the answer to a question, with the turns that it rests on."""
-        self._line(f"  {format_answer(answer)}")
 
     def end(self, session: session_pb2.Session) -> None:
         """Print how the turns were resolved and the model usage."""
@@ -251,9 +249,14 @@ def _format_resolutions(ways: Counter[str | None]) -> str:
     return f"{turns} turn{'' if turns == 1 else 's'}: {said}"
 
 
-def _format_event(event: session_pb2.TurnEvent) -> list[str]:
+def format_event(event: session_pb2.TurnEvent, *, with_log: bool = True) -> list[str]:
     """Format an event as lines; empty for events that are of no interest to a person."""
     kind = event.WhichOneof("event") or ""
+    if kind in {"action_resolved", "world_resolved"} and not with_log:
+        shown = type(event)()
+        shown.CopyFrom(event)
+        getattr(shown, kind).ClearField("log")
+        event = shown
     return _EVENT_FORMATTERS[kind](getattr(event, kind)) if kind in _EVENT_FORMATTERS else []
 
 
@@ -282,7 +285,7 @@ def _format_roll(event: session_pb2.TurnEvent.Rolled) -> list[str]:
     return [f"  roll {printable(roll.kind)}: {roll.value} against {roll.difficulty}, {outcome}"]
 
 
-def _is_quoted(utterance: str, prose: str) -> bool:
+def is_quoted(utterance: str, prose: str) -> bool:
     """Return True if prose contains the words of an utterance."""
     words = utterance.strip().rstrip(_END_OF_SPEECH)
     return bool(words) and words in prose
@@ -340,13 +343,7 @@ def _format_cause(cause: engine_pb2.Cause) -> str:
 
 
 def _format_param(value: engine_pb2.ParamValue) -> str:
-    match value.WhichOneof("kind"):
-        case "number":
-            return f"{value.number:g}"
-        case "flag":
-            return "yes" if value.flag else "no"
-        case _:
-            return f'"{value.text}"'
+    return f'"{value.text}"' if value.WhichOneof("kind") == "text" else parameters.format_value(value)
 
 
 def format_status(status: engine_pb2.RunStatus) -> str:
@@ -366,6 +363,11 @@ def format_dry_run(report: scenario_pb2.DryRunReport) -> str:
 
 def _finding_lines(findings: Sequence[common_pb2.Finding], total: int = 0) -> list[str]:
     return finding_lines(list(map(finding_from_proto, findings)), total, indent="    ")
+
+
+def list_notes(findings: Iterable[common_pb2.Finding]) -> list[str]:
+    """Return the messages of findings about the writing, which contain no rule."""
+    return [one_line(finding.message) for finding in findings if finding.code in _ABOUT_WRITING]
 
 
 def _format_counts(count: int, what: str) -> list[str]:
@@ -432,26 +434,14 @@ def format_answer(answer: session_pb2.AskSessionResponse) -> str:
     return printable(f"{answer.answer} [{', '.join(turns)}]" if turns else answer.answer)
 
 
-class GameView(Protocol):
-    """Output of the preparation and the turns of a game."""
+class PreparationView(Protocol):
+    """Output of the generation and the compilation of a scenario."""
 
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
         """Show an event of the generation."""
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
         """Show an event of the compilation."""
-
-    def session(self, session: session_pb2.Session, viewpoint: PointOfView) -> None:
-        """Show the start of a session and its point of view."""
-
-    def turn(self, event: session_pb2.TurnEvent) -> None:
-        """Show an event of a turn."""
-
-    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
-        """Show the answer to a question."""
-
-    def end(self, session: session_pb2.Session) -> None:
-        """Show the final session."""
 
 
 class JsonGameView:
@@ -465,21 +455,27 @@ class JsonGameView:
         """Print an event of the compilation."""
         self._print("compilation", event)
 
-    def session(self, session: session_pb2.Session, viewpoint: PointOfView) -> None:  # noqa: ARG002 - it names its entity
-        """Print a session."""
-        self._print("session", session)
+    def open(self, game: Game) -> None:
+        """Print the session."""
+        self._print("session", game.session)
+
+    async def resume(self, game: Game) -> None:
+        """Print the session."""
+        self.open(game)
+
+    def echo(self, game: Game, calls: Iterable[engine_pb2.ActionCall]) -> None:
+        """Print nothing: the turn repeats its actions."""
 
     def turn(self, event: session_pb2.TurnEvent) -> None:
         """Print an event of a turn."""
         self._print("turn", event)
 
-    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
-        """Print the answer to a question."""
-        self._print("answer", answer)
+    def status(self, game: Game) -> None:
+        """Print nothing: the last event of a turn contains the status."""
 
-    def end(self, session: session_pb2.Session) -> None:
+    def end(self, game: Game) -> None:
         """Print the final session."""
-        self._print("end", session)
+        self._print("end", game.session)
 
     @staticmethod
     def _print(step: str, message: Message) -> None:

@@ -23,6 +23,10 @@ from peripety.engine.schemas import scenario_schema
 from peripety.engine.spelling import EARLIER_WORDS, to_canonical_spelling
 from peripety.errors import Finding, InternalError, Severity, SpecError
 
+# The key with which a document names its schema for an editor. It is no part of the scenario or its hash.
+_SCHEMA_KEY = "$schema"
+_SCHEMA_WORD = b'"$schema":'
+
 # A document in canonical form with this word may have warnings, which a backend does not find.
 _WANTS = b'"wants":'
 
@@ -54,7 +58,7 @@ def canonicalize_document(document: bytes | str) -> bytes:
 
 
 def parse_scenario(document: bytes | str) -> Any:
-    """Parse a scenario strictly, in either spelling, into the canonical one.
+    """Parse a scenario strictly, in either spelling, into the canonical one; without its key `$schema`.
 
     Raises:
         SpecError: as `parse`.
@@ -66,6 +70,9 @@ def _read_scenario(document: bytes | str) -> tuple[Any, bytes]:
     """Return a scenario in the canonical spelling, as values and in canonical form."""
     accepted = canonicalize_document(document)
     spec = loads(accepted)
+    if _SCHEMA_WORD in accepted and isinstance(spec, dict) and isinstance(spec.get(_SCHEMA_KEY), str):
+        del spec[_SCHEMA_KEY]
+        accepted = canonicalize(spec)
     if not any(word in accepted for word in EARLIER_WORDS):
         return spec, accepted
     spec = to_canonical_spelling(spec)

@@ -297,6 +297,8 @@ def _without_key(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 ACTION_PREFIX = "action:"
 """Prefix of the tool names of actions; the action's id follows."""
+ASK_PLAYER = "ask_player"
+"""The tool that returns a question to the player in place of a turn."""
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")

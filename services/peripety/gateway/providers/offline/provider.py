@@ -16,9 +16,12 @@ from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.providers.offline.answers import (
+    ACTION_PREFIX,
+    ASK_PLAYER,
     GENERATE_TEST,
     POLICY_ANSWERS,
     TEST_ANSWERS,
+    action_name,
     answer_tests,
     match_action,
     merge_call_results,
@@ -48,6 +51,7 @@ _MODEL_SETUP_HINT = (
     "to ollama, or to generic with OPENAI_API_BASE, the address of an OpenAI-compatible server; set "
     "MODEL_NAME to the model, and start again"
 )
+_NAMED_ACTIONS = 3
 _ANSWERS = {**POLICY_ANSWERS, **TEST_ANSWERS}
 _NO_MORE_TESTS = f"Nothing more follows from what is known {OFFLINE_MARK}."
 _NO_MODEL = (
@@ -60,7 +64,8 @@ _NO_MODEL = (
 class OfflineProvider:
     """Provider without a model, a key or a network; deterministic.
 
-    Before it narrates a turn, it calls the action that the player's words name, if there is one.
+    Before it narrates a turn, it calls the action that the player's words name. If they name none, it asks
+    the player, and the turn is not played.
 
     An answer is never truncated, regardless of `max_output_tokens`. Usage is zero, because no model processes
     a token.
@@ -130,7 +135,20 @@ def _pending_action_call(request: GenerateRequest) -> ToolCall | None:
     if any(message.tool_calls for message in request.messages):
         return None
     words = parse_turn_prompt(request.messages).facts.get("input")
-    return match_action(str(words), request.tools) if words else None
+    if not words:
+        return None
+    return match_action(str(words), request.tools) or _question_call(request)
+
+
+def _question_call(request: GenerateRequest) -> ToolCall | None:
+    """Return the call that asks the player back instead of letting time pass; None if it is not offered."""
+    offered = any(tool.name == ASK_PLAYER for tool in request.tools)
+    names = [action_name(tool) for tool in request.tools if tool.name.startswith(ACTION_PREFIX)]
+    if not offered:
+        return None
+    examples = ", ".join(names[:_NAMED_ACTIONS])
+    question = f"Which action do you mean? Use words of its name{f': {examples}' if examples else ''}."
+    return ToolCall("offline", ASK_PLAYER, json.dumps({"question": question}, ensure_ascii=False))
 
 
 def _create_answer(request: GenerateRequest) -> str:

@@ -1,0 +1,245 @@
+"""The prompt of `peripety play`: a line is a key, words of the player's own, or a command.
+
+Only a key or words lead to a turn. Commands, questions and typing errors cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peripety.api.common.v1 import engine_pb2
+from peripety.cli.game import short_id
+from peripety.cli.output import one_line, printable
+from peripety.cli.parameters import describe_domain, parse_value
+from peripety.cli.players import TurnInput
+from peripety.cli.prompt import prompt_line
+from peripety.errors import PeripetyError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from peripety.cli.game import Game
+    from peripety.cli.render.story import StoryView
+
+
+_PROMPT = "> "
+_FORECAST_RUNS = 1_000
+_HINT = "Type what you do. Enter lists the actions, help the commands."
+_OVER_HINT = "The story is over. You can undo, rewind 3, look, ask or quit."
+_HELP = (
+    ("Enter, ?", "list what you can do now; the number before an action takes it"),
+    ("2 3", "take action 2 with the value 3; without a value, you are asked"),
+    ("any words", "say what you do; words that are not understood cost no time"),
+    ("wait", "let a turn pass"),
+    ("look", "show the place, the people in it, and what you know"),
+    ("status", "show all quantities with their amounts"),
+    ("ask TEXT", "ask about the game, such as: ask what happened in turn 2"),
+    ("odds", "show how the story ends if you act at random from here"),
+    ("undo", "take the last turn back"),
+    ("rewind 8", "go back to the end of turn 8; 0 is the start"),
+    ("fork", "go on in a copy; the game so far stays as it is"),
+    ("save", "show where the game is stored; every turn is stored at once"),
+    ("quit", "stop, and show how to go on; so does Ctrl-D"),
+)
+_STOP = frozenset({"quit", "q", "exit"})
+_END = object()
+
+
+class PlayPrompt:
+    """Prompt at which the user plays.
+
+    Args:
+        view: shows what commands return.
+        how_to_continue: returns the command that continues a session.
+        where_stored: says where sessions are stored.
+        abandon: called while the prompt waits; True ends it with `PromptAbandonedError`.
+    """
+
+    def __init__(
+        self,
+        view: StoryView,
+        how_to_continue: Callable[[str], str],
+        where_stored: str,
+        abandon: Callable[[], bool] | None = None,
+    ) -> None:
+        self._view = view
+        self._how_to_continue = how_to_continue
+        self._where_stored = where_stored
+        self._abandon = abandon
+        self._keys: dict[str, str] = {}
+        self._has_hinted = False
+        self._typed_ahead: str | None = None
+        self._plain: dict[str, Callable[[Game], Awaitable[None]]] = {
+            "look": self._look,
+            "status": self._status,
+            "undo": self._undo,
+            "fork": self._fork,
+            "odds": self._odds,
+            "save": self._save,
+            "help": self._help,
+        }
+
+    async def choose(self, game: Game) -> TurnInput | None:
+        """Read lines and carry out commands until one is a turn; None to stop.
+
+        Raises:
+            PromptAbandonedError: the prompt was ended from outside.
+        """
+        if not self._has_hinted:
+            self._view.note(_HINT)
+            self._has_hinted = True
+        if game.is_over:
+            self._view.note(_OVER_HINT)
+        while (line := self._next_line()) is not None:
+            try:
+                choice = await self._handle(game, line)
+            except PeripetyError as error:
+                self._view.note(f"{error.message}.")
+                continue
+            if choice is _END:
+                return None
+            if isinstance(choice, TurnInput):
+                return choice
+        return None
+
+    def _next_line(self) -> str | None:
+        line, self._typed_ahead = self._typed_ahead, None
+        return prompt_line(_PROMPT, self._abandon) if line is None else line
+
+    def say_goodbye(self, game: Game) -> None:
+        """Show how to go on with the game."""
+        self._view.note(f"Go on with: {self._how_to_continue(game.session.session_id)}")
+
+    async def _handle(self, game: Game, line: str) -> object:
+        """Carry out a line; return the turn that it is, `_END` to stop, or None."""
+        head, _, rest = line.removeprefix("/").partition(" ")
+        word, rest = head.lower(), rest.strip()
+        if word in {"", "?"} and not rest:
+            self._list_actions(game)
+        elif word in _STOP and not rest:
+            return _END
+        elif word in self._plain and not rest:
+            await self._plain[word](game)
+        elif word == "ask" and rest:
+            self._view.answer(await game.ask(rest))
+        elif word == "rewind" and (rest.isdecimal() or not rest):
+            await self._rewind(game, rest)
+        elif game.is_over:
+            self._view.note(_OVER_HINT)
+        elif word == "wait" and not rest:
+            return TurnInput()
+        elif word.isdecimal() and word.isascii():
+            return self._act(game, word, rest)
+        else:
+            return TurnInput(words=line)
+        return None
+
+    def _act(self, game: Game, key: str, values: str) -> TurnInput | None:
+        """Return the action of a key, with typed values or with those that are asked for."""
+        self._assign_keys(game)
+        legal = {action.action_id: action for action in game.legal_actions}
+        action = legal.get(self._keys.get(key, ""))
+        if action is None:
+            known = key in self._keys
+            self._view.note(
+                "You cannot do that now." if known else "There is no such number; Enter lists them."
+            )
+            return None
+        call = engine_pb2.ActionCall(action_id=action.action_id)
+        typed = values.split(maxsplit=max(len(action.params) - 1, 0)) if values else []
+        if len(typed) > len(action.params):
+            self._view.note(f"{one_line(action.name)} needs no value.")
+            return None
+        for place, param in enumerate(action.params):
+            value = self._read_value(param, typed[place] if place < len(typed) else None)
+            if value is None:
+                return None
+            call.params[param.name].CopyFrom(value)
+        return TurnInput([call])
+
+    def _read_value(self, param: engine_pb2.Param, typed: str | None) -> engine_pb2.ParamValue | None:
+        """Return a typed value, or ask until it is legal; None after an empty line or a command."""
+        name = one_line(param.name).replace("_", " ")
+        question = f"{name} ({describe_domain(param)}) > "
+        while True:
+            text = prompt_line(question, self._abandon) if typed is None else typed
+            if text is None or text.lower() in {*self._plain, *_STOP}:
+                self._typed_ahead = "quit" if text is None else text
+                return None
+            if not text:
+                self._view.note("Nothing is done.")
+                return None
+            try:
+                value = parse_value(param, text)
+            except ValueError:
+                value = None
+            if value is not None and _is_legal(param, value):
+                return value
+            self._view.note(f"{printable(text[:40])} is not possible: {name} is {describe_domain(param)}.")
+            typed = None
+
+    def _list_actions(self, game: Game) -> None:
+        if game.is_over:
+            self._view.note(_OVER_HINT)
+            return
+        self._assign_keys(game)
+        names = {action_id: key for key, action_id in self._keys.items()}
+        listed = ((names[action.action_id], action) for action in game.legal_actions)
+        self._view.actions(sorted(listed, key=lambda pair: int(pair[0])))
+
+    def _assign_keys(self, game: Game) -> None:
+        """Give each action of the scenario the number of its place, whether it is legal now or not."""
+        ids = [action["id"] for action in game.spec.get("actions") or ()]
+        ids += [action.action_id for action in game.legal_actions if action.action_id not in ids]
+        self._keys = {str(number): action_id for number, action_id in enumerate(ids, start=1)}
+
+    async def _look(self, game: Game) -> None:
+        self._view.look(game)
+
+    async def _status(self, game: Game) -> None:
+        self._view.describe_status(game)
+
+    async def _undo(self, game: Game) -> None:
+        if game.session.turn:
+            await self._go_back(game, game.session.turn - 1)
+        else:
+            self._view.note("There is no turn to take back.")
+
+    async def _rewind(self, game: Game, turn: str) -> None:
+        if turn and int(turn) < game.session.turn:
+            await self._go_back(game, int(turn))
+        elif game.session.turn:
+            self._view.note(f"Give a turn from 0 to {game.session.turn - 1}, such as: rewind 0")
+        else:
+            self._view.note("There is no turn to go back to.")
+
+    async def _go_back(self, game: Game, turn: int) -> None:
+        await game.rewind(turn)
+        self._view.note(f"Back at the end of turn {turn}." if turn else "Back at the start.")
+        self._view.status(game)
+
+    async def _fork(self, game: Game) -> None:
+        before = game.session.session_id
+        await game.fork()
+        self._view.note(
+            f"You go on in the copy {short_id(game.session.session_id)}. "
+            f"The game so far stays: {self._how_to_continue(before)}"
+        )
+
+    async def _odds(self, game: Game) -> None:
+        self._view.odds(await game.forecast(_FORECAST_RUNS))
+
+    async def _save(self, game: Game) -> None:
+        self._view.note(f"Turn {game.session.turn} is stored {self._where_stored}.")
+        self.say_goodbye(game)
+
+    async def _help(self, _game: Game) -> None:
+        self._view.commands(_HELP)
+
+
+def _is_legal(param: engine_pb2.Param, value: engine_pb2.ParamValue) -> bool:
+    if param.choices:
+        return value in param.choices
+    if value.WhichOneof("kind") == "number":
+        return param.minimum <= value.number <= param.maximum
+    return True

@@ -1,0 +1,336 @@
+"""The play screen: opening and prose first, then one dim line of changes and a status line.
+
+Paths and causes are shown on request, and logs, hashes and shares of runs only with all details.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from peripety.api.common.v1 import engine_pb2
+from peripety.api.session.v1 import session_pb2
+from peripety.cli.output import one_line, printable
+from peripety.cli.parameters import describe_domain, format_value
+from peripety.cli.render.console import (
+    NOT_UNDERSTOOD,
+    ConsoleView,
+    format_answer,
+    format_event,
+    is_quoted,
+    list_notes,
+)
+from peripety.cli.render.gauges import BAR_CELLS, PLAIN_BAR_CELLS, ScenarioNames
+from peripety.cli.render.prose import ProseWriter, line_width, print_parts, print_prose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+    from rich.status import Status
+
+    from peripety.api.scenario.v1 import scenario_pb2
+    from peripety.cli.game import Game
+
+
+class Detail(IntEnum):
+    """How much of the mechanics is shown."""
+
+    STORY = 0
+    MECHANICS = 1
+    ALL = 2
+
+
+_MECHANICS = frozenset({"action_resolved", "world_resolved", "rolled"})
+_END_WORDS = {
+    engine_pb2.RUN_STATUS_KIND_WON: ("You have won", "green"),
+    engine_pb2.RUN_STATUS_KIND_LOST: ("You have lost", "red"),
+}
+_SURVIVED = ("The time is over", "yellow")
+
+
+class StoryView:
+    """Printer of a game as a story.
+
+    Args:
+        out: the console.
+        detail: how much of the mechanics to show.
+    """
+
+    def __init__(self, out: Console, detail: Detail = Detail.STORY) -> None:
+        self._out = out
+        self._detail = detail
+        self._details = ConsoleView(out, hides_rules=True)
+        self._names = ScenarioNames({})
+        self._prose = ProseWriter(out)
+        self._waiting: Status | None = None
+        self._told = ""
+        self._notes: list[str] = []
+        self._mechanics: list[str] = []
+
+    def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
+        """Show that a scenario is written; remember what its author should say openly."""
+        if self._detail is Detail.ALL:
+            self._details.generation(event)
+            return
+        self._wait("Writing the scenario")
+        if event.HasField("completed"):
+            self._notes.extend(list_notes(event.completed.findings))
+        if event.WhichOneof("event") in {"completed", "rejected"}:
+            self._stop_waiting()
+
+    def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
+        """Show that a scenario is checked and measured."""
+        if self._detail is Detail.ALL:
+            self._details.compilation(event)
+            return
+        self._wait("Playing it through")
+        if event.WhichOneof("event") in {"compiled", "rejected"}:
+            self._stop_waiting()
+
+    def open(self, game: Game) -> None:
+        """Print the title, the opening and the aim of a new game, and its first status line."""
+        self._names = ScenarioNames(game.spec)
+        if self._detail is Detail.ALL:
+            self._details.session(game.session, game.viewpoint)
+        self._print_title()
+        self._blank()
+        opening = game.spec.get("opening") or self._names.premise
+        if opening:
+            self.prose(opening)
+            self._blank()
+        if game.viewpoint.description:
+            self.prose(game.viewpoint.description)
+            self._blank()
+        for note in self._notes:
+            self.note(note)
+        self.status(game)
+
+    async def resume(self, game: Game) -> None:
+        """Print the title of a game that continues, its last turn as it was told, and its status line."""
+        if not game.session.turn:
+            self.open(game)
+            return
+        self._names = ScenarioNames(game.spec)
+        self._print_title()
+        async for event in game.recall_last_turn():
+            self.turn(event)
+        self.status(game)
+
+    def echo(self, game: Game, calls: Iterable[engine_pb2.ActionCall]) -> None:
+        """Print the actions that an automatic player takes, as a user would read them."""
+        names = {action.action_id: action.name for action in game.legal_actions}
+        self._blank()
+        for call in calls:
+            values = "".join(f" {format_value(value)}" for _, value in sorted(call.params.items()))
+            self.line(f"> {printable(names.get(call.action_id, call.action_id))}{values}", "bold cyan")
+
+    def turn(self, event: session_pb2.TurnEvent) -> None:
+        """Print an event of a turn."""
+        kind = event.WhichOneof("event")
+        if kind in _MECHANICS:
+            self._mechanics.extend(format_event(event, with_log=self._detail is Detail.ALL))
+        match kind:
+            case "accepted":
+                self._told, self._mechanics = "", []
+                self._blank()
+                self._wait("…")
+            case "action_resolved" if not event.action_resolved.accepted:
+                self.note("That is not possible now.")
+            case "narrative_chunk" | "narrative_retracted" | "dialogue" | "degraded":
+                self._tell(event)
+            case "committed":
+                self._end_turn(event.committed)
+            case "rule_failed":
+                self._fail(event.rule_failed)
+
+    def _tell(self, event: session_pb2.TurnEvent) -> None:
+        self._stop_waiting()
+        match event.WhichOneof("event"):
+            case "narrative_chunk":
+                self._told += event.narrative_chunk.text
+                self._prose.write(event.narrative_chunk.text)
+            case "narrative_retracted":
+                self._told = ""
+                self.note("(This is told anew.)")
+            case "dialogue" if not is_quoted(event.dialogue.utterance, self._told):
+                self._prose.end()
+                self._say(self._names.entity(event.dialogue.entity_id), event.dialogue.utterance)
+            case "degraded":
+                self.note(f"(The narrator failed, so this is told plainly: {event.degraded.message})")
+
+    def status(self, game: Game) -> None:
+        """Print the status line; how the run ended if it did."""
+        if game.is_over or game.session.turn == game.spec.get("horizon"):
+            self._end(game)
+        else:
+            print_parts(
+                self._out, self._names.status_parts(game.state, game.session.turn, self._cells), "cyan"
+            )
+
+    def describe_status(self, game: Game) -> None:
+        """Print each quantity with its bar, its amount and its band, and the time that is left."""
+        self._table(
+            (gauge.name, gauge.bar(self._cells), gauge.amount, gauge.band)
+            for gauge in self._names.gauges(game.state)
+        )
+        left = self._names.time_left(game.session.turn)
+        self.note(f"Turn {game.session.turn}{f', {left} left' if left and not game.is_over else ''}.")
+
+    def look(self, game: Game) -> None:
+        """Print where the player is, who and what is there, and what is known."""
+        spec = game.spec
+        places = game.state.get("places") or {}
+        here = places.get(game.viewpoint.entity_id)
+        if here is not None:
+            place = (spec.get("places") or {}).get(here) or {}
+            self.prose(f"{self._names.place(here)}. {place.get('description', '')}".strip())
+            beside = [
+                who for who, where in places.items() if where == here and who != game.viewpoint.entity_id
+            ]
+            if beside:
+                self.prose(f"Here: {', '.join(map(self._names.entity, beside))}.")
+            if place.get("exits"):
+                self.prose(f"Exits: {', '.join(map(self._names.place, place['exits']))}.")
+        else:
+            self.prose(self._names.premise or spec.get("opening") or self._names.title)
+        for text in (game.state.get("clues") or {}).values():
+            if text:
+                self.prose(f"You know: {text}")
+        self.status(game)
+
+    def actions(self, keys: Iterable[tuple[str, engine_pb2.LegalAction]]) -> None:
+        """Print the legal actions with their keys."""
+        rows = []
+        for key, action in keys:
+            params = "; ".join(describe_domain(param) for param in action.params)
+            about = " - ".join(filter(None, (params, one_line(action.description))))
+            rows.append((key, f"{one_line(action.name)}  {about}".strip()))
+        self._table(rows)
+        if not rows:
+            self.note("There is nothing that you can do now but wait.")
+
+    def commands(self, commands: Iterable[tuple[str, str]]) -> None:
+        """Print commands with their meanings."""
+        self._table(commands)
+
+    def answer(self, answer: session_pb2.AskSessionResponse) -> None:
+        """Print the answer to a question, with the turns that it rests on."""
+        self.prose(format_answer(answer))
+
+    def odds(self, forecast: session_pb2.ForecastOutcomesResponse) -> None:
+        """Print how often simulated futures end in which way."""
+        ends = sorted(forecast.outcomes, key=lambda one: -one.rate.value)
+        rows = [
+            (f"{end.rate.value:.0%}", self._names.message(end.condition) or end.condition) for end in ends
+        ]
+        self._table([*rows, (f"{forecast.survived.value:.0%}", "none of them, until the time is over")])
+        self.note(f"{forecast.runs:,} futures in which you act at random from here.")
+
+    def prose(self, text: str) -> None:
+        """Print a text, wrapped."""
+        print_prose(self._out, text)
+
+    def note(self, text: str) -> None:
+        """Print a remark that is not part of the story."""
+        self._stop_waiting()
+        self._prose.end()
+        print_prose(self._out, text, "dim")
+
+    def end(self, game: Game) -> None:
+        """Print the model usage and the resolutions, with all details."""
+        self._stop_waiting()
+        if self._detail is Detail.ALL:
+            self._details.end(game.session)
+
+    def _end_turn(self, committed: session_pb2.TurnEvent.Committed) -> None:
+        self._stop_waiting()
+        self._prose.end()
+        summary = self._names.summarize(committed.changes)
+        for speaker, text in summary.told:
+            if not is_quoted(text, self._told):
+                self._say(speaker, text)
+        if summary.parts:
+            print_parts(self._out, summary.parts, "dim")
+        if self._detail >= Detail.MECHANICS:
+            for line in self._mechanics:
+                self.line(line, "dim")
+        if self._detail is Detail.ALL:
+            self._details.turn(session_pb2.TurnEvent(committed=committed))
+
+    def _fail(self, failure: session_pb2.TurnEvent.RuleFailed) -> None:
+        self._stop_waiting()
+        self._prose.end()
+        if failure.code == NOT_UNDERSTOOD:
+            self.prose(failure.message)
+            self.note("(No time has passed. Press Enter to see what you can do.)")
+        elif failure.turn_abandoned and not failure.rule:
+            self.note(f"No time has passed: {failure.message}")
+        elif self._detail >= Detail.MECHANICS or failure.turn_abandoned:
+            what = "Nothing has changed" if failure.turn_abandoned else "A rule was skipped"
+            where = f" at {failure.rule}" if self._detail >= Detail.MECHANICS else ""
+            self.note(f"{what}: {failure.message} ({failure.code}{where})")
+
+    def _end(self, game: Game) -> None:
+        self._prose.end()
+        status = game.session.status
+        words, style = _END_WORDS.get(status.kind, _SURVIVED)
+        epilogue = (game.spec.get("epilogues") or {}).get(status.condition) or status.message
+        self._blank()
+        if epilogue and not is_quoted(epilogue, self._told):
+            self.prose(epilogue)
+            self._blank()
+        turns = f"{game.session.turn} turn{'' if game.session.turn == 1 else 's'}"
+        self.line(f"{words} after {turns}.", f"bold {style}")
+
+    def _print_title(self) -> None:
+        if self._names.title:
+            self._blank()
+            print_prose(self._out, self._names.title, "bold")
+
+    def _say(self, speaker: str, words: str) -> None:
+        if speaker:
+            self.prose(f"{speaker}: “{words.strip('“”')}”")
+        else:
+            self.prose(words)
+
+    def _wait(self, words: str) -> None:
+        """Show that something is under way; only on a terminal."""
+        if not self._out.is_terminal:
+            return
+        if self._waiting is None:
+            self._waiting = self._out.status(words, spinner="dots")
+            self._waiting.start()
+        else:
+            self._waiting.update(words)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.stop()
+            self._waiting = None
+
+    def _table(self, rows: Iterable[Iterable[str]]) -> None:
+        """Print rows of short texts; the first column is a key, and the last one is wrapped."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for row in rows:
+            first, *others = map(one_line, row)
+            table.add_row(Text(f"  {first}", style="cyan"), *map(Text, others))
+        self._out.print(table, soft_wrap=False, width=line_width(self._out))
+
+    def _blank(self) -> None:
+        self._out.print()
+
+    def line(self, text: str, style: str = "") -> None:
+        """Print a line as it is."""
+        self._out.print(Text(text, style=style))
+
+    @property
+    def _cells(self) -> str:
+        try:
+            BAR_CELLS.encode(self._out.encoding)
+        except (LookupError, UnicodeEncodeError):
+            return PLAIN_BAR_CELLS
+        return BAR_CELLS
