@@ -29,9 +29,11 @@ ROUNDS ?= 3
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' Makefile
 
+# The game comes first, if need be on the Python core: the native core has the same results, and takes a minute to build.
 .PHONY: play
-play: $(VENV)/installed native  ## Turn a description into a scenario and play it: ABOUT="any text" TURNS=5
-	@{ $(DESCRIPTION); } | $(BIN)/peripety play --auto --turns "$${TURNS:-5}" --description -
+play: $(VENV)/installed  ## Turn a description into a scenario and play it to its end: ABOUT="any text" TURNS=5
+	@{ $(DESCRIPTION); } | $(BIN)/peripety play --auto $${TURNS:+--turns "$$TURNS"} --description -
+	@.ci/native $(VENV)
 
 .PHONY: play-llm
 play-llm: $(VENV)/installed-llm native  ## Play with a real language model on this machine (about 350 MB)
@@ -144,6 +146,10 @@ bench: $(VENV)/installed-bench native  ## Run the benchmarks and print their fig
 	@simcore/benches/run build/bench
 	@$(BIN)/python -m pytest tests/bench --capture=no --benchmark-timer=time.process_time
 	@PYTHONPATH=tests $(BIN)/python -m bench.table
+
+.PHONY: bench-first-words
+bench-first-words: $(VENV)/installed-dev  ## Measure the time from a clean clone to the first words of a story
+	@PYTHONPATH=tests $(BIN)/python -m bench.first_words
 
 AIMOCK := build/aimock/node_modules/@copilotkit/aimock
 
@@ -315,9 +321,7 @@ $(VENV)/created:
 	@touch $@
 
 $(VENV)/installed: $(VENV)/created pyproject.toml simcore/pyproject.toml .ci/constraints.txt
-	@echo "Installing into $(VENV) (once, about half a minute)" >&2
-	@$(PIP) hatchling maturin
-	@$(PIP) --editable ./simcore --editable .
+	@.ci/install $(VENV)
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

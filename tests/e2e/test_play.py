@@ -273,7 +273,7 @@ def test_a_person_at_a_terminal_is_asked_and_continues_later(tmp_path: Path) -> 
         person.wait_for("(offline")
         person.wait_for("> ")
         person.type("q")
-        person.wait_for("Go on with: peripety play --session")
+        person.wait_for("Continue with: peripety play --session")
         assert person.process.wait(timeout=30) == 0
         assert "\x1b[" in person.screen
     with terminal([*PERIPETY, "play", "--continue"], environment(tmp_path)) as person:

@@ -9,18 +9,23 @@ Exit codes: 0 success; 1 the work failed or found a problem; 2 wrong usage; 130 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer._click.exceptions import ClickException, NoArgsIsHelpError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
 from peripety.errors import InvalidArgumentError, PeripetyError
 from peripety.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "COMMANDS",
@@ -59,36 +64,47 @@ class CommandEntry:
     Attributes:
         module: the module of this package that declares the command, in its `commands`.
         summary: the line of the command in `peripety --help`: the first line of its own help.
+        group: the heading above it.
     """
 
     module: str
     summary: str
+    group: str
+
+
+_PLAY = "Play"
+_WRITE = "Write and measure scenarios"
+_TEST = "Turn rules and texts into tests"
+_MODELS = "Use language models"
+_SERVE = "Run services and long work"
 
 
 COMMANDS = {
-    "play": CommandEntry("play", "Play a description, a specification or a session."),
-    "serve": CommandEntry("embedded_services", "Run all services and the HTTP edge, or one of them."),
-    "chat": CommandEntry("gateway", "Chat with a model and see the usage of each turn."),
-    "models": CommandEntry("gateway", "List known models: limits, prices, cache rules."),
-    "usage": CommandEntry("gateway", "Show model usage: calls, tokens, cost, cache savings."),
-    "replay": CommandEntry("session_files", "Replay a session from its bundle and verify it."),
-    "bench-narrator": CommandEntry("bench_narrator", "Measure how well a model narrates."),
-    "simulate": CommandEntry("simulate", "Serve a scripted LLM, or print its answers."),
-    "agent": CommandEntry("agent", "Run agents: phases that share a conversation."),
-    "generate": CommandEntry("scenario_generate", "Write a specification from a description."),
-    "validate": CommandEntry("scenario_validate", "Check specifications."),
-    "schema": CommandEntry("scenario_validate", "Write the JSON Schema of specifications."),
-    "compile": CommandEntry("scenario_generate", "Validate, dry-run and store a specification."),
-    "amend": CommandEntry("scenario_generate", "Change a stored scenario by a description."),
-    "dry-run": CommandEntry("scenario_analyze", "Simulate a specification; show loss rate and reasons."),
-    "balance": CommandEntry("scenario_analyze", "Tune numbers of a specification to a loss rate."),
-    "certify": CommandEntry("scenario_analyze", "Measure how fair a specification is."),
-    "graph": CommandEntry("scenario_analyze", "Show the dependency graph of a scenario."),
-    "scenarios": CommandEntry("scenario", "List, show and delete stored scenarios."),
-    "sessions": CommandEntry("session", "List, show, fork, watch and verify sessions."),
-    "runs": CommandEntry("runs", "List, show and stop runs of long commands."),
-    "policy": CommandEntry("policy", "Compile a written policy into rules, and enforce them."),
-    "testgen": CommandEntry("testgen", "Generate tests and measure what they catch."),
+    "play": CommandEntry("play", "Play a description, a specification or a session.", _PLAY),
+    "sessions": CommandEntry("session", "List, show, fork, watch and verify sessions.", _PLAY),
+    "replay": CommandEntry("session_files", "Replay a session from its bundle and verify it.", _PLAY),
+    "generate": CommandEntry("scenario_generate", "Write a specification from a description.", _WRITE),
+    "validate": CommandEntry("scenario_validate", "Check specifications.", _WRITE),
+    "schema": CommandEntry("scenario_validate", "Write the JSON Schema of specifications.", _WRITE),
+    "dry-run": CommandEntry(
+        "scenario_analyze", "Simulate a specification; show loss rate and reasons.", _WRITE
+    ),
+    "balance": CommandEntry("scenario_analyze", "Tune numbers of a specification to a loss rate.", _WRITE),
+    "certify": CommandEntry("scenario_analyze", "Measure how fair a specification is.", _WRITE),
+    "graph": CommandEntry("scenario_analyze", "Show the dependency graph of a scenario.", _WRITE),
+    "compile": CommandEntry("scenario_generate", "Validate, dry-run and store a specification.", _WRITE),
+    "amend": CommandEntry("scenario_generate", "Change a stored scenario by a description.", _WRITE),
+    "scenarios": CommandEntry("scenario", "List, show and delete stored scenarios.", _WRITE),
+    "policy": CommandEntry("policy", "Compile a written policy into rules, and enforce them.", _TEST),
+    "testgen": CommandEntry("testgen", "Generate tests and measure what they catch.", _TEST),
+    "simulate": CommandEntry("simulate", "Serve a scripted LLM, or print its answers.", _TEST),
+    "chat": CommandEntry("gateway", "Chat with a model and see the usage of each turn.", _MODELS),
+    "models": CommandEntry("gateway", "List known models: limits, prices, cache rules.", _MODELS),
+    "usage": CommandEntry("gateway", "Show model usage: calls, tokens, cost, cache savings.", _MODELS),
+    "agent": CommandEntry("agent", "Run agents: phases that share a conversation.", _MODELS),
+    "bench-narrator": CommandEntry("bench_narrator", "Measure how well a model narrates.", _MODELS),
+    "serve": CommandEntry("embedded_services", "Run all services and the HTTP edge, or one of them.", _SERVE),
+    "runs": CommandEntry("runs", "List, show and stop runs of long commands.", _SERVE),
 }
 
 
@@ -97,10 +113,39 @@ def load_command(name: str) -> TyperCommand | TyperGroup:
     declared: typer.Typer = import_module(f"peripety.cli.{COMMANDS[name].module}").commands
     declared.rich_markup_mode = app.rich_markup_mode
     group = get_group(declared)
+    _show_whole_summaries(group)
     for command in group.commands.values():
         for parameter in command.params:
             parameter.__class__ = _PlainArgument if isinstance(parameter, TyperArgument) else _PlainOption
     return group if group.name == name else cast("TyperCommand", group.commands[name])
+
+
+def _show_whole_summaries(group: TyperGroup) -> None:
+    group.__class__ = _PlainGroup
+    for command in group.commands.values():
+        if isinstance(command, TyperGroup):
+            _show_whole_summaries(command)
+
+
+_MAX_SUMMARY = 1_000
+
+
+class _PlainGroup(TyperGroup):
+    """A group whose help shows the summary of each command as a whole, wrapped."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - given by typer
+        _write_commands(formatter, "Commands", self.commands)
+
+
+def _write_commands(formatter: Any, heading: str, listed: Mapping[str, Any]) -> None:
+    with formatter.section(heading):
+        width = max(map(len, COMMANDS))
+        formatter.write_dl(
+            [
+                (name.ljust(width), command.get_short_help_str(_MAX_SUMMARY))
+                for name, command in listed.items()
+            ]
+        )
 
 
 class _PlainArgument(TyperArgument):
@@ -155,6 +200,25 @@ class _LazyGroup(TyperGroup):
         for name, entry in COMMANDS.items():
             self.add_command(TyperCommand(name, help=entry.summary))
 
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the command line. Wrong usage is explained in the style of all errors."""
+        is_standalone = settings.get("standalone_mode", True)
+        settings["standalone_mode"] = False
+        if not is_standalone:
+            return super().main(*args, **settings)
+        try:
+            code = super().main(*args, **settings)
+        except ClickException as error:
+            sys.exit(_explain_usage(error))
+        except typer.Abort:
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - given by typer
+        for heading in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+            listed = {name: self.commands[name] for name, entry in COMMANDS.items() if entry.group == heading}
+            _write_commands(formatter, heading, listed)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:
             self.add_command(load_command(args[0]))
@@ -168,7 +232,7 @@ app = typer.Typer(
     cls=_LazyGroup,
     help="Turn free text into a validated scenario and play it, turn by turn.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich would read `[default: ...]` as a style, and drop it
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -208,6 +272,40 @@ def main() -> None:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         sys.exit(f"error: {type(error).__name__}: {error} ({DEBUG_VARIABLE}=1 shows where)")
+
+
+_USAGE_WORDS = (
+    (re.compile(r"^Invalid value(?: for)?:? "), ""),
+    (re.compile(r": Input should be greater than or equal to "), " must be at least "),
+    (re.compile(r": Input should be less than or equal to "), " must be at most "),
+    (re.compile(r": Input should be a valid integer.*"), " must be a whole number"),
+    (re.compile(r": Input should be a valid number.*"), " must be a number"),
+    (re.compile(r": Input should be "), " must be "),
+    (re.compile(r": Value error, "), ": "),
+)
+
+
+def _explain_usage(error: ClickException) -> int:
+    """Print wrong usage and return the exit code."""
+    if isinstance(error, NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
+    message = error.format_message().removesuffix(".")
+    for pattern, words in _USAGE_WORDS:
+        message = pattern.sub(words, message)
+    message = re.sub(r"^'(.+?)'", r"\1", message)
+    sys.stderr.write(f"error: {message[:1].lower()}{message[1:]}\n  see: {_command_path(error)} --help\n")
+    return error.exit_code
+
+
+def _command_path(error: ClickException) -> str:
+    """Return the command that was used wrongly, by the name of the program that is documented."""
+    names: list[str] = []
+    context = getattr(error, "ctx", None)
+    while context is not None and context.parent is not None:
+        names.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(["peripety", *names])
 
 
 def _show_version(wanted: bool) -> None:

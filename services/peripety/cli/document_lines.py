@@ -42,7 +42,7 @@ def document_lines(document: bytes) -> Callable[[str], int | None]:
 
 
 def _index_lines(text: str) -> dict[str, int]:
-    """Return the line of every value of a document, by its pointer; as far as it can be read."""
+    """Return the line of every value of a document, by its pointer, up to the first error."""
     numbers: dict[str, int] = {}
     containers: list[tuple[str, bool]] = []  # each with its pointer; True for an array
     positions: list[int | str | None] = []

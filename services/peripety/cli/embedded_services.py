@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from peripety.cli.output import EXIT_INTERRUPTED, error_console, progress_bar
+from peripety.cli.output import EXIT_INTERRUPTED, error_console, printable, progress_bar
 from peripety.core import logging_setup
 from peripety.core.concurrency import closing
 from peripety.core.config import Config, LogLevel
@@ -46,12 +46,20 @@ async def embedded_services(*names: str, **settings: Any) -> AsyncIterator[grpc.
     """
     quiet = {} if os.environ.get("PERIPETY_LOG_LEVEL") else {"log_level": LogLevel.ERROR}
     config = Config.from_environment(**quiet, **settings)
+    _name_misspelt_variables()
     logging_setup.configure(config)
     async with (
         app.serve(config, services=set(names), address="127.0.0.1:0") as running,
         open_channel(running.address, max_message_bytes=config.max_message_bytes) as channel,
     ):
         yield channel
+
+
+def _name_misspelt_variables() -> None:
+    for name, similar in Config.find_misspelt_variables().items():
+        error_console().print(
+            f"warning: {printable(name)} is not a setting; did you mean {similar}?", style="yellow"
+        )
 
 
 @asynccontextmanager
@@ -168,6 +176,7 @@ def serve(
     """
     name = "edge_listen" if service is ServiceName.EDGE else "listen"
     config = Config.from_environment(**({name: listen} if listen else {}))
+    _name_misspelt_variables()
     logging_setup.configure(config)
     if service is ServiceName.EDGE:
         asyncio.run(_serve_edge_alone(config))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _RUNS = 96
 _MAX_CANDIDATES = 24
-# Forecasts that differ by less are equal: the action that was taken less often is chosen, for a varied story.
+# Forecasts that differ by less are equal: the less frequent action is chosen, for a varied story.
 _TOLERANCE = 0.04
 _SURVIVAL_WORTH = 0.5
 

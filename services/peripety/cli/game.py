@@ -41,14 +41,14 @@ async def resolve_session_id(stub: SessionServiceAsyncStub, wanted: str) -> str:
 
     Raises:
         InvalidArgumentError: several sessions begin with it.
-        NotFoundError: there is no session yet.
+        NotFoundError: no session is stored.
     """
     if len(wanted) >= _ID_LENGTH:
         return wanted
     found = (await stub.ListSessions(session_pb2.ListSessionsRequest(page_size=_MAX_LISTED))).sessions
     if wanted == LATEST:
         if not found:
-            raise NotFoundError("there is no session yet; start one with `peripety play`")
+            raise NotFoundError("no session is stored; start one with `peripety play`")
         newest = max(
             found, key=lambda one: (one.update_time.ToNanoseconds(), one.create_time.ToNanoseconds())
         )
@@ -114,7 +114,7 @@ class Game:
 
         Raises:
             InvalidArgumentError: the id or the point of view is not valid.
-            NotFoundError: there is no such session.
+            NotFoundError: the session does not exist.
         """
         stub = session_pb2_grpc.SessionServiceStub(channel)
         session_id = await resolve_session_id(stub, wanted)
@@ -182,7 +182,7 @@ class Game:
         """Remove the turns after a turn; 0 is the start.
 
         Raises:
-            InvalidArgumentError: there is no such turn before the current one.
+            InvalidArgumentError: the turn is not before the current one.
         """
         request = session_pb2.RewindSessionRequest(
             request_id=str(uuid4()),

@@ -7,6 +7,7 @@ without a traceback.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 from datetime import timedelta
@@ -192,14 +193,23 @@ EXIT_INTERRUPTED = 130
 _MAX_FINDINGS = 20
 
 
+# The field of a request that a message of a service begins with, such as `session_id: unknown session`.
+_FIELD = re.compile(r"^[a-z]+(?:[_.][a-z_.0-9]+)+:? ")
+
+
 def explain_error(error: PeripetyError) -> int:
-    """Print an error to standard error and return the exit code."""
+    """Print an error to standard error and return the exit code. Fields of requests are named by words."""
     console = error_console()
-    console.print(f"error: {printable(error.message)} ({error.code})", style="red")
+    message = _FIELD.sub("", error.message)
+    console.print(f"error: {printable(message)} ({error.code})", style="red")
     if isinstance(error, SpecError):
         details: Iterable[str] = finding_lines(error.findings, lines=shown_lines())
     else:
-        details = (f"  {printable(v.field)}: {printable(v.reason)}" for v in error.violations)
+        details = [
+            f"  {printable(_name_field(v.field))}: {printable(v.reason)}".replace("  : ", "  ")
+            for v in error.violations
+            if v.reason not in error.message
+        ]
     for line in details:
         console.print(line)
     if error.retry_after is not None:
@@ -209,6 +219,12 @@ def explain_error(error: PeripetyError) -> int:
         if isinstance(error, InvalidArgumentError) and not isinstance(error, SpecError)
         else EXIT_FAILED
     )
+
+
+def _name_field(field: str) -> str:
+    """Return the words of the last segment of a field; options, variables and JSON Pointers as they are."""
+    is_plain = field.islower() and not field.startswith(("-", "/"))
+    return field.rpartition(".")[2].replace("_", " ") if is_plain else field
 
 
 SHOWS_EVERYTHING = "This shows everything, including what players are not meant to know."

@@ -39,7 +39,7 @@ _SCENARIO_PREFIX = "scn_"
 
 @dataclass(frozen=True)
 class _GameSource:
-    """What is played; exactly one of the first three is set.
+    """Source of a game; exactly one of the first three is set.
 
     Attributes:
         description: a text from which a scenario is written.
@@ -248,7 +248,7 @@ def play(
     ] = False,
     auto: Annotated[
         bool,
-        typer.Option("--auto", help="Let the computer play sensibly, to an ending, and tell the story."),
+        typer.Option("--auto", help="Let the computer play sensibly, to an ending, as a story."),
     ] = False,
     turns: Annotated[
         int | None,

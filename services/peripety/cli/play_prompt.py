@@ -25,21 +25,22 @@ if TYPE_CHECKING:
 _PROMPT = "> "
 _FORECAST_RUNS = 1_000
 _HINT = "Type what you do. Enter lists the actions, help the commands."
-_OVER_HINT = "The story is over. You can undo, rewind 3, look, ask or quit."
+_ASK = "ask"
+_OVER_HINT = f"The story is over. You can undo, rewind 3, look, {_ASK} or quit."
 _HELP = (
     ("Enter, ?", "list what you can do now; the number before an action takes it"),
-    ("2 3", "take action 2 with the value 3; without a value, you are asked"),
-    ("any words", "say what you do; words that are not understood cost no time"),
+    ("2 3", "take action 2 with the value 3; without it, you get a question"),
+    ("any words", "what you do, in your words; no time passes if they are not understood"),
     ("wait", "let a turn pass"),
     ("look", "show the place, the people in it, and what you know"),
     ("status", "show all quantities with their amounts"),
-    ("ask TEXT", "ask about the game, such as: ask what happened in turn 2"),
+    (f"{_ASK} TEXT", f"answer a question about the game: {_ASK} what happened in turn 2"),
     ("odds", "show how the story ends if you act at random from here"),
     ("undo", "take the last turn back"),
     ("rewind 8", "go back to the end of turn 8; 0 is the start"),
-    ("fork", "go on in a copy; the game so far stays as it is"),
+    ("fork", "continue in a copy; the game so far stays as it is"),
     ("save", "show where the game is stored; every turn is stored at once"),
-    ("quit", "stop, and show how to go on; so does Ctrl-D"),
+    ("quit", "stop, and show how to continue; so does Ctrl-D"),
 )
 _STOP = frozenset({"quit", "q", "exit"})
 _END = object()
@@ -51,7 +52,7 @@ class PlayPrompt:
     Args:
         view: shows what commands return.
         how_to_continue: returns the command that continues a session.
-        where_stored: says where sessions are stored.
+        where_stored: the place where sessions are stored, as the end of a sentence.
         abandon: called while the prompt waits; True ends it with `PromptAbandonedError`.
     """
 
@@ -107,8 +108,8 @@ class PlayPrompt:
         return prompt_line(_PROMPT, self._abandon) if line is None else line
 
     def say_goodbye(self, game: Game) -> None:
-        """Show how to go on with the game."""
-        self._view.note(f"Go on with: {self._how_to_continue(game.session.session_id)}")
+        """Show the command that continues the game."""
+        self._view.note(f"Continue with: {self._how_to_continue(game.session.session_id)}")
 
     async def _handle(self, game: Game, line: str) -> object:
         """Carry out a line; return the turn that it is, `_END` to stop, or None."""
@@ -120,7 +121,7 @@ class PlayPrompt:
             return _END
         elif word in self._plain and not rest:
             await self._plain[word](game)
-        elif word == "ask" and rest:
+        elif word == _ASK and rest:
             self._view.answer(await game.ask(rest))
         elif word == "rewind" and (rest.isdecimal() or not rest):
             await self._rewind(game, rest)
@@ -135,14 +136,14 @@ class PlayPrompt:
         return None
 
     def _act(self, game: Game, key: str, values: str) -> TurnInput | None:
-        """Return the action of a key, with typed values or with those that are asked for."""
+        """Return the action of a key, with typed values or with answers to questions."""
         self._assign_keys(game)
         legal = {action.action_id: action for action in game.legal_actions}
         action = legal.get(self._keys.get(key, ""))
         if action is None:
             known = key in self._keys
             self._view.note(
-                "You cannot do that now." if known else "There is no such number; Enter lists them."
+                "You cannot do that now." if known else "That number has no action; Enter lists them."
             )
             return None
         call = engine_pb2.ActionCall(action_id=action.action_id)
@@ -158,7 +159,7 @@ class PlayPrompt:
         return TurnInput([call])
 
     def _read_value(self, param: engine_pb2.Param, typed: str | None) -> engine_pb2.ParamValue | None:
-        """Return a typed value, or ask until it is legal; None after an empty line or a command."""
+        """Return a legal value, typed or as an answer; None after an empty line or a command."""
         name = one_line(param.name).replace("_", " ")
         question = f"{name} ({describe_domain(param)}) > "
         while True:
@@ -203,7 +204,7 @@ class PlayPrompt:
         if game.session.turn:
             await self._go_back(game, game.session.turn - 1)
         else:
-            self._view.note("There is no turn to take back.")
+            self._view.note("No turn is left to take back.")
 
     async def _rewind(self, game: Game, turn: str) -> None:
         if turn and int(turn) < game.session.turn:
@@ -211,7 +212,7 @@ class PlayPrompt:
         elif game.session.turn:
             self._view.note(f"Give a turn from 0 to {game.session.turn - 1}, such as: rewind 0")
         else:
-            self._view.note("There is no turn to go back to.")
+            self._view.note("No turn is left to go back to.")
 
     async def _go_back(self, game: Game, turn: int) -> None:
         await game.rewind(turn)
@@ -222,7 +223,7 @@ class PlayPrompt:
         before = game.session.session_id
         await game.fork()
         self._view.note(
-            f"You go on in the copy {short_id(game.session.session_id)}. "
+            f"You continue in the copy {short_id(game.session.session_id)}. "
             f"The game so far stays: {self._how_to_continue(before)}"
         )
 

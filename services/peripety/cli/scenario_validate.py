@@ -324,7 +324,7 @@ def schema(
     """Write the JSON Schema of specifications.
 
     Editors complete and check a specification with it. With --out, prints the line that connects a
-    specification with it. The key $schema is no part of a scenario: it is ignored, and changes no hash.
+    specification with it. The key $schema is ignored, and changes no hash.
     """
     require_writable(out)
     document = dict(schema_document(SCENARIO_SPEC_1_1 if version is SpecVersion.LATEST else SCENARIO_SPEC))

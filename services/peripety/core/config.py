@@ -11,6 +11,7 @@ import json
 import os
 import re
 from decimal import Decimal
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
@@ -157,6 +158,9 @@ _POSTGRESQL = re.compile(r"postgresql://([^\s/?#@]*@)?[^\s/?#@]*/[^\s/?#]+(\?[^\
 _REDIS = re.compile(r"rediss?://([^\s/?#@]*@)?[^\s/?#@]+(/\d*)?(\?[^\s#]*)?")
 _ESCAPING_HINT = "with special characters of the password percent-encoded (%40 for @, %2F for a slash)"
 _PREFIX = "PERIPETY_"
+# Variables that are read elsewhere.
+_OTHER_VARIABLES = ("PERIPETY_SIMCORE", "PERIPETY_DEBUG")
+_SIMILAR = 0.85
 _Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
 _MIB = 1024 * 1024
 
@@ -339,6 +343,17 @@ class Config(BaseModel):
             return cls(**(given | overrides))
         except ValidationError as error:
             raise _configuration_error(error) from None
+
+    @staticmethod
+    def find_misspelt_variables() -> dict[str, str]:
+        """Return variables of the environment that belong to no setting, with the similar name of one."""
+        known = {*_environment_variables().values(), *_OTHER_VARIABLES}
+        similar = {
+            name: get_close_matches(name, known, n=1, cutoff=_SIMILAR)
+            for name in os.environ
+            if name.startswith(_PREFIX) and name not in known
+        }
+        return {name: found[0] for name, found in sorted(similar.items()) if found}
 
     @field_validator(
         "listen",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typer.testing import CliRunner, Result
 from peripety import engine
 from peripety.cli import app as cli_app
 from peripety.cli.app import COMMANDS, CommandEntry, app, load_command
+from peripety.cli.output import explain_error
 from peripety.errors import FieldViolation, Finding, InternalError, InvalidArgumentError, SpecError
 from peripety.server.app import SERVICES
 from peripety.version import __version__
@@ -57,6 +59,90 @@ def test_the_list_shows_the_first_line_of_the_help_of_a_command(name: str, entry
     assert help_text is not None
     assert help_text.split("\n\n")[0].split(". ")[0].rstrip(".") + "." == entry.summary
     assert f"  {entry.summary}\n" in run("--help").stdout
+
+
+def test_commands_are_listed_under_headings_and_none_is_cut_off() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "peripety", "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "60"},
+    )
+    lines = said.stdout.splitlines()
+    places = [
+        lines.index(heading) for heading in ("Play:", "Write and measure scenarios:", "Use language models:")
+    ]
+    assert places == sorted(places)
+    assert max(map(len, lines)) <= 60
+    shown = " ".join(said.stdout.split())
+    assert all(f"{name} {entry.summary}" in shown for name, entry in COMMANDS.items())
+
+
+def test_completion_can_be_installed() -> None:
+    assert "--install-completion" in run("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "command"),
+    [
+        (["play", "--foo"], "error: no such option: --foo", "play"),
+        (["play", "--seed", "-1"], "error: --seed must be at least 0", "play"),
+        (["dry-run", "x", "--runs", "many"], "error: --runs must be a whole number", "dry-run"),
+        (["models", "--provider", "x"], "error: --provider: unknown provider x; use one of", "models"),
+        (["sesions"], "error: no such command 'sesions'. Did you mean 'sessions'", ""),
+        (["certify"], "error: missing argument 'FILE'", "certify"),
+    ],
+)
+def test_wrong_usage_is_told_in_the_style_of_all_errors(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    error: str,
+    command: str,
+) -> None:
+    monkeypatch.setattr("sys.argv", ["peripety", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli_app.main()
+    assert ended.value.code == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(error)
+    assert second == f"  see: {f'peripety {command}'.strip()} --help"
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        (
+            InvalidArgumentError("session_id: unknown session 'x'; list the sessions", code="X"),
+            ["error: unknown session 'x'; list the sessions (X)"],
+        ),
+        (
+            InvalidArgumentError(
+                "two are wrong",
+                code="X",
+                violations=[
+                    FieldViolation(".options.max_runs", "must be 1 or more"),
+                    FieldViolation("/a/b", "c"),
+                ],
+            ),
+            ["error: two are wrong (X)", "  max runs: must be 1 or more", "  /a/b: c"],
+        ),
+        (
+            InvalidArgumentError(
+                "model has no name; give one",
+                code="X",
+                violations=[FieldViolation("model", "has no name; give one")],
+            ),
+            ["error: model has no name; give one (X)"],
+        ),
+    ],
+)
+def test_errors_name_no_field_of_a_request_and_repeat_nothing(
+    capsys: pytest.CaptureFixture[str], error: InvalidArgumentError, lines: list[str]
+) -> None:
+    explain_error(error)
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def every_command(name: str, command: Any) -> Iterator[tuple[str, ...]]:
@@ -253,7 +339,7 @@ def test_serve_knows_its_services() -> None:
         (
             InvalidArgumentError("It is wrong", code="X", violations=[FieldViolation("a.b", "say c")]),
             2,
-            ["error: It is wrong (X)", "  a.b: say c"],
+            ["error: It is wrong (X)", "  b: say c"],
         ),
         (
             SpecError("Refused", [Finding("CODE", "/a", "the way out")]),

@@ -92,7 +92,7 @@ async def test_a_number_that_is_not_listed_costs_no_turn(typed: list[str], mista
     typed += [mistake, "1"]
     played = Played()
     assert await played.choose() is not None
-    assert "There is no such number" in played.text
+    assert "That number has no action" in played.text
 
 
 async def test_an_empty_value_gives_up_the_action_and_a_command_takes_its_place(typed: list[str]) -> None:
@@ -142,7 +142,7 @@ async def test_quit_and_the_end_of_input_stop(typed: list[str], lines: list[str]
     played = Played()
     assert await played.choose() is None
     played.prompt.say_goodbye(played.game)
-    assert "Go on with: peripety play --session 11111111" in played.text
+    assert "Continue with: peripety play --session 11111111" in played.text
 
 
 async def test_turns_are_taken_back(typed: list[str]) -> None:
@@ -152,8 +152,8 @@ async def test_turns_are_taken_back(typed: list[str]) -> None:
     assert played.game.calls == [("rewind", 4), ("rewind", 2), ("rewind", 0)]
     assert "Back at the end of turn 4." in played.text
     assert played.text.count("Give a turn from 0 to 1") == 2
-    assert "There is no turn to take back." in played.text
-    assert "There is no turn to go back to." in played.text
+    assert "No turn is left to take back." in played.text
+    assert "No turn is left to go back to." in played.text
 
 
 async def test_a_fork_continues_in_the_copy_and_says_so(typed: list[str]) -> None:

@@ -60,7 +60,7 @@ class Gauge:
         return "" if self.share is None else draw_bar(self.share, cells)
 
     def describe(self, cells: str) -> str:
-        """Return the name, the bar and the band; the amount if there is no scale."""
+        """Return the name, the bar and the band; the amount without a scale."""
         return " ".join(filter(None, (self.name, self.bar(cells) or self.amount, self.band)))
 
 
@@ -69,11 +69,11 @@ class ChangeSummary:
     """The changes of a turn for a reader.
 
     Attributes:
-        told: texts that the reader learns: the entity that says it, or "" for a clue; and the words.
+        learned: texts that are new to the reader: the speaker, or "" for a clue; and the words.
         parts: the named changes of quantities, each a few words.
     """
 
-    told: list[tuple[str, str]] = field(default_factory=list)
+    learned: list[tuple[str, str]] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
 
 
@@ -212,10 +212,10 @@ class ScenarioNames:
         if not isinstance(after, str) or not after:
             return
         if tree == "clues":
-            summary.told.append(("", after))
+            summary.learned.append(("", after))
         elif tree == "statements":
             statement = (self.spec.get("statements") or {}).get(key) or {}
-            summary.told.append((self.entity(statement.get("by", key)), after))
+            summary.learned.append((self.entity(statement.get("by", key)), after))
         elif tree == "places":
             summary.parts.append(f"{self.entity(key)} → {self.place(after)}")
         else:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Detail(IntEnum):
-    """How much of the mechanics is shown."""
+    """Amount of mechanics that is shown."""
 
     STORY = 0
     MECHANICS = 1
@@ -72,7 +72,7 @@ class StoryView:
         self._mechanics: list[str] = []
 
     def generation(self, event: scenario_pb2.GenerateScenarioResponse) -> None:
-        """Show that a scenario is written; remember what its author should say openly."""
+        """Show that a scenario is written; remember the notes of its author."""
         if self._detail is Detail.ALL:
             self._details.generation(event)
             return
@@ -110,7 +110,7 @@ class StoryView:
         self.status(game)
 
     async def resume(self, game: Game) -> None:
-        """Print the title of a game that continues, its last turn as it was told, and its status line."""
+        """Print the title of a game that continues, its last turn, and its status line."""
         if not game.session.turn:
             self.open(game)
             return
@@ -155,12 +155,12 @@ class StoryView:
                 self._prose.write(event.narrative_chunk.text)
             case "narrative_retracted":
                 self._told = ""
-                self.note("(This is told anew.)")
+                self.note("(Another version follows.)")
             case "dialogue" if not is_quoted(event.dialogue.utterance, self._told):
                 self._prose.end()
                 self._say(self._names.entity(event.dialogue.entity_id), event.dialogue.utterance)
             case "degraded":
-                self.note(f"(The narrator failed, so this is told plainly: {event.degraded.message})")
+                self.note(f"(The narrator failed, and rules write this: {event.degraded.message})")
 
     def status(self, game: Game) -> None:
         """Print the status line; how the run ended if it did."""
@@ -250,7 +250,7 @@ class StoryView:
         self._stop_waiting()
         self._prose.end()
         summary = self._names.summarize(committed.changes)
-        for speaker, text in summary.told:
+        for speaker, text in summary.learned:
             if not is_quoted(text, self._told):
                 self._say(speaker, text)
         if summary.parts:

@@ -136,7 +136,7 @@ def test_what_the_reader_learns_is_told_with_its_speaker() -> None:
             change("state.promises.oath", None, "open"),
         ],
     )
-    assert summary.told == [("", "The trace leads north."), ("Omega", "I am.")]
+    assert summary.learned == [("", "The trace leads north."), ("Omega", "I am.")]
     assert summary.parts == ["You → North room", "promise to Omega: open"]
 
 

@@ -144,7 +144,7 @@ def test_prose_that_is_void_is_told_anew() -> None:
     shown.view.turn(Event(narrative_retracted=Event.NarrativeRetracted(reason="not JSON")))
     degraded = Event.Degraded(reason="OUTCOME_INVALID", message="no valid answer")
     shown.view.turn(Event(degraded=degraded))
-    assert shown.lines[1] == "(This is told anew.)"
+    assert shown.lines[1] == "(Another version follows.)"
     assert "no valid answer" in " ".join(shown.lines)
     assert "OUTCOME_INVALID" not in " ".join(shown.lines)
 

@@ -64,8 +64,8 @@ _NO_MODEL = (
 class OfflineProvider:
     """Provider without a model, a key or a network; deterministic.
 
-    Before it narrates a turn, it calls the action that the player's words name. If they name none, it asks
-    the player, and the turn is not played.
+    Before it narrates a turn, it calls the action that the player's words name. If they name none, the
+    player gets a question, and the turn is not played.
 
     An answer is never truncated, regardless of `max_output_tokens`. Usage is zero, because no model processes
     a token.
@@ -141,7 +141,7 @@ def _pending_action_call(request: GenerateRequest) -> ToolCall | None:
 
 
 def _question_call(request: GenerateRequest) -> ToolCall | None:
-    """Return the call that asks the player back instead of letting time pass; None if it is not offered."""
+    """Return the call that sends a question to the player; None if it is not offered."""
     offered = any(tool.name == ASK_PLAYER for tool in request.tools)
     names = [action_name(tool) for tool in request.tools if tool.name.startswith(ACTION_PREFIX)]
     if not offered:
