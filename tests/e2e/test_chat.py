@@ -86,9 +86,19 @@ def test_a_conversation_goes_on_in_another_process(tmp_path: Path, model: Served
         screen.wait_for("one of several words")
         screen.wait_for(" in ")
         screen.type("/fork 1")
+        screen.wait_for("You continue in a copy with 1 turn.")
+        screen.type("/retry")
+        screen.wait_for("one of several words")
+        screen.type("/edit other words")
+        screen.wait_for("one of several words")
         screen.wait_for("> ")
+        assert last_asked(model) == ("", 1, "other words")
+        screen.type("/model m")
+        screen.wait_for("The next answers come from m.")
+        screen.type("/model")
+        screen.wait_for("from the configured model.")
         screen.type("/rewind 0")
-        screen.wait_for("> ")
+        screen.wait_for("1 turn removed; 0 turns remain.")
         screen.type("/usage")
         screen.wait_for("0 turns: ")
         screen.type("/nothing")
@@ -108,11 +118,22 @@ def test_a_conversation_goes_on_in_another_process(tmp_path: Path, model: Served
     assert last_asked(model) == ("", 3, "e")
 
 
-def test_what_fails_is_told_and_ends_a_chat_that_nobody_watches(tmp_path: Path, model: Served) -> None:
-    done = chat(tmp_path, model, "fail\nb\n")
+def test_what_fails_is_told_and_does_not_end_a_chat_that_nobody_watches(
+    tmp_path: Path, model: Served
+) -> None:
+    done = chat(tmp_path, model, "fail\n/nothing\nb\n")
     assert done.returncode == 1
     assert "OPENAI_API_KEY" in done.stderr
-    assert done.stdout == ""
+    assert "/nothing: unknown command" in done.stderr
+    assert done.stdout == "one of several words\n"
     unknown = chat(tmp_path, model, "a\n", "--conversation", "nowhere")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert "unknown conversation: 'nowhere'" in unknown.stderr
+
+
+def test_a_message_of_several_lines_has_the_text_of_its_files(tmp_path: Path, model: Served) -> None:
+    (tmp_path / "a.txt").write_text("in the file", encoding="utf-8")
+    assert chat(tmp_path, model, f'"""\nRead\n@{tmp_path}/a.txt\n"""\n').returncode == 0
+    _, _, prompt = last_asked(model)
+    assert prompt.startswith("Read\n@")
+    assert prompt.endswith("```\nin the file\n```")

@@ -98,7 +98,7 @@ COMMANDS = {
     "policy": CommandEntry("policy", "Compile a written policy into rules, and enforce them.", _TEST),
     "testgen": CommandEntry("testgen", "Generate tests and measure what they catch.", _TEST),
     "simulate": CommandEntry("simulate", "Serve a scripted LLM, or print its answers.", _TEST),
-    "chat": CommandEntry("gateway", "Chat with a model and see the usage of each turn.", _MODELS),
+    "chat": CommandEntry("chat", "Chat with a model and see the usage of each turn.", _MODELS),
     "models": CommandEntry("gateway", "List known models: limits, prices, cache rules.", _MODELS),
     "usage": CommandEntry("gateway", "Show model usage: calls, tokens, cost, cache savings.", _MODELS),
     "agent": CommandEntry("agent", "Run agents: phases that share a conversation.", _MODELS),

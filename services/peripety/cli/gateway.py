@@ -1,47 +1,34 @@
-"""`peripety chat`, `peripety models` and `peripety usage`."""
+"""`peripety models` and `peripety usage`."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
-from uuid import uuid4
 
 import typer
 from pydantic import TypeAdapter
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.api.gateway.v1 import gateway_pb2_grpc
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.cli.embedded_services import embedded_services
 from peripety.cli.output import (
-    error_console,
-    explain_error,
     format_dollars,
-    format_model_usage,
-    format_usage,
-    person_console,
     printable,
-    result_console,
     start_table,
     table_console,
     write_json,
 )
-from peripety.cli.prompt import prompt_line
 from peripety.core.config import Config
-from peripety.errors import PeripetyError
 from peripety.gateway.models.catalog import ModelCatalog
 from peripety.gateway.models.model_data import ModelData
 from peripety.gateway.models.prices import prices_on
-from peripety.rpc.proto_json import to_json, without_provider_state
+from peripety.rpc.proto_json import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import date
 
-    import grpc.aio
     from rich.table import Table
 
     from peripety.gateway.models.model_data import CacheRules
@@ -49,190 +36,6 @@ if TYPE_CHECKING:
 
 
 commands = typer.Typer()
-
-
-_HELP = """\
-  /model NAME    switch to another model, such as anthropic/claude-opus-5-5; alone: the configured model
-  /usage         show the usage of the conversation
-  /fork [N]      continue in a new conversation that has the first N turns of this one, or all
-  /rewind N      remove the last turns, so that N remain
-  /new           start a new conversation
-  /quit          stop; so does Ctrl-D"""
-
-
-@dataclass
-class ChatSettings:
-    """Options of a chat.
-
-    Attributes:
-        model: as in `GenerationOptions.model`; empty for the configured one.
-        system: the instructions of a new conversation.
-        conversation_id: the conversation to continue; None starts a new one.
-        max_output_tokens: the limit of an answer; None for the model's default.
-        reasoning: True to show the reasoning of the model.
-        as_json: True to print events instead of text.
-    """
-
-    model: str = ""
-    system: str = ""
-    conversation_id: str | None = None
-    max_output_tokens: int | None = None
-    reasoning: bool = False
-    as_json: bool = False
-
-
-async def _chat(options: ChatSettings) -> int:
-    async with embedded_services("gateway") as channel:
-        talk = _ChatLoop(channel, options)
-        await talk.begin()
-        interactive = sys.stdin.isatty()
-        for line in _typed_lines() if interactive else _piped_lines():
-            if not await talk.handle_line(line) and not interactive:
-                return 1
-            if talk.is_over:
-                break
-        talk.print_resume_hint()
-    return 0
-
-
-def _typed_lines() -> Iterator[str]:
-    result_console().print("Type a message; /help lists the commands.", style="dim")
-    while (line := prompt_line("> ")) is not None:
-        yield line
-
-
-def _piped_lines() -> Iterator[str]:
-    """Yield the lines of standard input; each is one message."""
-    for line in sys.stdin:
-        yield line.strip()
-
-
-@dataclass
-class _ChatLoop:
-    """Chat loop. A fork switches it to another conversation."""
-
-    channel: grpc.aio.Channel
-    options: ChatSettings
-    conversation: pb.Conversation = field(default_factory=pb.Conversation)
-    is_over: bool = False
-
-    @property
-    def gateway(self) -> gateway_pb2_grpc.GatewayServiceAsyncStub:
-        """The gateway stub of this chat."""
-        return gateway_pb2_grpc.GatewayServiceStub(self.channel)
-
-    async def begin(self) -> None:
-        """Load the conversation to continue, or start a new one."""
-        if self.options.conversation_id is None:
-            await self._new("")
-            return
-        request = pb.GetConversationRequest(conversation_id=self.options.conversation_id)
-        self.conversation = (await self.gateway.GetConversation(request)).conversation
-
-    async def handle_line(self, line: str) -> bool:
-        """Process an input line; return False if it failed."""
-        name, _, rest = line.partition(" ")
-        commands: dict[str, Callable[[str], Awaitable[None]]] = {
-            "/help": self._help,
-            "/model": self._model,
-            "/usage": self._usage,
-            "/fork": self._fork,
-            "/rewind": self._rewind,
-            "/new": self._new,
-            "/quit": self._quit,
-        }
-        try:
-            if name in commands:
-                await commands[name](rest.strip())
-            elif name.startswith("/"):
-                error_console().print(f"{name}: unknown command; /help lists the commands.")
-            elif line:
-                await self._send(line)
-        except PeripetyError as error:
-            explain_error(error)
-            return False
-        except ValueError:
-            error_console().print(f"{name} needs a number of turns.")
-            return False
-        return True
-
-    def print_resume_hint(self) -> None:
-        """Print the command that continues the conversation."""
-        if self.conversation.turn_count:
-            person_console().print(
-                f"Continue with: peripety chat --conversation {self.conversation.conversation_id}",
-            )
-
-    async def _send(self, text: str) -> None:
-        message = pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text=text)])
-        request = pb.GenerateRequest(
-            request_id=str(uuid4()),
-            conversation_id=self.conversation.conversation_id,
-            expected_turn_count=self.conversation.turn_count,
-            prompt=pb.Prompt(messages=[message]),
-            options=pb.GenerationOptions(
-                model=self.options.model,
-                max_output_tokens=self.options.max_output_tokens,
-            ),
-        )
-        async for response in self.gateway.Generate(request):
-            if self.options.as_json:
-                write_json(to_json(without_provider_state(response)))
-            else:
-                self._show(response)
-            if response.HasField("completed"):
-                self.conversation.turn_count = response.completed.conversation_turn
-                person_console().print(format_usage(response.completed), style="dim")
-
-    def _show(self, response: pb.GenerateResponse) -> None:
-        out = result_console()
-        match response.WhichOneof("event"):
-            case "text_delta":
-                out.print(printable(response.text_delta), end="")
-            case "reasoning_delta" if self.options.reasoning:
-                out.print(printable(response.reasoning_delta), end="", style="dim italic")
-            case "fallback_started":
-                falling = response.fallback_started
-                told = f"{falling.from_model}: {falling.cause.message}; asking {falling.to_model}"
-                error_console().print(printable(told))
-            case "completed":
-                out.print()
-
-    async def _help(self, _rest: str) -> None:
-        result_console().print(_HELP)
-
-    async def _model(self, name: str) -> None:
-        self.options.model = name
-
-    async def _usage(self, _rest: str) -> None:
-        request = pb.GetConversationRequest(conversation_id=self.conversation.conversation_id)
-        self.conversation = (await self.gateway.GetConversation(request)).conversation
-        result_console().print(
-            f"{self.conversation.turn_count} turns: {format_model_usage(self.conversation.usage)}",
-        )
-
-    async def _fork(self, count: str) -> None:
-        request = pb.ForkConversationRequest(
-            request_id=str(uuid4()),
-            conversation_id=self.conversation.conversation_id,
-            turn_count=int(count) if count else None,
-        )
-        self.conversation = (await self.gateway.ForkConversation(request)).conversation
-
-    async def _rewind(self, count: str) -> None:
-        request = pb.RewindConversationRequest(
-            request_id=str(uuid4()),
-            conversation_id=self.conversation.conversation_id,
-            turn_count=int(count),
-        )
-        self.conversation = (await self.gateway.RewindConversation(request)).conversation
-
-    async def _new(self, _rest: str) -> None:
-        request = pb.CreateConversationRequest(request_id=str(uuid4()), system=self.options.system)
-        self.conversation = (await self.gateway.CreateConversation(request)).conversation
-
-    async def _quit(self, _rest: str) -> None:
-        self.is_over = True
 
 
 _MODEL_COLUMNS = TypeAdapter(ModelData)
@@ -355,37 +158,6 @@ def _usage_figures(row: pb.UsageRow) -> list[str]:
         for amount in (used.cost, used.cache_savings)
     )
     return [*(f"{count:,}" for count in counts), *money, f"{row.response_cache_hits:,}"]
-
-
-@commands.command()
-def chat(
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Model: provider/model, or a name from `peripety models`. [default: the configured model]",
-        ),
-    ] = "",
-    system: Annotated[
-        str,
-        typer.Option(metavar="TEXT", help="Instructions of a new conversation. [default: no instructions]"),
-    ] = "",
-    conversation: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Continue this conversation. [default: a new conversation]"),
-    ] = None,
-    max_output: Annotated[
-        int | None, typer.Option(min=1, help="Maximum tokens of an answer. [default: the limit of the model]")
-    ] = None,
-    reasoning: Annotated[bool, typer.Option("--reasoning", help="Show the reasoning of the model.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
-) -> None:
-    """Chat with a model and see the usage of each turn.
-
-    Without a terminal, each line of standard input is a message.
-    """
-    options = ChatSettings(model, system, conversation, max_output, reasoning, as_json)
-    raise typer.Exit(asyncio.run(_chat(options)))
 
 
 @commands.command()

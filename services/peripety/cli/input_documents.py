@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from peripety import engine
-from peripety.cli.document_lines import show_lines_of
-from peripety.cli.output import MAX_INPUT_BYTES, printable
+from peripety.cli.output import MAX_INPUT_BYTES, printable, show_lines_of
 from peripety.core.text_files import read_bounded_line
 from peripety.errors import Finding, InvalidArgumentError, SpecError
 from peripety.scenario.batch import DocumentVerdict

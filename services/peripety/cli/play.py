@@ -11,12 +11,12 @@ import typer
 
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.cli.embedded_services import services_at
-from peripety.cli.forecast_player import ForecastPlayer
 from peripety.cli.game import LATEST, Game, short_id
 from peripety.cli.input_documents import STDIN, read_specification
 from peripety.cli.options import Description, Seed, Server
 from peripety.cli.output import explain_error, read_text_argument, result_console
 from peripety.cli.play_prompt import PlayPrompt
+from peripety.cli.players import ForecastPlayer
 from peripety.cli.prompt import PromptAbandonedError, prompt_line
 from peripety.cli.render.console import JsonGameView
 from peripety.cli.render.story import Detail, StoryView

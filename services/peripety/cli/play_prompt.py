@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from peripety.api.common.v1 import engine_pb2
 from peripety.cli.game import short_id
 from peripety.cli.output import one_line, printable
-from peripety.cli.parameters import describe_domain, parse_value
-from peripety.cli.players import TurnInput
+from peripety.cli.players import TurnInput, describe_domain, parse_value
 from peripety.cli.prompt import prompt_line
 from peripety.errors import PeripetyError
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from peripety.cli.document_lines import document_lines
 from peripety.cli.input_documents import STDIN, iterate_specifications, read_document, total_bytes
 from peripety.cli.options import Horizon, Level, MaxRuns, Persona, Player, Seed
 from peripety.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_USAGE,
+    document_lines,
     error_console,
     explain_error,
     finding_fields,

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peripety import engine
-from peripety.cli.document_lines import document_lines
 from peripety.cli.input_documents import read_specification
-from peripety.cli.output import finding_lines
+from peripety.cli.output import document_lines, finding_lines
 from peripety.errors import Finding, PeripetyError, Severity, SpecError
 from peripety.scenario.validation import collect_proof_findings
 

@@ -90,7 +90,7 @@ def test_completion_can_be_installed() -> None:
         (["play", "--seed", "-1"], "error: --seed must be at least 0", "play"),
         (["dry-run", "x", "--runs", "many"], "error: --runs must be a whole number", "dry-run"),
         (["models", "--provider", "x"], "error: --provider: unknown provider x; use one of", "models"),
-        (["sesions"], "error: no such command 'sesions'. Did you mean 'sessions'", ""),
+        (["playy"], "error: no such command 'playy'. Did you mean 'play'", ""),
         (["certify"], "error: missing argument 'FILE'", "certify"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from peripety.cli.document_lines import document_lines
+from peripety.cli.output import document_lines
 from peripety.engine.schema_validation import format_pointer
 from support.repo.repository import ROOT
 

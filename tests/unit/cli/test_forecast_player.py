@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peripety.cli.forecast_player import ForecastPlayer
+from peripety.cli.players import ForecastPlayer
 from support.session.games import StoredGame, action, number
 
 

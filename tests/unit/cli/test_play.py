@@ -13,8 +13,7 @@ from peripety.api.common.v1 import common_pb2, engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2, scenario_pb2_grpc
 from peripety.api.session.v1 import session_pb2, session_pb2_grpc
 from peripety.cli.app import app
-from peripety.cli.forecast_player import ForecastPlayer
-from peripety.cli.players import TurnInput
+from peripety.cli.players import ForecastPlayer, TurnInput
 from peripety.errors import SpecError, get_remedy
 from support.servers.apps import embedding
 

@@ -37,9 +37,9 @@ def test_without_any_variable_everything_works_offline_and_for_this_machine_only
 
 
 def test_a_misspelt_variable_is_named_with_the_one_that_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PERIPETY_LOG_LEVLE", "PERIPETY_LISTEN", "PERIPETY_DEBUG", "PERIPETY_OF_ANOTHER_PROGRAM"):
+    for name in ("PERIPETY_LOGLEVEL", "PERIPETY_LISTEN", "PERIPETY_DEBUG", "PERIPETY_OF_ANOTHER_PROGRAM"):
         monkeypatch.setenv(name, "127.0.0.1:0")
-    assert Config.find_misspelt_variables() == {"PERIPETY_LOG_LEVLE": "PERIPETY_LOG_LEVEL"}
+    assert Config.find_misspelt_variables() == {"PERIPETY_LOGLEVEL": "PERIPETY_LOG_LEVEL"}
 
 
 def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from rich.text import Text
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.scenario.v1 import scenario_pb2
 from peripety.api.session.v1 import session_pb2
-from peripety.cli import parameters
+from peripety.cli import players
 from peripety.cli.output import (
     finding_lines,
     format_dollars,
@@ -343,7 +343,7 @@ def _format_cause(cause: engine_pb2.Cause) -> str:
 
 
 def _format_param(value: engine_pb2.ParamValue) -> str:
-    return f'"{value.text}"' if value.WhichOneof("kind") == "text" else parameters.format_value(value)
+    return f'"{value.text}"' if value.WhichOneof("kind") == "text" else players.format_value(value)
 
 
 def format_status(status: engine_pb2.RunStatus) -> str:

@@ -1,4 +1,4 @@
-"""Prose that is wrapped to the width of the screen while it arrives."""
+"""Texts that are formatted while they arrive: prose is wrapped, and Markdown is rendered block by block."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
+from rich.markdown import Markdown
 from rich.text import Text
 
 from peripety.cli.output import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.status import Status
 
 
 _MAX_WIDTH = 100
@@ -104,3 +106,77 @@ def print_parts(out: Console, parts: list[str], style: str = "") -> None:
             lines.append(part)
     for line in lines:
         print_prose(out, line, style)
+
+
+_FENCES = ("```", "~~~")
+
+
+class MarkdownWriter:
+    """Writer of a text in pieces: rendered on a terminal, and unchanged elsewhere.
+
+    On a terminal, a block is printed when it is complete: at a blank line outside of a code block. Until
+    then a spinner shows that more is to come.
+
+    Args:
+        out: the console.
+    """
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._pending = ""
+        self._spinner: Status | None = None
+
+    def wait(self) -> None:
+        """Show a spinner until the next block."""
+        if self._out.is_terminal and self._spinner is None:
+            self._spinner = self._out.status("…", spinner="dots")
+            self._spinner.start()
+
+    def write(self, text: str) -> None:
+        """Write a piece."""
+        if not self._out.is_terminal:
+            self._out.print(printable(text), end="")
+            return
+        self._pending += printable(text)
+        *complete, self._pending = split_blocks(self._pending)
+        for block in complete:
+            self._print(block)
+        self.wait()
+
+    def end(self) -> None:
+        """Write what is left, and end the line."""
+        self.stop_waiting()
+        if not self._out.is_terminal:
+            self._out.print()
+        elif self._pending.strip():
+            self._print(self._pending)
+        self._pending = ""
+
+    def stop_waiting(self) -> None:
+        """Remove the spinner."""
+        if self._spinner is not None:
+            self._spinner.stop()
+            self._spinner = None
+
+    def _print(self, block: str) -> None:
+        if block.strip():
+            self.stop_waiting()
+            self._out.print(Markdown(block), soft_wrap=False, width=line_width(self._out))
+            self._out.print()
+
+
+def split_blocks(text: str) -> list[str]:
+    """Split Markdown at the blank lines outside of code blocks; the last block may be incomplete."""
+    blocks = [""]
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = line.lstrip()[:3]
+        if fence:
+            fence = "" if mark == fence else fence
+        elif mark in _FENCES:
+            fence = mark
+        elif line.endswith("\n") and not line.strip():
+            blocks.append("")
+            continue
+        blocks[-1] += line
+    return blocks

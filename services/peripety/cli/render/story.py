@@ -14,7 +14,7 @@ from rich.text import Text
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2
 from peripety.cli.output import one_line, printable
-from peripety.cli.parameters import describe_domain, format_value
+from peripety.cli.players import describe_domain, format_value
 from peripety.cli.render.console import (
     NOT_UNDERSTOOD,
     ConsoleView,

@@ -23,7 +23,7 @@ from peripety.engine.schemas import scenario_schema
 from peripety.engine.spelling import EARLIER_WORDS, to_canonical_spelling
 from peripety.errors import Finding, InternalError, Severity, SpecError
 
-# The key with which a document names its schema for an editor. It belongs neither to the scenario nor to its hash.
+# The key with which a document names its schema for an editor; neither the scenario nor its hash has it.
 _SCHEMA_KEY = "$schema"
 _SCHEMA_WORD = b'"$schema":'
 
