@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peripety.author.blueprint import Action, Blueprint, Chance, Event, Flow, Quantity, Role, Size, Trigger
-from peripety.author.text_analysis.terms import extract_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -284,16 +283,6 @@ def collect_quantities(
         named("wear", wards[0].term, Role.THREAT, start=Size.SMALL, is_hidden=True),
         confidants,
     )
-
-
-def compose(text: str, number: Callable[[str, int], int]) -> Blueprint:
-    """Return the blueprint of a text.
-
-    Args:
-        text: text in any language; may be empty.
-        number: seeded number for a tag, below a bound; decides what the text does not specify.
-    """
-    return compose_from_analysis(extract_terms(text, min_terms=MIN_TERMS, max_terms=MAX_TERMS), number)
 
 
 def compose_from_analysis(analysis: TermSet, number: Callable[[str, int], int]) -> Blueprint:

@@ -1,7 +1,7 @@
-"""Template narration of a turn, from its committed facts alone, without a model.
+"""Narration of a turn without a model: beats for the scenario of a plot, templates for any other.
 
-Every sentence is a template filled with names and values of the facts, so the narration cannot invent
-anything. The choice of templates depends on the facts and not on chance: the same turn always reads the same.
+Every sentence of a template is filled with names and values of the facts, so the narration cannot invent
+anything. The choice of sentences depends on the facts and not on chance: the same turn always reads the same.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from peripety.author.plots.beats import EarlierTurn, TurnBeats, recognize_plot
 from peripety.author.text_analysis import languages
 from peripety.author.text_analysis.languages import OFFLINE_MARK, Language, detect_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from peripety.author.plots.beats import Scene
 
 
 _SHORT_MARK = "(offline)"
@@ -29,30 +33,92 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", "\u061f", "\u06d4", "\u0964")
 
 
-def narrate(facts: Mapping[str, Any], history: Sequence[str] = ()) -> dict[str, Any]:
+def narrate(
+    facts: Mapping[str, Any],
+    history: Sequence[str] = (),
+    scene: Scene | None = None,
+) -> dict[str, Any]:
     """Return an Outcome that narrates the turn.
 
     Args:
         facts: `{turn, actions, changes, log, event, status}` as the session committed them.
         history: summaries of earlier turns, oldest first. They determine the language. The first narrated
             turn also explains that no model narrates.
+        scene: the scenario and the earlier turns. The scenario of a plot is narrated by beats.
     """
+    beats = _find_beats(facts, scene)
+    if beats is not None:
+        return {"narrative": beats.narrative()}
     teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)))
     mark = _SHORT_MARK if history else OFFLINE_MARK
     return {"narrative": " ".join([mark, *teller.sentences()])}
 
 
-def narrate_late_facts(facts: Mapping[str, Any], history: Sequence[str] = ()) -> str:
+def narrate_late_facts(
+    facts: Mapping[str, Any],
+    history: Sequence[str] = (),
+    scene: Scene | None = None,
+) -> str:
     """Return the narration of world events and of the ending; empty if the run continues without events.
 
     Args:
         facts: as for `narrate`.
         history: as for `narrate`.
+        scene: as for `narrate`.
     """
+    beats = _find_beats(facts, scene)
+    if beats is not None:
+        return beats.late_narrative()
     teller = _TemplateNarrator(facts, detect_language(_language_sample(facts, history)))
     event = facts.get("event")
     happened = [_to_sentence(_name(event))] if event else []
     return " ".join([*happened, *teller.ending_sentence()])
+
+
+def _find_beats(facts: Mapping[str, Any], scene: Scene | None) -> TurnBeats | None:
+    plot = None if scene is None else recognize_plot(scene.scenario)
+    return None if plot is None or scene is None else TurnBeats(plot, scene, facts)
+
+
+def read_earlier_turns(messages: Iterable[tuple[bool, str]]) -> Iterator[EarlierTurn]:
+    """Yield the earlier turns of a narrator's prompt.
+
+    Args:
+        messages: the messages before the turn, oldest first, each with True if it is the player's side.
+    """
+    turn: EarlierTurn | None = None
+    for is_given, text in messages:
+        for value in _parse_lines(text):
+            if not is_given:
+                if turn is not None:
+                    turn = replace(turn, narrative=str(value.get("narrative") or ""))
+                continue
+            given = value.get("facts", value)
+            if not isinstance(given, dict) or "turn" not in given:
+                continue
+            if turn is not None:
+                yield turn
+            turn = _read_turn(given)
+    if turn is not None:
+        yield turn
+
+
+def _read_turn(given: Mapping[str, Any]) -> EarlierTurn:
+    """Return a turn from its facts, or from a line of the summary."""
+    done = given.get("did") or [action.get("name") for action in given.get("actions") or ()]
+    event = given.get("event") or ""
+    named = event if isinstance(event, str) else event.get("name")
+    return EarlierTurn(tuple(map(str, done)), str(named or ""), str(given.get("told") or ""))
+
+
+def _parse_lines(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value
 
 
 class _TemplateNarrator:

@@ -1,17 +1,16 @@
 """Offline scenario author: writes a specification from a text, without a model.
 
-The terms are from the text; the design is a fixed template. Every blueprint, including an incomplete one,
-gives a valid specification. The same text, seed and variation give the same document, byte for byte.
+A text becomes the scenario of a plot, with the words of the text. A blueprint, which a small model has
+written section by section, becomes a specification by rules; every blueprint, including an incomplete one,
+gives a valid one. The same text, seed and variation give the same document, byte for byte.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.blueprint import Role, SeededChoice
-from peripety.author.blueprint_builder import compose
 from peripety.author.calibration import (
     CalibrationParameters,
     build_scales,
@@ -19,6 +18,16 @@ from peripety.author.calibration import (
     calibration_target,
     initial_parameters,
 )
+from peripety.author.plots.document import PlotDocument
+from peripety.author.plots.plot import (
+    DEFAULT_LANGUAGE,
+    PLAIN,
+    list_languages,
+    list_plots,
+    load_plot,
+    load_texts,
+)
+from peripety.author.plots.slots import collect_slots
 from peripety.author.spec_builder.complete import complete_blueprint
 from peripety.author.spec_builder.quantities import PLAYER_ID, build_sized_blueprint, build_state, time_scale
 from peripety.author.spec_builder.rules import (
@@ -30,6 +39,7 @@ from peripety.author.spec_builder.rules import (
     find_win_conditions,
 )
 from peripety.author.text_analysis.languages import OFFLINE_MARK
+from peripety.author.text_analysis.reading import read_text
 
 if TYPE_CHECKING:
     from peripety.author.blueprint import Blueprint
@@ -111,20 +121,27 @@ _SEED_RANGE = 2**53
 
 
 def author_from_text(text: str, seed: int | None = None, variation: int = 0) -> dict[str, Any]:
-    """Return a ScenarioSpec 1.0 about the text.
+    """Return a ScenarioSpec 1.1 about the text: its plot, or the plain one.
 
     Args:
         text: text in any language; may be empty.
         seed: seed of the scenario and of its choices; derived from the text if None.
-        variation: 0 for the first attempt; another number changes numbers and roles for a retry.
+        variation: 0 for the first attempt; another number changes choices and numbers for a retry.
     """
     digest = hashlib.sha256(text.encode("utf-8", "replace"))
     if seed is None:
         seed = int.from_bytes(digest.digest()[:6], "big")
     choices = SeededChoice(digest.hexdigest(), seed, variation)
-    blueprint = compose(text, choices.choose_number)
-    return build_spec(
-        replace(blueprint, title=f"{blueprint.title} {OFFLINE_MARK}".strip()),
-        seed % _SEED_RANGE,
+    reading = read_text(text)
+    plot_id = reading.pattern if reading.pattern in list_plots() else PLAIN
+    is_written = reading.language in list_languages()
+    texts = load_texts(plot_id, reading.language if is_written else DEFAULT_LANGUAGE)
+    is_foreign = bool(reading.language) and not is_written
+    slots = collect_slots(reading, texts, quotes=is_foreign)
+    return PlotDocument(load_plot(plot_id), texts, reading, slots, choices.choose_number).build(
         spec_id=f"offline_{choices.name}",
+        seed=seed % _SEED_RANGE,
+        mark=OFFLINE_MARK,
+        note=texts["common"]["quoted"] if is_foreign else "",
+        variation=variation,
     )

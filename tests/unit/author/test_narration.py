@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety import engine
 from peripety.author.narration import narrate, narrate_late_facts
-from peripety.author.spec_author import author_from_text
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schema_validation import validate_against_schema
 from peripety.engine.schemas import OUTCOME, schema_document
@@ -42,26 +40,16 @@ def told(history: tuple[str, ...] = ("before",), **parts: Any) -> str:
     return narrative
 
 
-def played(text: str, turns: int) -> Iterator[Json]:
-    """The facts of turns as a session commits them for the player, who sees nothing hidden or of others."""
-    program = engine.compile(json.dumps(author_from_text(text, seed=4)))
-    names = {rule["id"]: rule["name"] for part in ("actions", "random_events") for rule in program.spec[part]}
-    state = program.new_state(4)
-    for turn in range(turns):
-        legal = program.legal_actions(state)
-        chosen = legal[turn % len(legal)]
-        params = {"amount": 1} if chosen.startswith("work_") else {}
-        act, step = program.act(state, chosen, params), program.step(state)
+def played(words: list[str], turns: int) -> Iterator[Json]:
+    """The facts of turns as a session commits them."""
+    paths = [f"state.{word}" for word in words]
+    for turn in range(1, turns + 1):
+        word = words[turn % len(words)]
         yield facts(
-            turn=step.turn,
-            actions=[{"id": chosen, "name": names[chosen], "params": params}],
-            changes=[
-                change(done.path, done.before, done.after, done.cause)
-                for done in (*act.changes, *step.changes)
-                if "hidden" not in done.path and ("private" not in done.path or "player" in done.path)
-            ],
-            log=[line.message for line in (*act.log, *step.log)],
-            event={"id": step.event, "name": names[step.event]} if step.event else None,
+            turn=turn,
+            actions=[{"id": "act", "name": f"Try the {word}", "params": {"amount": turn}}],
+            changes=[change(path, turn * place, turn * place - 1) for place, path in enumerate(paths)],
+            event={"id": "rise", "name": f"{word.capitalize()} rises"} if turn % 2 else None,
         )
 
 
@@ -181,14 +169,9 @@ def test_a_turn_without_action_says_so() -> None:
 
 
 def test_it_speaks_the_language_of_the_scenario() -> None:
-    spanish = author_from_text(
-        "Estamos en la kavota y no hay m\u00e1s pubora para el tugado de la vokuta.",
-        seed=1,
-    )
-    names = [action["name"] for action in spanish["actions"]]
     narrative = told(
         history=(),
-        actions=[{"id": "a", "name": names[1], "params": {}}],
+        actions=[{"id": "a", "name": "Poner la kavota al servicio de la vokuta", "params": {}}],
         changes=[change("state.kavota", 2, 1)],
     )
     assert not re.search(r"\b(the|from|was|chose|decided)\b", narrative)
@@ -222,15 +205,14 @@ def test_nothing_that_steers_the_display_is_repeated() -> None:
 
 def test_only_given_facts_are_told(made_up: Callable[[int, int], list[str]]) -> None:
     a, b, c, d, person = made_up(5, 1)
-    text = f"I am with the {a} and the {b}, while our {c} is near the {d}. We asked {person.capitalize()}."
     history: list[str] = []
-    for given in played(text, 8):
+    for given in played([a, b, c, d, person], 8):
         narrative = narrate(given, tuple(history))["narrative"]
         history.append(narrative)
         known = json.dumps(given, ensure_ascii=False)
         assert set(re.findall(r"\d+", narrative)) <= set(re.findall(r"\d+", known))
         for word in (a, b, c, d, person):
-            assert (word.capitalize() in narrative) <= (word.capitalize() in known)
+            assert (word in narrative.casefold()) <= (word in known.casefold())
 
 
 def test_what_others_know_is_not_told_because_it_is_not_given() -> None:

@@ -155,14 +155,17 @@ class TurnNames:
         actions: names of the actions by id; an event may have the same id.
         events: names of the random events by id.
         decisive: the paths that the public part of the end conditions depends on.
+        epilogues: the epilogues of the endings by id.
     """
 
     actions: Mapping[str, str]
     events: Mapping[str, str]
     decisive: frozenset[Path]
+    epilogues: Mapping[str, str]
 
 
 _NARRATION_CHARACTERS = 240
+_EPILOGUE_CHARACTERS = 900
 _NAME_CHARACTERS = 120
 _REASON_CHARACTERS = 240
 _CACHED_RULES = 64
@@ -176,7 +179,10 @@ def turn_names(rules: ScenarioRules) -> TurnNames:
     """Return the names of a version of a scenario."""
     spec = rules.spec
     return TurnNames(
-        _names_by_id(spec["actions"]), _names_by_id(spec["random_events"]), _decisive_paths(spec)
+        _names_by_id(spec["actions"]),
+        _names_by_id(spec["random_events"]),
+        _decisive_paths(spec),
+        spec.get("epilogues", {}),
     )
 
 
@@ -247,7 +253,17 @@ def describe_facts(
         facts = _facts(view, names, turn, parts, *limits)
         if max_bytes is None or json_size(facts) <= max_bytes:
             break
-    return facts
+    return facts | _describe_epilogue(parts, names)
+
+
+def _describe_epilogue(
+    parts: Iterable[ActionResolved | WorldResolved],
+    names: TurnNames,
+) -> dict[str, str]:
+    """Return the epilogue of the ending that the turn reached; empty without one."""
+    ends = [part.status.condition for part in parts if isinstance(part, WorldResolved)]
+    told = [names.epilogues[end] for end in ends if end and end in names.epilogues]
+    return {"epilogue": truncate_text(told[-1], _EPILOGUE_CHARACTERS)} if told else {}
 
 
 def _facts(

@@ -30,6 +30,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from peripety.author.narration import read_earlier_turns
+from peripety.author.plots.beats import Scene
 from peripety.author.policy_author.rules import build_rules
 from peripety.author.policy_author.scenarios import attribute_failures, build_scenarios
 from peripety.author.test_author.rounds import assess_tests, reflect_on_tests, write_tests
@@ -97,10 +99,11 @@ class ScenarioPrompt:
 
 @dataclass(frozen=True, slots=True)
 class TurnPrompt:
-    """A turn to narrate: its facts, and the narration of earlier turns."""
+    """A turn to narrate: its facts, the narration of earlier turns, and the scene if the prompt has it."""
 
     facts: dict[str, Any]
     history: tuple[str, ...]
+    scene: Scene | None = None
 
 
 def parse_scenario_prompt(texts: Sequence[str]) -> ScenarioPrompt:
@@ -117,8 +120,12 @@ def parse_scenario_prompt(texts: Sequence[str]) -> ScenarioPrompt:
     return ScenarioPrompt(texts[0] if texts else "", None, max(len(texts) - 1, 0))
 
 
-def parse_turn_prompt(messages: Sequence[ChatMessage]) -> TurnPrompt:
-    """Return the last turn among the user's messages, and the narrations before it.
+def parse_turn_prompt(messages: Sequence[ChatMessage], system: str = "") -> TurnPrompt:
+    """Return the last turn among the user's messages, and the turns before it.
+
+    Args:
+        messages: the messages.
+        system: the system text, which ends with the scenario.
 
     Raises:
         InvalidArgumentError: no message contains the facts of a turn; the violations name the problems.
@@ -144,7 +151,23 @@ def parse_turn_prompt(messages: Sequence[ChatMessage]) -> TurnPrompt:
     return TurnPrompt(
         value["facts"],
         tuple(answer["narrative"] for answer in answers if isinstance(answer.get("narrative"), str)),
+        _parse_scene(messages[: place + 1], value, system),
     )
+
+
+def _parse_scene(messages: Sequence[ChatMessage], turn: Mapping[str, Any], system: str) -> Scene | None:
+    """Return the scene of a turn, which is the last message; None without a scenario."""
+    scenario = _try_parse_object(system.rstrip().rpartition("\n")[2])
+    if not scenario:
+        return None
+    sides = [(message.role is ChatRole.USER, message.text) for message in messages]
+    if sides:
+        # Older turns may stand before this one in the same message.
+        is_given, text = sides.pop()
+        sides.append((is_given, text.rpartition("\n")[0]))
+    start, patch = scenario.get("start"), turn.get("view")
+    state = {**(start if isinstance(start, dict) else {}), **(patch if isinstance(patch, dict) else {})}
+    return Scene(scenario, state, tuple(read_earlier_turns(sides)))
 
 
 def parse_object(text: str, schema: Mapping[str, Any], where: str, about: str) -> dict[str, Any]:

@@ -163,8 +163,8 @@ def _structured_answer(schema: ResponseSchema, request: GenerateRequest) -> dict
         asked = parse_scenario_prompt(said)
         return author_from_text(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)
     if schema.name == OUTCOME:
-        turn = parse_turn_prompt(request.messages)
-        return narrate(merge_call_results(turn.facts, request), turn.history)
+        turn = parse_turn_prompt(request.messages, request.system or "")
+        return narrate(merge_call_results(turn.facts, request), turn.history, turn.scene)
     if schema.name in _ANSWERS:
         return _ANSWERS[schema.name](request)
     raise FailedPreconditionError(

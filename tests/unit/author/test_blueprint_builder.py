@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety import engine
-from peripety.author.spec_author import author_from_text
-from peripety.author.text_analysis.languages import OFFLINE_MARK, load_languages
+from peripety.author.blueprint import SeededChoice
+from peripety.author.blueprint_builder import MAX_TERMS, MIN_TERMS, compose_from_analysis
+from peripety.author.spec_author import build_spec
+from peripety.author.text_analysis.languages import load_languages
+from peripety.author.text_analysis.terms import extract_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +19,14 @@ if TYPE_CHECKING:
 
 RUNS = 64
 IDS = re.compile(r"[a-z0-9_]{1,64}")
+
+
+def blueprint_spec(text: str, seed: int = 0, variation: int = 0) -> dict[str, Any]:
+    """Return the specification of the blueprint that rules write for the words of a text."""
+    choices = SeededChoice(text, seed, variation)
+    terms = extract_terms(text, min_terms=MIN_TERMS, max_terms=MAX_TERMS)
+    blueprint = compose_from_analysis(terms, choices.choose_number)
+    return build_spec(blueprint, seed, spec_id=f"blueprint_{choices.name}")
 
 
 def about(words: list[str], *, person: str = "") -> str:
@@ -46,24 +57,19 @@ def ids(spec: Mapping[str, Any]) -> list[str]:
 
 
 def test_a_scenario_is_valid_and_compiles(made_up: Callable[[int, int], list[str]]) -> None:
-    spec = author_from_text(about(made_up(6, 1)), seed=5)
+    spec = blueprint_spec(about(made_up(6, 1)), seed=5)
     assert engine.validate(json.dumps(spec)) == []
     assert compiled(spec).spec["seed"] == 5
-
-
-def test_it_says_that_no_model_made_it(made_up: Callable[[int, int], list[str]]) -> None:
-    for text in ("", about(made_up(6, 1)), "\u7532" * 500):
-        assert author_from_text(text)["name"].endswith(OFFLINE_MARK)
 
 
 def test_connecting_text_never_outnumbers_its_own_book(made_up: Callable[[int, int], list[str]]) -> None:
     words = made_up(6, 3)
     text = about(words)
     rules = next(language for language in load_languages() if language.code == "en").rules
-    known = set(re.findall(r"[^\W\d_]+", f"{text} {OFFLINE_MARK} {' '.join(rules.values())}".lower()))
+    known = set(re.findall(r"[^\W\d_]+", f"{text} {' '.join(rules.values())}".lower()))
     used = {
         word
-        for shown in strings(author_from_text(text, seed=3))
+        for shown in strings(blueprint_spec(text, seed=3))
         for word in re.findall(r"[^\W\d_]+", shown.lower())
     }
     assert used <= known
@@ -79,13 +85,13 @@ def test_identifiers_are_safe_and_distinct(seed: int, made_up: Callable[[int, in
         "",
     )
     for text in texts:
-        found = ids(author_from_text(text, seed=seed))
+        found = ids(blueprint_spec(text, seed=seed))
         assert len(set(found)) == len(found)
         assert all(IDS.fullmatch(name) for name in found)
 
 
 def test_nobody_in_the_text_is_taken_for_the_player() -> None:
-    spec = author_from_text("The gauge is ours. We asked Player for the alpha.", seed=1)
+    spec = blueprint_spec("The gauge is ours. We asked Player for the alpha.", seed=1)
     assert [entity["id"] for entity in spec["entities"]] == ["player", "player_2"]
     assert set(spec["state"]["private"]) == {"player", "player_2"}
 
@@ -95,11 +101,11 @@ def test_nobody_in_the_text_is_taken_for_the_player() -> None:
     ["__proto__ constructor prototype", "hidden private state turn", 'a"b\\c {a} %s [0]'],
 )
 def test_words_that_mean_something_to_a_machine_are_only_words(text: str) -> None:
-    assert engine.validate(json.dumps(author_from_text(text, seed=1))) == []
+    assert engine.validate(json.dumps(blueprint_spec(text, seed=1))) == []
 
 
 def test_names_that_look_like_our_identifiers_take_nobodys_place() -> None:
-    spec = author_from_text(
+    spec = blueprint_spec(
         "The gauge is ours. We asked Pa and P1x or even \u0416\u0436\u0436 and P0 for more of it.",
         seed=1,
     )
@@ -109,29 +115,24 @@ def test_names_that_look_like_our_identifiers_take_nobodys_place() -> None:
 
 def test_the_same_text_and_seed_give_the_same_bytes(made_up: Callable[[int, int], list[str]]) -> None:
     text = about(made_up(6, 5))
-    assert json.dumps(author_from_text(text, seed=9)) == json.dumps(author_from_text(text, seed=9))
-    assert json.dumps(author_from_text(text)) == json.dumps(author_from_text(text))
+    assert json.dumps(blueprint_spec(text, seed=9)) == json.dumps(blueprint_spec(text, seed=9))
+    assert json.dumps(blueprint_spec(text)) == json.dumps(blueprint_spec(text))
 
 
 def test_another_seed_or_try_gives_another_scenario(made_up: Callable[[int, int], list[str]]) -> None:
     text = about(made_up(6, 6))
     first, seeded, again = (
-        author_from_text(text, seed=1),
-        author_from_text(text, seed=2),
-        author_from_text(text, seed=1, variation=1),
+        blueprint_spec(text, seed=1),
+        blueprint_spec(text, seed=2),
+        blueprint_spec(text, seed=1, variation=1),
     )
     assert len({spec["id"] for spec in (first, seeded, again)}) == 3
     assert first["seed"] == again["seed"] == 1
     assert first["state"] != again["state"]
 
 
-@pytest.mark.parametrize("seed", [0, 2**53 - 1, 2**53, -1, 10**30])
-def test_any_whole_number_seeds(seed: int) -> None:
-    assert 0 <= author_from_text("alpha", seed=seed)["seed"] < 2**53
-
-
 def test_no_action_is_free(made_up: Callable[[int, int], list[str]]) -> None:
-    spec = author_from_text(about(made_up(6, 10)), seed=1)
+    spec = blueprint_spec(about(made_up(6, 10)), seed=1)
     for action in spec["actions"]:
         assert len({effect["path"] for effect in action["effects"] if "path" in effect}) >= 2, action["id"]
         assert "\u2212" in action["description"]
@@ -139,14 +140,14 @@ def test_no_action_is_free(made_up: Callable[[int, int], list[str]]) -> None:
 
 
 def test_the_player_is_told_what_wins_and_what_loses(made_up: Callable[[int, int], list[str]]) -> None:
-    spec = author_from_text(about(made_up(6, 11)), seed=1)
+    spec = blueprint_spec(about(made_up(6, 11)), seed=1)
     told = spec["entities"][0]["description"].split("; ")
     assert len(told) == len(spec["loss_conditions"]) + len(spec["win_conditions"])
     assert told[0].startswith("\u2713 ")
 
 
 def test_what_is_not_public_is_not_told_in_descriptions(made_up: Callable[[int, int], list[str]]) -> None:
-    spec = author_from_text(about(made_up(6, 12), person="Vobado"), seed=1)
+    spec = blueprint_spec(about(made_up(6, 12), person="Vobado"), seed=1)
     unseen = [
         *spec["state"]["hidden"],
         *(key for who, known in spec["state"]["private"].items() for key in known if who != "player"),
@@ -157,12 +158,12 @@ def test_what_is_not_public_is_not_told_in_descriptions(made_up: Callable[[int, 
 
 
 def test_doing_nothing_loses(made_up: Callable[[int, int], list[str]]) -> None:
-    report = compiled(author_from_text(about(made_up(6, 13)), seed=1)).dry_run(runs=16, persona="idle")
+    report = compiled(blueprint_spec(about(made_up(6, 13)), seed=1)).dry_run(runs=16, persona="idle")
     assert report.lost == report.runs
 
 
 def test_a_long_text_is_no_trouble(made_up: Callable[[int, int], list[str]]) -> None:
-    spec = author_from_text(" the ".join(made_up(500, 16) * 30), seed=1)
+    spec = blueprint_spec(" the ".join(made_up(500, 16) * 30), seed=1)
     assert len(json.dumps(spec)) < 20_000
     assert engine.validate(json.dumps(spec)) == []
 
@@ -182,7 +183,7 @@ def test_every_public_quantity_is_named_in_words_of_the_text(
     made_up: Callable[[int, int], list[str]],
 ) -> None:
     words = made_up(7, 2)
-    spec = author_from_text(about(words), seed=1)
+    spec = blueprint_spec(about(words), seed=1)
     public = [key for key in spec["state"] if key not in {"hidden", "private"}]
     assert len(public) == 7
     for key in public:
@@ -190,7 +191,7 @@ def test_every_public_quantity_is_named_in_words_of_the_text(
 
 
 def test_everybody_named_keeps_something_to_themselves_and_can_be_listened_to() -> None:
-    spec = author_from_text("I run the alpha and the gauge. We asked Vobado and Kepra for the beta.", seed=1)
+    spec = blueprint_spec("I run the alpha and the gauge. We asked Vobado and Kepra for the beta.", seed=1)
     people = {entity["name"]: entity["id"] for entity in spec["entities"][1:]}
     assert set(people) == {"Vobado", "Kepra"}
     for person, id_ in people.items():
@@ -199,7 +200,7 @@ def test_everybody_named_keeps_something_to_themselves_and_can_be_listened_to() 
 
 
 def test_who_is_only_told_by_what_they_do_keeps_something_to_themselves_as_well() -> None:
-    spec = author_from_text(
+    spec = blueprint_spec(
         "We run the alpha, the gauge and the beta. Each vobado will tell me what it knows.",
         seed=1,
     )
@@ -210,13 +211,13 @@ def test_who_is_only_told_by_what_they_do_keeps_something_to_themselves_as_well(
 
 def test_the_player_is_called_what_the_text_says_or_else_you() -> None:
     told, untold = (
-        author_from_text(f"{start}, with the alpha and the gauge.") for start in ("I'm the kepra", "We go")
+        blueprint_spec(f"{start}, with the alpha and the gauge.") for start in ("I'm the kepra", "We go")
     )
     assert [told["entities"][0]["name"], untold["entities"][0]["name"]] == ["Kepra", "You"]
 
 
 def test_every_scenario_has_what_a_game_needs(made_up: Callable[[int, int], list[str]]) -> None:
-    spec = author_from_text(about(made_up(6, 9)), seed=1)
+    spec = blueprint_spec(about(made_up(6, 9)), seed=1)
     effects = [effect for action in spec["actions"] for effect in action["effects"]]
     assert {effect["op"] for effect in effects} >= {"inc", "dec", "schedule"}
     assert any("addlog" in {effect["op"] for effect in event["effects"]} for event in spec["random_events"])
@@ -231,7 +232,7 @@ def test_every_scenario_has_what_a_game_needs(made_up: Callable[[int, int], list
 
 
 def test_spans_of_time_become_turns_horizon_and_deadline() -> None:
-    spec = author_from_text(
+    spec = blueprint_spec(
         "We have six weeks for the alpha, and the gauge wants the beta by Friday.",
         seed=1,
     )
@@ -242,7 +243,7 @@ def test_spans_of_time_become_turns_horizon_and_deadline() -> None:
 
 
 def test_amounts_are_those_of_the_text() -> None:
-    spec = author_from_text(
+    spec = blueprint_spec(
         "I run the alpha for 3,000 settlers, with eighty gauges left and a beta at sixty percent.",
     )
     wanted = [side for when in spec["win_conditions"] for side in when["when"][">="]]
@@ -259,7 +260,7 @@ def test_amounts_are_those_of_the_text() -> None:
     ],
 )
 def test_luck_alone_loses_by_every_cause_and_thinking_pays(text: str) -> None:
-    program = compiled(author_from_text(text))
+    program = compiled(blueprint_spec(text))
     luck = program.dry_run(runs=2048, seed=11)
     assert luck.errors == ()
     assert 0.35 <= luck.fail_rate <= 0.7
@@ -272,7 +273,7 @@ def test_luck_alone_loses_by_every_cause_and_thinking_pays(text: str) -> None:
 
 def test_every_action_and_event_has_its_moment() -> None:
     program = compiled(
-        author_from_text("The alpha, the beta, the gauge. We asked Vobado for the delta.", seed=1),
+        blueprint_spec("The alpha, the beta, the gauge. We asked Vobado for the delta.", seed=1),
     )
     detail = program.dry_run(runs=2048, detail=True).detail
     assert detail is not None

@@ -1,0 +1,412 @@
+"""Beats: the prose of one turn of a plot, without a model.
+
+A beat is a line of the plot's texts: for an action the first time, again, or under strain; for an event by
+its occurrence; for a gauge that crosses a band; for something earlier; for a person who speaks. The words of
+the user are read back from the names of the document, so the narrator needs the scenario alone. No line is
+repeated in a run. The choice depends on the scenario, the facts and the earlier turns, never on chance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from peripety.author.plots.document import find_gauge_text
+from peripety.author.plots.phrases import (
+    NounPhrase,
+    capitalize_sentences,
+    compile_line,
+    fill_line,
+    fill_phrase,
+    parse_definite,
+)
+from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from peripety.author.plots.plot import Plot
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTurn:
+    """Earlier turn of a run.
+
+    Attributes:
+        actions: the names of its actions.
+        event: the name of its random event; empty without one.
+        narrative: its narration, perhaps only the beginning of it.
+    """
+
+    actions: tuple[str, ...]
+    event: str
+    narrative: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Circumstances of a turn to narrate.
+
+    Attributes:
+        scenario: the scenario as the narrator's prompt describes it.
+        state: the visible state after the turn.
+        turns: the earlier turns, oldest first.
+    """
+
+    scenario: Mapping[str, Any]
+    state: Mapping[str, Any]
+    turns: Sequence[EarlierTurn] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlotTexts:
+    """Plot of a scenario, its texts, and the words of the user.
+
+    Attributes:
+        plot: the rules.
+        texts: the texts.
+        slots: the words of the user, by slot.
+    """
+
+    plot: Plot
+    texts: Mapping[str, Any]
+    slots: Mapping[str, NounPhrase]
+
+
+def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
+    """Return the plot that a scenario is of; None if it is of none."""
+    wins = scenario.get("wins") or [{}]
+    plot_id = wins[0].get("id")
+    if plot_id not in list_plots():
+        return None
+    for language in list_languages():
+        texts = load_texts(plot_id, language)
+        slots = _read_slots(texts, scenario)
+        if slots is not None:
+            return PlotTexts(load_plot(plot_id), texts, slots)
+    return None
+
+
+def _read_slots(texts: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, NounPhrase] | None:
+    """Return the words of the user, read back from names; None if the names are not those of the texts."""
+    slots: dict[str, NounPhrase] = {}
+    events = {event["id"]: event.get("name", "") for event in scenario.get("events", ())}
+    if events.keys() != texts["events"].keys():
+        return None
+    for name, event in texts["events"].items():
+        found = compile_line(event["name"]).match(events[name])
+        if found is None:
+            return None
+        for slot, words in found.groupdict().items():
+            slots.setdefault(slot, parse_definite(words))
+    for path, label in (scenario.get("labels") or {}).items():
+        text = find_gauge_text(texts, path.removeprefix("state."))
+        read = compile_line(text["name"]).match(label["name"]) if text else None
+        for slot, words in (read.groupdict() if read else {}).items():
+            slots.setdefault(slot, parse_definite(words))
+    for entity in scenario.get("entities", ()):
+        if entity["id"] in texts["people"] and entity.get("name"):
+            slots[entity["id"]] = parse_definite(entity["name"])
+    return slots
+
+
+_STRAINED_SHARE = 0.3
+_HALF = 0.5
+_CHAPTERS = (1 / 3, 2 / 3)
+_CHAPTER_TURNS = (5, 9)
+_CALLBACK_EVERY = 3
+_MAX_BEATS = 5
+
+
+class TurnBeats:
+    """Beats of one turn.
+
+    Args:
+        texts: the plot of the scenario.
+        scene: the circumstances.
+        facts: the facts of the turn.
+    """
+
+    def __init__(self, texts: PlotTexts, scene: Scene, facts: Mapping[str, Any]) -> None:
+        self._plot = texts.plot
+        self._texts = texts.texts
+        self._common = texts.texts["common"]
+        self._slots = texts.slots
+        self._scene = scene
+        self._facts = facts
+        self._turn = int(facts.get("turn") or len(scene.turns) + 1)
+        self._told = "\n".join(turn.narrative for turn in scene.turns)
+        self._now: list[str] = []
+        self._actions = {self._title(text["name"]): name for name, text in self._texts["actions"].items()}
+        self._events = {self._title(text["name"]): name for name, text in self._texts["events"].items()}
+        self._done = Counter(self._actions.get(name, "") for turn in scene.turns for name in turn.actions)
+        self._seen = Counter(self._events.get(turn.event, "") for turn in scene.turns)
+        self._moves = _net_moves(facts.get("changes") or ())
+
+    def narrative(self) -> str:
+        """Return the prose of the turn, in paragraphs."""
+        paragraphs = [
+            [*self._chapter(), *self._action_beats(), *self._clue_beats()],
+            [*self._event_beats(), *self._crossing_beats()],
+        ]
+        if not self._is_over:
+            paragraphs.append([*self._callback_beats(), *self._speech_beats()])
+        paragraphs.append([*self.ending_beats()])
+        return "\n\n".join(" ".join(lines) for lines in paragraphs if lines)
+
+    def late_narrative(self) -> str:
+        """Return the prose of the event and the ending alone."""
+        lines = [*self._event_beats(), *self.ending_beats()]
+        return " ".join(lines)
+
+    @property
+    def _is_over(self) -> bool:
+        kind = (self._facts.get("status") or {}).get("kind")
+        return kind in {"lost", "won", "survived"}
+
+    # --- choice of lines ---
+
+    def _title(self, line: str) -> str:
+        text = fill_line(line, self._slots) or ""
+        return text[:1].upper() + text[1:]
+
+    def _rank(self, tag: str, line: str) -> bytes:
+        key = f"{self._scene.scenario.get('name')}|{sorted(self._moves.items())}|{self._turn}|{tag}|{line}"
+        return hashlib.sha256(key.encode("utf-8", "replace")).digest()
+
+    def _choose(self, tag: str, lines: Iterable[str], **words: str | NounPhrase) -> Iterator[str]:
+        """Yield one of the lines that fit and are not used yet; none if there is none."""
+        slots = {**self._slots, **words}
+        for line in sorted(lines, key=lambda line: self._rank(tag, line)):
+            text = fill_line(line, slots)
+            if text and text not in self._told and text not in self._now:
+                self._now.append(text)
+                yield text
+                return
+
+    def _act(self, action: str) -> str:
+        text = self._texts["actions"][action].get("act", "")
+        return fill_phrase(text, self._slots) or ""
+
+    # --- parts of a turn ---
+
+    def _chapter(self) -> Iterator[str]:
+        start = (self._scene.scenario.get("start") or {}).get("time")
+        before, after = self._moves.get("time", (None, None))
+        for place, share in enumerate(_CHAPTERS):
+            if start and before is not None:
+                begins = before > start * (1 - share) >= after
+            else:
+                begins = "time" not in self._plot.gauges and self._turn == _CHAPTER_TURNS[place]
+            if begins and not self._is_over:
+                yield from self._choose("chapter", self._common["chapters"][place])
+
+    def _action_beats(self) -> Iterator[str]:
+        taken = list(self._facts.get("actions") or ())
+        for action in taken:
+            yield from self._tell_action(action)
+        for refused in self._facts.get("rejected") or ():
+            name = self._actions.get(refused.get("name", ""))
+            if name:
+                yield from self._choose("refused", self._common["refused"], act=self._act(name))
+        if not taken and not self._facts.get("rejected"):
+            yield from self._choose("idle", self._common["idle"])
+
+    def _tell_action(self, action: Mapping[str, Any]) -> Iterator[str]:
+        name = str(action.get("id"))
+        text = self._texts["actions"].get(name)
+        if text is None:
+            shown = str(action.get("name") or name.replace("_", " "))
+            yield from self._choose("unknown", self._common["unknown"], name=shown)
+            return
+        if "right" in text:
+            yield from self._choose("decision", text["right" if self._was_right(name) else "wrong"])
+            return
+        pools = [text["first"]] if not self._done[name] else [text.get("again", ())]
+        if self._done[name] and self._is_strained:
+            pools.insert(0, text.get("strained", ()))
+        for lines in (*pools, self._common["again"]):
+            told = [*self._choose("action", lines, act=self._act(name))]
+            if told:
+                yield from told
+                return
+
+    def _was_right(self, action: str) -> bool:
+        rule = next(one for one in self._plot.actions if one["id"] == action)
+        moved: dict[str, float] = {
+            change["path"].removeprefix("state."): (change.get("after") or 0) - (change.get("before") or 0)
+            for change in self._facts.get("changes") or ()
+            if change.get("cause") == f"action:{action}" and _is_number(change.get("after"))
+        }
+        wrong = sum(moved.get(name, 0) * step > 0 for name, step in rule["wrong"].items())
+        right = sum(moved.get(name, 0) * step > 0 for name, step in rule["right"].items())
+        return right >= wrong
+
+    def _clue_beats(self) -> Iterator[str]:
+        for change in self._facts.get("changes") or ():
+            text = change.get("after")
+            is_new = change.get("before") in (None, "")
+            if change["path"].startswith("state.clues.") and isinstance(text, str) and text and is_new:
+                yield text
+
+    def _event_beats(self) -> Iterator[str]:
+        event = self._facts.get("event")
+        if not event:
+            return
+        text = self._texts["events"].get(event["id"])
+        if text is None:
+            yield capitalize_sentences(f"{event.get('name') or event['id'].replace('_', ' ')}.")
+            return
+        pools = (
+            (text["first"], text["again"]) if not self._seen[event["id"]] else (text["again"], text["first"])
+        )
+        for lines in pools:
+            told = [*self._choose("event", lines)]
+            if told:
+                yield from told
+                return
+        yield f"{self._title(text['name'])}."
+
+    def _crossing_beats(self) -> Iterator[str]:
+        """Yield a line for the gauge that crossed a band, the worst one first."""
+        if self._is_over:
+            return
+        crossed = []
+        for name, gauge in self._plot.gauges.items():
+            text = find_gauge_text(self._texts, name)
+            if name not in self._moves or "down" not in text:
+                continue
+            before, after = (self._band(name, value) for value in self._moves[name])
+            if before == after:
+                continue
+            is_worse = (after > before) == gauge.is_low_good
+            goodness = self._goodness(name)
+            if not gauge.start and not gauge.is_low_good:
+                # Progress has a line for each band that it reaches.
+                lines = text["down"] if is_worse else text["up"][after - 1 : after]
+                crossed.append((False, goodness, name, lines))
+            elif is_worse == (goodness <= _HALF):
+                crossed.append((not is_worse, goodness, name, text["down" if is_worse else "up"]))
+        for _, _, name, lines in sorted(crossed, key=lambda one: one[:3]):
+            told = [*self._choose(f"crossing {name}", lines)]
+            if told:
+                yield from told
+                return
+
+    def _callback_beats(self) -> Iterator[str]:
+        """Yield a line about something earlier, every few turns."""
+        if self._turn < 4 or self._turn % _CALLBACK_EVERY:  # noqa: PLR2004
+            return
+        common = self._common["callbacks"]
+        earlier = self._scene.turns[:-1]
+        acts = [self._actions[name] for turn in earlier for name in turn.actions if name in self._actions]
+        acts = [name for name in dict.fromkeys(acts) if self._act(name)]
+        echoes = [self._events[turn.event] for turn in earlier if turn.event in self._events]
+        options = [("event", self._texts["events"][name]["echo"]) for name in dict.fromkeys(echoes)]
+        options += [("action", self._act(name)) for name in acts]
+        options.sort(key=lambda one: self._rank("callback", one[1]))
+        for kind, words in options:
+            filled = fill_phrase(words, self._slots)
+            if filled and filled not in self._told:
+                told = [
+                    *self._choose("callback", common[kind], **{"echo" if kind == "event" else "act": filled})
+                ]
+                if told:
+                    yield from told
+                    return
+        yield from self._choose("callback", self._texts.get("callbacks", ()))
+
+    def _speech_beats(self) -> Iterator[str]:
+        """Yield a line of speech by attitude, unless the turn is full already."""
+        if len(self._now) >= _MAX_BEATS or any("\u201c" in line for line in self._now):
+            return
+        people = sorted(self._texts["people"], key=lambda name: self._rank("speaker", name))
+        if self._rank("silence", "")[0] % 3 == 0:
+            return
+        for person in people:
+            lines: list[str] = []
+            for source in (self._texts.get("speech", {}), self._common["speech"]):
+                lines += source.get(person, {}).get(self._attitude, ())
+            told = [*self._choose("speech", lines)]
+            if told:
+                yield from told
+                return
+
+    def ending_beats(self) -> Iterator[str]:
+        """Yield the message of the ending, lines from the record of the run, and the epilogue."""
+        status = self._facts.get("status") or {}
+        if not self._is_over:
+            return
+        if status.get("message"):
+            yield status["message"]
+        yield from self._record_beats()
+        if self._facts.get("epilogue"):
+            yield f"\n\n{self._facts['epilogue']}"
+
+    def _record_beats(self) -> Iterator[str]:
+        acts = [self._actions.get(name, "") for turn in self._scene.turns for name in turn.actions]
+        acts = [name for name in acts if name and self._act(name)]
+        often = [name for name, count in Counter(acts).most_common(1) if count > 1]
+        echoes = [self._events[turn.event] for turn in self._scene.turns if turn.event in self._events]
+        record = self._common["record"]
+        if acts:
+            yield from self._choose("record first", record["first"], act=self._act(acts[0]))
+        if often and often[0] != acts[0]:
+            yield from self._choose("record often", record["often"], act=self._act(often[0]))
+        if echoes:
+            echo = fill_phrase(self._texts["events"][echoes[-1]]["echo"], self._slots)
+            if echo:
+                yield from self._choose("record event", record["event"], echo=echo)
+
+    # --- states ---
+
+    def _band(self, name: str, value: Any) -> int:
+        bands = (self._scene.scenario.get("labels") or {}).get(f"state.{name}", {}).get("bands", ())
+        for place, band in enumerate(bands):
+            if "upto" not in band or value <= band["upto"]:
+                return place
+        return len(bands)
+
+    def _goodness(self, name: str) -> float:
+        """Return how good a gauge is, from 0 to 1."""
+        value = self._scene.state.get(name)
+        bands = (self._scene.scenario.get("labels") or {}).get(f"state.{name}", {}).get("bands", ())
+        if not _is_number(value) or len(bands) < 2:  # noqa: PLR2004
+            return 1.0
+        share = self._band(name, value) / (len(bands) - 1)
+        return 1 - share if self._plot.gauges[name].is_low_good else share
+
+    @property
+    def _is_strained(self) -> bool:
+        return bool(self._worst <= _STRAINED_SHARE)
+
+    @property
+    def _worst(self) -> float:
+        losing = {loss["when"].partition("<")[0].partition(">")[0] for loss in self._plot.losses}
+        return min(
+            (self._goodness(name) for name in losing - {"time"} if name in self._plot.gauges), default=1.0
+        )
+
+    @property
+    def _attitude(self) -> str:
+        decided = [name for name in self._done if "right" in self._texts["actions"].get(name, {})]
+        if decided and self._worst <= _STRAINED_SHARE:
+            return "cold"
+        return "warm" if self._worst >= _HALF else "wary"
+
+
+def _net_moves(changes: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Return the first and last value of each number that moved, by gauge."""
+    moves: dict[str, tuple[float, float]] = {}
+    for change in changes:
+        name = str(change["path"]).removeprefix("state.")
+        before, after = change.get("before"), change.get("after")
+        if _is_number(before) and _is_number(after):
+            moves[name] = (moves[name][0] if name in moves else before, after)
+    return moves
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,345 @@
+"""Document of a plot: the specification that a plot and the reading of a text give.
+
+The numbers of a plot are fixed, and tuned so that a player who thinks wins often and never surely. Only a
+deadline or an amount in the text gives units of its own; then a short search over a few pressures restores
+the rates. A number that the text names is never moved.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from peripety import engine
+from peripety.author.plots import rules
+from peripety.author.plots.phrases import fill_line, fill_phrase, join_list
+from peripety.author.plots.rules import PlotNumbers, gauge_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from peripety.author.plots.phrases import Slots
+    from peripety.author.plots.plot import Plot
+    from peripety.author.text_analysis.reading import Deadline, Reading
+
+_TURNS = range(10, 21)
+_USUAL_TURNS = 14
+_PRESSURES = (1.0, 0.9, 1.1, 0.8, 1.2, 0.7, 1.35, 0.6, 1.5)
+_EASIER = {"easy": 0.85, "hard": 1.15}
+_RUNS = 256
+_PAR, _CURIOUS = (0.66, 0.93), (0.19, 0.45)
+_MIN_FAIL_RATE = 0.3
+_MIN_STORE = 12
+_MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080, "month": 43200, "year": 525600}
+_SMALLER = {
+    "year": ("month", 12),
+    "month": ("day", 30),
+    "week": ("day", 7),
+    "day": ("hour", 24),
+    "hour": ("minute", 60),
+}
+_ISO = {"minute": "PT{}M", "hour": "PT{}H", "day": "P{}D", "week": "P{}W"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlotClock:
+    """Time of a scenario.
+
+    Attributes:
+        turns: the number of turns.
+        step: the units of a turn.
+        unit: the unit, singular; empty without a known deadline.
+    """
+
+    turns: int = _USUAL_TURNS
+    step: int = 1
+    unit: str = ""
+
+    @property
+    def duration(self) -> str:
+        """The duration of a turn; empty if it has no unit."""
+        if self.unit in _ISO:
+            return _ISO[self.unit].format(self.step)
+        minutes = _MINUTES.get(self.unit, 0) * self.step
+        return f"P{minutes // 1440}D" if minutes else ""
+
+
+def read_clock(deadline: Deadline | None) -> PlotClock:
+    """Return the clock of a deadline: as many turns as divide it into whole units."""
+    if deadline is None or deadline.amount <= 0 or deadline.amount != int(deadline.amount):
+        return PlotClock()
+    amount, unit = int(deadline.amount), deadline.unit
+    while unit in _MINUTES:
+        fitting = [turns for turns in _TURNS if amount % turns == 0]
+        if fitting:
+            turns = min(fitting, key=lambda turns: abs(turns - _USUAL_TURNS))
+            return PlotClock(turns, amount // turns, unit)
+        if unit not in _SMALLER:
+            break
+        unit, many = _SMALLER[unit]
+        amount *= many
+    return PlotClock()
+
+
+def find_scale(plot: Plot, reading: Reading, clock: PlotClock) -> PlotNumbers:
+    """Return the scale of a reading before calibration."""
+    factors: dict[str, int | float] = {}
+    for name, gauge in plot.gauges.items():
+        if gauge.is_clock:
+            factors[name] = clock.step
+        elif gauge.is_store and (amount := _find_store_amount(reading)):
+            factors[name] = amount / gauge.start
+    return PlotNumbers(clock.turns, factors)
+
+
+def _find_store_amount(reading: Reading) -> int:
+    """Return the amount of the first supply, if the text gives one that can be counted down; 0 otherwise."""
+    if not reading.supplies:
+        return 0
+    supply = reading.supplies[0]
+    for amount in reading.amounts:
+        is_whole = amount.value == int(amount.value)
+        if (
+            amount.of is not None
+            and amount.of.head == supply.head
+            and is_whole
+            and amount.value >= _MIN_STORE
+        ):
+            return int(amount.value)
+    return 0
+
+
+class PlotDocument:
+    """Builder of the specification of a plot.
+
+    Args:
+        plot: the rules.
+        texts: the texts.
+        reading: the reading of the user's text.
+        slots: the words of the user by slot.
+        choose: seeded number for a tag, below a bound.
+    """
+
+    def __init__(
+        self,
+        plot: Plot,
+        texts: Mapping[str, Any],
+        reading: Reading,
+        slots: Slots,
+        choose: Callable[[str, int], int],
+    ) -> None:
+        self._plot = plot
+        self._texts = texts
+        self._common = texts["common"]
+        self._reading = reading
+        self._slots = slots
+        self._choose = choose
+
+    def build(
+        self, *, spec_id: str, seed: int, mark: str, note: str = "", variation: int = 0
+    ) -> dict[str, Any]:
+        """Return the specification, calibrated.
+
+        Args:
+            spec_id: its id.
+            seed: its seed.
+            mark: the end of its name.
+            note: a sentence about the words of the text, for the premise; may be empty.
+            variation: 0 for the first attempt; another number starts the calibration elsewhere.
+        """
+        clock = read_clock(self._reading.deadline)
+        scale = find_scale(self._plot, self._reading, clock)
+        head = {
+            "spec_version": "1.1",
+            "id": spec_id,
+            "name": f"{_as_title(self._pick('title', self._texts['title']))} {mark}",
+            "seed": seed,
+            **({"clock": {"turn": clock.duration}} if clock.duration else {}),
+            "horizon": scale.turns + 1,
+            "premise": self._build_premise(note),
+            "opening": self._build_opening(),
+        }
+        tail = self._build_texts(clock, scale)
+        easier = _EASIER.get(self._reading.difficulty, 1.0)
+        return calibrate_plot(
+            lambda pressure: {
+                **head,
+                **self._build_rules(PlotNumbers(scale.turns, scale.factors, pressure * easier)),
+                **tail,
+            },
+            variation,
+        )
+
+    def _fill(self, line: str) -> str:
+        text = fill_line(line, self._slots)
+        if text is None:
+            raise KeyError(f"a slot of {line!r} has no words")
+        return text
+
+    def _pick(self, tag: str, lines: Sequence[str]) -> str:
+        """Return one of the lines whose slots all have words."""
+        filled = [text for line in lines if (text := fill_line(line, self._slots))]
+        return filled[self._choose(tag, len(filled))]
+
+    def _build_premise(self, note: str) -> dict[str, str]:
+        text = self._fill(self._texts["premise"])
+        return {"text": f"{text} {note}".strip(), "person": "second", "tense": "present"}
+
+    def _build_opening(self) -> str:
+        """Return the opening: a line of each part, with the role and the deadline where the text has them."""
+        parts = [self._pick(f"opening {place}", lines) for place, lines in enumerate(self._texts["opening"])]
+        role = fill_line(self._common["role"], self._slots)
+        if role:
+            parts[0] = f"{role} {parts[0]}"
+        if "time_left" in self._slots:
+            parts[1] = f"{parts[1]} {self._pick('deadline', self._common['deadline'])}"
+        return "\n\n".join(parts)
+
+    def _build_rules(self, scale: PlotNumbers) -> dict[str, Any]:
+        plot, texts = self._plot, self._texts
+        ends = {**texts["losses"], plot.id: texts["win"]}
+        return {
+            "state": rules.build_plot_state(plot, scale),
+            "bounds": rules.build_bounds(plot, scale),
+            "deal": [{"id": "truth", "path": "state.hidden.truth", "values": list(plot.truths)}],
+            "actions": [self._describe_action(rule) for rule in rules.build_plot_actions(plot, scale)],
+            "random_events": [
+                self._name(rule, texts["events"][rule["id"]]["name"])
+                for rule in rules.build_plot_events(plot, scale)
+            ],
+            **{
+                section: [
+                    {**rule, "message": self._fill(ends[rule["id"]]["message"])}
+                    for rule in rules.build_plot_endings(written, scale)
+                ]
+                for section, written in (
+                    ("loss_conditions", plot.losses),
+                    ("win_conditions", [{"id": plot.id, "when": plot.win}]),
+                )
+            },
+            "negativity_budget": {
+                "min_fail_rate": _MIN_FAIL_RATE,
+                "decay_per_turn": rules.build_decay(plot, scale),
+            },
+            "solutions": rules.build_solutions(plot),
+        }
+
+    def _name(self, rule: dict[str, Any], line: str) -> dict[str, Any]:
+        return {"id": rule["id"], "name": _as_title(self._fill(line)), **rule}
+
+    def _describe_action(self, rule: dict[str, Any]) -> dict[str, Any]:
+        named = self._name(rule, self._texts["actions"][rule["id"]]["name"])
+        short = next(action for action in self._plot.actions if action["id"] == rule["id"])
+        if "decides" in short:
+            told = self._common["decision"]
+        else:
+            parts = [
+                self._common[key].format(things=join_list(things))
+                for key in ("gain", "ease", "price", "worsen")
+                if (things := [*self._labels_of(short["does"], key)])
+            ]
+            told = " ".join([*parts, *([self._common["clue"]] if short.get("once") else [])])
+        return {"id": named["id"], "name": named["name"], "description": told, **rule}
+
+    def _labels_of(self, changes: Mapping[str, int], kind: str) -> Iterator[str]:
+        """Yield the labels of the gauges that an action changes in one of the four ways."""
+        ways = {(True, False): "gain", (False, False): "price", (False, True): "ease", (True, True): "worsen"}
+        for name, change in changes.items():
+            gauge = self._plot.gauges.get(name)
+            if gauge is not None and ways[change > 0, gauge.is_low_good] == kind:
+                label = self._gauge_text(name)["name"]
+                label = label[:1].lower() + label[1:]
+                yield fill_phrase(label.replace(".bare}", "}"), self._slots) or label
+
+    def _gauge_text(self, name: str) -> Mapping[str, Any]:
+        return find_gauge_text(self._texts, name)
+
+    def _build_texts(self, clock: PlotClock, scale: PlotNumbers) -> dict[str, Any]:
+        texts = self._texts
+        ends = {**texts["losses"], self._plot.id: texts["win"]}
+        return {
+            "entities": [*self._build_entities()],
+            "clues": {
+                name: {
+                    "about": texts["truth"],
+                    "text": {
+                        "deal": "truth",
+                        "texts": {truth: self._fill(line) for truth, line in lines.items()},
+                    },
+                }
+                for name, lines in texts["clues"].items()
+            },
+            "labels": dict(self._build_labels(clock, scale)),
+            "epilogues": {
+                name: self._pick(f"epilogue {name}", end["epilogue"]) for name, end in ends.items()
+            },
+        }
+
+    def _build_entities(self) -> Iterator[dict[str, Any]]:
+        role = fill_line(self._common["role"], self._slots)
+        you = {"id": "you", "name": self._common["you"], "playable": True}
+        yield {**you, **({"description": role} if role else {})}
+        for entity, person in self._texts["people"].items():
+            secrets = person["secrets"]
+            yield {
+                "id": entity,
+                "name": _as_title(self._fill(f"{{{entity}}}")),
+                "voice": person["voice"],
+                "wants": fill_phrase(person["wants"], self._slots),
+                "secret": fill_phrase(secrets[self._choose(f"secret {entity}", len(secrets))], self._slots),
+            }
+
+    def _build_labels(self, clock: PlotClock, scale: PlotNumbers) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name, gauge in self._plot.gauges.items():
+            text = self._gauge_text(name)
+            unit = {"unit": f"{clock.unit}s"} if gauge.is_clock and clock.unit else {}
+            bands = [*build_bands(text["bands"], rules.find_top(gauge, name, scale))]
+            yield gauge_path(name), {"name": _as_title(self._fill(text["name"])), **unit, "bands": bands}
+
+
+def find_gauge_text(texts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the texts of a gauge: those of the plot, or the common ones."""
+    common = texts["common"]
+    found: Mapping[str, Any] = (
+        texts.get("gauges", {}).get(name) or common["gauges"].get(name) or common.get(name)
+    )
+    return found
+
+
+def build_bands(words: Sequence[str], top: int) -> Iterator[dict[str, Any]]:
+    """Yield the bands of a gauge from 0 to its maximum; the first band is 0 alone."""
+    steps = len(words) - 1
+    for place, word in enumerate(words):
+        yield {"word": word} if place == steps else {"upto": round(top * place / steps), "word": word}
+
+
+def calibrate_plot(build: Callable[[float], dict[str, Any]], variation: int = 0) -> dict[str, Any]:
+    """Return the specification of the pressure that comes closest to the wanted rates.
+
+    Args:
+        build: builds the specification for a pressure.
+        variation: the number of pressures to try last instead of first.
+    """
+    trials: list[tuple[float, dict[str, Any]]] = []
+    first = variation % len(_PRESSURES)
+    for pressure in (*_PRESSURES[first:], *_PRESSURES[:first]):
+        spec = build(pressure)
+        trials.append((_measure_distance(spec), spec))
+        if not trials[-1][0]:
+            break
+    return min(trials, key=lambda trial: trial[0])[1]
+
+
+def _measure_distance(spec: Mapping[str, Any]) -> float:
+    program = engine.compile(json.dumps(spec, ensure_ascii=False))
+    distance = 0.0
+    for persona, (least, most) in (("par", _PAR), ("curious", _CURIOUS)):
+        report = program.dry_run(runs=_RUNS, persona=persona)  # type: ignore[arg-type]
+        won = report.won / report.runs
+        distance += max(least - won, 0) + max(won - most, 0)
+    return distance
+
+
+def _as_title(text: str) -> str:
+    return text[:1].upper() + text[1:]

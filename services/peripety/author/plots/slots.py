@@ -1,0 +1,149 @@
+"""Slots: the words of the user that fill the lines of a plot, or abstract words where the text has none."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from peripety.author.plots.phrases import NounPhrase, pluralize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from peripety.author.plots.phrases import Slots
+    from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase, Reading
+
+
+_LONGEST = 48
+_NUMBERS = (
+    *(
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
+_UNFIT = re.compile(r"[\d{}\[\]()<>\\/|_:;\"]")
+_PERSONAL = frozenset({"person", "group"})
+_TURNED = {
+    "my": "your",
+    "our": "your",
+    "me": "you",
+    "us": "you",
+    "myself": "yourself",
+    "ourselves": "yourselves",
+}
+_TURNED_WORD = re.compile(rf"\b({'|'.join(_TURNED)})\b", re.IGNORECASE)
+
+
+def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = False) -> Slots:
+    """Return the slots of a reading for the texts of a plot.
+
+    Args:
+        reading: the reading.
+        texts: the texts of the plot, with the default words.
+        quotes: put quotation marks around the user's words, because they are in another language.
+    """
+    defaults = {**texts["common"]["defaults"], **texts.get("defaults", {})}
+    taken: set[str] = set()
+    slots: dict[str, NounPhrase | str] = {}
+
+    def put(name: str, phrases: Iterable[NounPhrase | None]) -> None:
+        for phrase in phrases:
+            if phrase is not None and phrase.bare.casefold() not in taken:
+                taken.add(phrase.bare.casefold())
+                slots[name] = _quote(phrase) if quotes else phrase
+                return
+        if name in defaults:
+            slots[name] = _default_phrase(defaults[name])
+
+    goal = reading.goal
+    for name, person in _assign_people(reading, texts):
+        put(name, [person])
+    is_thing = goal is not None and goal.object is not None and goal.object.sense not in _PERSONAL
+    goals = [phrase_of(goal.object)] if is_thing and goal and goal.object else []
+    places = [*map(phrase_of, reading.places)]
+    put("supply", map(phrase_of, reading.supplies))
+    put("danger", map(phrase_of, reading.dangers))
+    put("object", [*places, *goals] if texts.get("object_is_place") else [*goals, *places])
+    put("place", places)
+    if reading.role is not None and (role := person_phrase(reading.role)) and not role.is_name:
+        slots["role"] = role
+    slots["goal"] = _goal_text(goal, quotes=quotes) or str(texts["goal"])
+    if left := _time_left(reading.deadline):
+        slots["time_left"] = left
+    return slots
+
+
+def _assign_people(reading: Reading, texts: Mapping[str, Any]) -> Iterator[tuple[str, NounPhrase | None]]:
+    """Yield a phrase for each person of the plot: those of the text first, the goal's person as the first."""
+    found = [phrase for person in reading.people if (phrase := person_phrase(person))]
+    goal = reading.goal
+    if goal and goal.object and goal.object.sense in _PERSONAL and (aim := phrase_of(goal.object)):
+        found = [aim, *(phrase for phrase in found if phrase.bare.casefold() != aim.bare.casefold())]
+    for place, name in enumerate(texts["people"]):
+        yield name, found[place] if place < len(found) else None
+
+
+def phrase_of(phrase: Phrase) -> NounPhrase | None:
+    """Return the noun phrase of a phrase of the reading; None if it does not fit into prose."""
+    text = " ".join(phrase.text.split())
+    if not text or len(text) > _LONGEST or _UNFIT.search(text):
+        return None
+    if phrase.is_plural and not phrase.is_proper:
+        *before, head = text.split()
+        is_head_last = phrase.head.casefold() in {head.casefold(), text.casefold()}
+        text = " ".join([*before, pluralize(head)]) if is_head_last else text
+    return NounPhrase(text, is_plural=phrase.is_plural, is_mass=phrase.is_mass, is_name=phrase.is_proper)
+
+
+def person_phrase(person: Person) -> NounPhrase | None:
+    """Return the noun phrase of a person: the name, else the role."""
+    text = " ".join((person.name or person.role).split())
+    if not text or len(text) > _LONGEST or _UNFIT.search(text):
+        return None
+    return NounPhrase(text, is_name=bool(person.name))
+
+
+def _default_phrase(table: Mapping[str, Any]) -> NounPhrase:
+    return NounPhrase(
+        table["bare"],
+        is_plural=table.get("plural", False),
+        is_mass=table.get("mass", False),
+        is_name=table.get("name", False),
+    )
+
+
+def _quote(phrase: NounPhrase) -> NounPhrase:
+    if phrase.is_name:
+        return phrase
+    return NounPhrase(f"\u201c{phrase.bare}\u201d", is_plural=phrase.is_plural, is_mass=True)
+
+
+def _goal_text(goal: Goal | None, *, quotes: bool) -> str:
+    """Return the goal as an infinitive, addressed to the player; empty if there is none that fits."""
+    if goal is None or not goal.text or len(goal.text) > 2 * _LONGEST or _UNFIT.search(goal.text):
+        return ""
+    text = " ".join(goal.text.split()).rstrip(".!?")
+    if quotes:
+        return f"\u201c{text}\u201d"
+    return _TURNED_WORD.sub(lambda found: _TURNED[found[0].casefold()], text)
+
+
+def _time_left(deadline: Deadline | None) -> NounPhrase | None:
+    if deadline is None or deadline.amount <= 0 or deadline.amount != int(deadline.amount):
+        return None
+    amount = int(deadline.amount)
+    number = _NUMBERS[amount] if amount < len(_NUMBERS) else str(amount)
+    unit = deadline.unit if amount == 1 else f"{deadline.unit}s"
+    return NounPhrase(f"{number} {unit}", is_plural=amount != 1, is_name=True)

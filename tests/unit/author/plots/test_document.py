@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety import engine
+from peripety.author.plots.document import read_clock
+from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
+from peripety.author.spec_author import author_from_text
+from peripety.author.text_analysis.languages import OFFLINE_MARK
+from peripety.author.text_analysis.reading import Amount, Deadline, Phrase
+from peripety.scenario.certificate.types import CertificateOptions, CertificateVerdict
+from support.author_plots import document_of, subjects
+from support.scenario.batches import certified
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+ENOUGH = CertificateOptions(max_runs=2_048)
+SUBJECTS = subjects()
+WRITTEN = [(plot, language) for language in list_languages() for plot in list_plots(language)]
+
+native = pytest.mark.skipif(engine.BACKEND != "native", reason="the planner takes the core in Python minutes")
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item)
+
+
+@pytest.mark.parametrize(("plot", "language"), WRITTEN)
+def test_the_texts_fit_the_rules(plot: str, language: str) -> None:
+    rules, texts = load_plot(plot), load_texts(plot, language)
+    decisions = {action["id"] for action in rules.actions if "decides" in action}
+    assert texts["actions"].keys() == {action["id"] for action in rules.actions}
+    assert texts["events"].keys() == {event["id"] for event in rules.events}
+    assert texts["losses"].keys() == {loss["id"] for loss in rules.losses}
+    assert all(clue.keys() == set(rules.truths) for clue in texts["clues"].values())
+    assert 6 <= len(rules.actions) <= 9
+    for name, text in texts["actions"].items():
+        assert text["name"]
+        assert (text["right"] and text["wrong"]) if name in decisions else text["first"], name
+    waiting = [event for event in rules.events if "truth" in event.get("when", "")]
+    assert 0.25 <= len(waiting) / len(rules.events) <= 0.5
+
+
+@pytest.mark.parametrize("plot", list_plots())
+def test_every_subject_gives_a_valid_scenario_with_its_words(plot: str) -> None:
+    for reading in SUBJECTS:
+        spec = document_of(reading, plot)
+        assert engine.validate(json.dumps(spec)) == []
+        told = "\n".join(strings(spec)).casefold()
+        assert "{" not in told
+        assert spec["name"].endswith(OFFLINE_MARK)
+        for person in reading.people:
+            assert (person.name or person.role).casefold() in told
+        if reading.supplies[0].is_mass and "supply" in load_plot(plot).gauges:
+            assert reading.supplies[0].text in told
+
+
+@native
+@pytest.mark.slow(reason="certifies dozens of scenarios")
+@pytest.mark.parametrize("plot", list_plots())
+async def test_every_plot_earns_its_certificate_on_every_subject(plot: str) -> None:
+    for reading in SUBJECTS:
+        certificate = await certified(document_of(reading, plot), ENOUGH)
+        assert certificate.verdict is CertificateVerdict.CERTIFIED, certificate.findings
+        assert certificate.findings == ()
+
+
+@pytest.mark.slow(reason="plays every pair of actions")
+@pytest.mark.parametrize("plot", list_plots())
+def test_no_pair_of_actions_wins_by_repetition(plot: str) -> None:
+    spec = document_of(SUBJECTS[0], plot)
+    for pair in combinations([action["id"] for action in spec["actions"]], 2):
+        steps = [{"action": action, "otherwise": "skip"} for action in pair]
+        program = engine.compile(json.dumps({**spec, "solutions": [{"id": "pair", "steps": steps}]}))
+        report = program.dry_run(runs=32, persona="par")
+        assert report.won <= 0.6 * report.runs, pair
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit", "turns", "step", "shown"),
+    [
+        (6, "week", 14, 3, "day"),
+        (12, "day", 12, 1, "day"),
+        (6, "hour", 15, 24, "minute"),
+        (14, "day", 14, 1, "day"),
+        (2.5, "day", 14, 1, ""),
+        (3, "turn", 14, 1, ""),
+    ],
+)
+def test_a_deadline_is_divided_into_whole_turns(
+    amount: float, unit: str, turns: int, step: int, shown: str
+) -> None:
+    clock = read_clock(Deadline(amount, unit, ""))
+    assert (clock.turns, clock.step, clock.unit) == (turns, step, shown)
+
+
+@pytest.mark.parametrize("plot", [plot for plot in list_plots() if "supply" in load_plot(plot).gauges])
+def test_an_amount_of_the_text_is_the_start_and_stays_whole(plot: str) -> None:
+    gamma = Phrase("gamma", "gamma", is_mass=True)
+    reading = replace(SUBJECTS[3], supplies=(gamma,), amounts=(Amount(60, "percent", gamma, "60 %"),))
+    spec = document_of(reading, plot)
+    assert spec["state"]["supply"] == 60
+    assert engine.validate(json.dumps(spec)) == []
+    assert all(isinstance(value, int) for value in numbers(spec["state"]))
+    assert all(isinstance(value, int) for rule in spec["actions"] for value in numbers(rule["effects"]))
+
+
+def numbers(value: Any) -> Iterator[int | float]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from numbers(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from numbers(item)
+
+
+def test_seeds_differ_in_secrets_and_events_but_not_in_the_subject() -> None:
+    written = [document_of(SUBJECTS[0], "hold_out", seed) for seed in range(6)]
+    assert len({spec["opening"] for spec in written}) > 1
+    assert len({json.dumps(spec["entities"]) for spec in written}) > 1
+    assert len({json.dumps(spec["labels"]) for spec in written}) == 1
+    state = {
+        spec["seed"]: engine.compile(json.dumps(spec)).new_state(spec["seed"]).tree() for spec in written
+    }
+    assert len({tree["hidden"]["truth"] for tree in state.values()}) > 1
+
+
+def test_the_same_text_and_seed_give_the_same_bytes() -> None:
+    for text in ("", "We keep the alpha.", "\u7532" * 500):
+        assert json.dumps(author_from_text(text, 9)) == json.dumps(author_from_text(text, 9))
+        assert json.dumps(author_from_text(text)) == json.dumps(author_from_text(text))
+        assert author_from_text(text)["name"].endswith(OFFLINE_MARK)
+
+
+@pytest.mark.parametrize("seed", [0, 2**53 - 1, 2**53, -1, 10**30])
+def test_any_whole_number_seeds(seed: int) -> None:
+    assert 0 <= author_from_text("alpha", seed=seed)["seed"] < 2**53
+
+
+def test_a_text_that_is_not_understood_is_played_plainly_and_says_so() -> None:
+    spec = author_from_text("")
+    assert spec["win_conditions"][0]["id"] == "plain"
+    assert "left open" in spec["premise"]["text"]
