@@ -20,6 +20,7 @@ from peripety.author.plots.phrases import (
     compile_line,
     fill_line,
     fill_phrase,
+    longest_literal,
     parse_definite,
 )
 from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
@@ -181,7 +182,10 @@ class TurnBeats:
         slots = {**self._slots, **words}
         for line in sorted(lines, key=lambda line: self._rank(tag, line)):
             text = fill_line(line, slots)
-            if text and text not in self._told and text not in self._now:
+            # A line is also the same with other words in its slots.
+            fixed = longest_literal(line)
+            is_used = fixed in self._told or any(fixed in told for told in self._now)
+            if text and not is_used:
                 self._now.append(text)
                 yield text
                 return
@@ -242,7 +246,7 @@ class TurnBeats:
         }
         wrong = sum(moved.get(name, 0) * step > 0 for name, step in rule["wrong"].items())
         right = sum(moved.get(name, 0) * step > 0 for name, step in rule["right"].items())
-        return right >= wrong
+        return bool(right >= wrong)
 
     def _clue_beats(self) -> Iterator[str]:
         for change in self._facts.get("changes") or ():

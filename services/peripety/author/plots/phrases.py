@@ -168,6 +168,11 @@ def capitalize_sentences(text: str) -> str:
     return _SENTENCE.sub(lambda found: found[1] + found[2].upper(), text)
 
 
+def longest_literal(line: str) -> str:
+    """Return the longest part of a line between its slots."""
+    return max(_SLOT.sub("\n", line).split("\n"), key=len)
+
+
 def compile_line(line: str) -> re.Pattern[str]:
     """Return a pattern that reads the definite forms of slots back from a filled line."""
     parts, last, seen = [], 0, set()

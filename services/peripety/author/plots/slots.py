@@ -86,13 +86,19 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
 
 
 def _assign_people(reading: Reading, texts: Mapping[str, Any]) -> Iterator[tuple[str, NounPhrase | None]]:
-    """Yield a phrase for each person of the plot: those of the text first, the goal's person as the first."""
-    found = [phrase for person in reading.people if (phrase := person_phrase(person))]
-    goal = reading.goal
-    if goal and goal.object and goal.object.sense in _PERSONAL and (aim := phrase_of(goal.object)):
-        found = [aim, *(phrase for phrase in found if phrase.bare.casefold() != aim.bare.casefold())]
-    for place, name in enumerate(texts["people"]):
-        yield name, found[place] if place < len(found) else None
+    """Yield a phrase for each person of the plot: whom the goal is about, then the others of the text."""
+    people = [phrase for person in reading.people if (phrase := person_phrase(person))]
+    goal = reading.goal.object if reading.goal else None
+    aims = [phrase_of(one) for one in (goal, *reading.dangers) if one and one.sense in _PERSONAL]
+    aimed = next((phrase for phrase in aims if phrase), None)
+    for name, text in texts["people"].items():
+        if text.get("from") == "goal" and aimed:
+            people = [person for person in people if person.bare.casefold() != aimed.bare.casefold()]
+            yield name, aimed
+        elif text.get("is_opponent"):
+            yield name, None
+        else:
+            yield name, people.pop(0) if people else None
 
 
 def phrase_of(phrase: Phrase) -> NounPhrase | None:
