@@ -155,12 +155,19 @@ class TurnBeats:
         if not self._is_over:
             paragraphs.append([*self._callback_beats(), *self._speech_beats()])
         paragraphs.append([*self.ending_beats()])
-        return "\n\n".join(" ".join(lines) for lines in paragraphs if lines)
+        return "\n\n".join(self._join(lines) for lines in paragraphs if lines)
 
     def late_narrative(self) -> str:
         """Return the prose of the event and the ending alone."""
         lines = [*self._event_beats(), *self.ending_beats()]
-        return " ".join(lines)
+        return self._join(lines)
+
+    def _join(self, lines: Iterable[str]) -> str:
+        return str(self._common["space"]).join(lines)
+
+    @property
+    def _stop(self) -> str:
+        return str(self._common["stop"])
 
     @property
     def _is_over(self) -> bool:
@@ -261,7 +268,7 @@ class TurnBeats:
             return
         text = self._texts["events"].get(event["id"])
         if text is None:
-            yield capitalize_sentences(f"{event.get('name') or event['id'].replace('_', ' ')}.")
+            yield capitalize_sentences(f"{event.get('name') or event['id'].replace('_', ' ')}{self._stop}")
             return
         pools = (
             (text["first"], text["again"]) if not self._seen[event["id"]] else (text["again"], text["first"])
@@ -271,7 +278,7 @@ class TurnBeats:
             if told:
                 yield from told
                 return
-        yield f"{self._title(text['name'])}."
+        yield f"{self._title(text['name'])}{self._stop}"
 
     def _crossing_beats(self) -> Iterator[str]:
         """Yield a line for the gauge that crossed a band, the worst one first."""

@@ -31,6 +31,7 @@ _RUNS = 256
 _PAR, _CURIOUS = (0.66, 0.93), (0.19, 0.45)
 _MIN_FAIL_RATE = 0.3
 _MIN_STORE = 12
+_PREMISE_LIMIT = 1_000
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080, "month": 43200, "year": 525600}
 _SMALLER = {
     "year": ("month", 12),
@@ -182,13 +183,23 @@ class PlotDocument:
         filled = [text for line in lines if (text := fill_line(line, self._slots))]
         return filled[self._choose(tag, len(filled))]
 
+    def _build_title(self) -> str:
+        """Return a title in words of the user, if the text has any that fit."""
+        titles = [line.replace("{goal}", "{own_goal}") for line in self._texts["title"]]
+        filled = [text for line in titles if (text := fill_phrase(line, self._slots))]
+        return _as_title(filled[0] if filled else self._fill(self._texts["title"][0]))
+
     def _build_premise(self, note: str) -> dict[str, str]:
-        text = self._fill(self._texts["premise"])
-        return {"text": f"{text} {note}".strip(), "person": "second", "tense": "present"}
+        told = str(self._slots.get("told", ""))
+        parts = [told[: _PREMISE_LIMIT - 1], self._fill(self._texts["premise"]), note]
+        return {"text": " ".join(filter(None, parts)), "person": "second", "tense": "present"}
 
     def _build_opening(self) -> str:
-        """Return the opening: a line of each part, with the role and the deadline where the text has them."""
+        """Return the opening: the words of the user, then a line of each part."""
         parts = [self._pick(f"opening {place}", lines) for place, lines in enumerate(self._texts["opening"])]
+        if self._slots.get("told"):
+            # The words of the user name the role and the deadline themselves.
+            return "\n\n".join([self._fill("{told}"), *parts])
         role = fill_line(self._common["role"], self._slots)
         if role:
             parts[0] = f"{role} {parts[0]}"
@@ -235,7 +246,7 @@ class PlotDocument:
             told = self._common["decision"]
         else:
             parts = [
-                self._common[key].format(things=join_list(things))
+                self._common[key].format(things=join_list(things, self._common))
                 for key in ("gain", "ease", "price", "worsen")
                 if (things := [*self._labels_of(short["does"], key)])
             ]
@@ -291,9 +302,14 @@ class PlotDocument:
             }
 
     def _build_labels(self, clock: PlotClock, scale: PlotNumbers) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield gauge_path("seen"), {"name": self._common["seen"]["name"]}
         for name, gauge in self._plot.gauges.items():
             text = self._gauge_text(name)
-            unit = {"unit": f"{clock.unit}s"} if gauge.is_clock and clock.unit else {}
+            unit = (
+                {"unit": self._common["units"].get(clock.unit, clock.unit)}
+                if gauge.is_clock and clock.unit
+                else {}
+            )
             bands = [*build_bands(text["bands"], rules.find_top(gauge, name, scale))]
             yield gauge_path(name), {"name": _as_title(self._fill(text["name"])), **unit, "bands": bands}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -113,10 +113,58 @@ def parse_definite(text: str) -> NounPhrase:
     return NounPhrase(bare, is_plural=not is_name and is_plural_noun("".join(head)), is_name=is_name)
 
 
-def join_list(items: Iterable[str]) -> str:
-    """Join words as an English list."""
+def join_list(items: Iterable[str], common: Mapping[str, Any]) -> str:
+    """Join words as a list of the language.
+
+    Args:
+        items: the words.
+        common: the texts that all plots of the language share.
+    """
     *first, last = [*items] or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{common['comma'].join(first)}{common['and']}{last}" if first else last
+
+
+_ADDRESS = {
+    "i'm": "you are",
+    "i am": "you are",
+    "i was": "you were",
+    "i've": "you have",
+    "i'd": "you would",
+    "i'll": "you will",
+    "am i": "are you",
+    "i": "you",
+    "we're": "you are",
+    "we've": "you have",
+    "we'd": "you would",
+    "we'll": "you will",
+    "we": "you",
+    "me": "you",
+    "us": "you",
+    "my": "your",
+    "our": "your",
+    "mine": "yours",
+    "ours": "yours",
+    "myself": "yourself",
+    "ourselves": "yourselves",
+}
+_ADDRESS_WORD = re.compile(rf"\b({'|'.join(sorted(_ADDRESS, key=len, reverse=True))})\b", re.IGNORECASE)
+_CAPITAL_WORD = re.compile(r"\b(?:US|I{2,}|IV)\b")
+_REQUEST = re.compile(
+    r"(?i)(?:please|let me|let us|write|make me|create|give me|i want an? (?:game|story|scenario))\b"
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+def address_player(text: str) -> str:
+    """Return an English text about its writer as one about "you", without requests for a text or a game."""
+
+    def turn(found: re.Match[str]) -> str:
+        return found[0] if _CAPITAL_WORD.fullmatch(found[0]) else _ADDRESS[found[0].casefold()]
+
+    plain = " ".join(text.replace("\u2019", "'").split())
+    kept = [one for one in _SENTENCE_END.split(plain) if one and not _REQUEST.match(one)]
+    turned = capitalize_sentences(_ADDRESS_WORD.sub(turn, " ".join(kept))).replace("'", "\u2019")
+    return turned if not turned or turned.endswith((".", "!", "?")) else f"{turned}."
 
 
 Slots: TypeAlias = "Mapping[str, NounPhrase | str]"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from peripety.author.plots.phrases import NounPhrase, pluralize
+from peripety.author.plots.phrases import NounPhrase, address_player, pluralize
+from peripety.author.text_analysis.languages import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 48
+_LONGEST_TEXT = 700
 _NUMBERS = (
     *(
         "zero",
@@ -34,16 +37,8 @@ _NUMBERS = (
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
 _UNFIT = re.compile(r"[\d{}\[\]()<>\\/|_:;\"]")
+_PARTIES = ("first", "second")
 _PERSONAL = frozenset({"person", "group"})
-_TURNED = {
-    "my": "your",
-    "our": "your",
-    "me": "you",
-    "us": "you",
-    "myself": "yourself",
-    "ourselves": "yourselves",
-}
-_TURNED_WORD = re.compile(rf"\b({'|'.join(_TURNED)})\b", re.IGNORECASE)
 
 
 def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = False) -> Slots:
@@ -54,7 +49,8 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         texts: the texts of the plot, with the default words.
         quotes: put quotation marks around the user's words, because they are in another language.
     """
-    defaults = {**texts["common"]["defaults"], **texts.get("defaults", {})}
+    common = texts["common"]
+    defaults = {**common["defaults"], **texts.get("defaults", {})}
     taken: set[str] = set()
     slots: dict[str, NounPhrase | str] = {}
 
@@ -62,10 +58,13 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
         for phrase in phrases:
             if phrase is not None and phrase.bare.casefold() not in taken:
                 taken.add(phrase.bare.casefold())
-                slots[name] = _quote(phrase) if quotes else phrase
+                slots[name] = adapt(_quote(phrase) if quotes else phrase)
                 return
         if name in defaults:
-            slots[name] = _default_phrase(defaults[name])
+            slots[name] = adapt(_default_phrase(defaults[name]))
+
+    def adapt(phrase: NounPhrase) -> NounPhrase:
+        return phrase if common["has_articles"] else replace(phrase, is_name=True)
 
     goal = reading.goal
     for name, person in _assign_people(reading, texts):
@@ -77,17 +76,40 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     put("danger", map(phrase_of, reading.dangers))
     put("object", [*places, *goals] if texts.get("object_is_place") else [*goals, *places])
     put("place", places)
-    if reading.role is not None and (role := person_phrase(reading.role)) and not role.is_name:
-        slots["role"] = role
-    slots["goal"] = _goal_text(goal, quotes=quotes) or str(texts["goal"])
-    if left := _time_left(reading.deadline):
-        slots["time_left"] = left
+    slots |= _collect_texts(reading, texts, quotes=quotes)
     return slots
 
 
+def _collect_texts(
+    reading: Reading, texts: Mapping[str, Any], *, quotes: bool
+) -> dict[str, NounPhrase | str]:
+    """Return the slots about the player: the role, the goal, the whole text and the time that is left."""
+    common = texts["common"]
+    own_goal = _goal_text(reading.goal, common, quotes=quotes)
+    told = " ".join(clean_text(reading.text).split())
+    if len(told) > _LONGEST_TEXT or "{" in told:
+        told = ""
+    role = person_phrase(reading.role) if reading.role is not None else None
+    found = {
+        "role": role if role and not role.is_name else None,
+        "goal": own_goal or str(texts["goal"]),
+        "own_goal": own_goal,
+        "told": f"\u201c{told}\u201d" if told and quotes else _address(told, common),
+        "time_left": _time_left(reading.deadline),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
 def _assign_people(reading: Reading, texts: Mapping[str, Any]) -> Iterator[tuple[str, NounPhrase | None]]:
-    """Yield a phrase for each person of the plot: whom the goal is about, then the others of the text."""
-    people = [phrase for person in reading.people if (phrase := person_phrase(person))]
+    """Yield a phrase for each person of the plot: whom the goal is about, then the others of the text.
+
+    A crowd is no character, but two parties are two.
+    """
+    parties = [person for person in reading.people if person.is_group and person.count == len(_PARTIES)]
+    single = [person for person in reading.people if not person.is_group]
+    people = [phrase for person in single if (phrase := person_phrase(person))]
+    if parties:
+        people[:0] = [NounPhrase(f"{order} {parties[0].role}") for order in _PARTIES]
     goal = reading.goal.object if reading.goal else None
     aims = [phrase_of(one) for one in (goal, *reading.dangers) if one and one.sense in _PERSONAL]
     aimed = next((phrase for phrase in aims if phrase), None)
@@ -136,14 +158,24 @@ def _quote(phrase: NounPhrase) -> NounPhrase:
     return NounPhrase(f"\u201c{phrase.bare}\u201d", is_plural=phrase.is_plural, is_mass=True)
 
 
-def _goal_text(goal: Goal | None, *, quotes: bool) -> str:
+def _address(text: str, common: Mapping[str, Any]) -> str:
+    """Return a text of the user as one about the player."""
+    if common["has_articles"]:
+        return address_player(text)
+    for own, addressed in common["address"].items():
+        text = text.replace(own, addressed)
+    return text
+
+
+def _goal_text(goal: Goal | None, common: Mapping[str, Any], *, quotes: bool) -> str:
     """Return the goal as an infinitive, addressed to the player; empty if there is none that fits."""
     if goal is None or not goal.text or len(goal.text) > 2 * _LONGEST or _UNFIT.search(goal.text):
         return ""
     text = " ".join(goal.text.split()).rstrip(".!?")
     if quotes:
         return f"\u201c{text}\u201d"
-    return _TURNED_WORD.sub(lambda found: _TURNED[found[0].casefold()], text)
+    turned = _address(text, common).removesuffix(".")
+    return turned[:1].lower() + turned[1:]
 
 
 def _time_left(deadline: Deadline | None) -> NounPhrase | None:
