@@ -133,9 +133,10 @@ def author_from_text(text: str, seed: int | None = None, variation: int = 0) -> 
         seed = int.from_bytes(digest.digest()[:6], "big")
     choices = SeededChoice(digest.hexdigest(), seed, variation)
     reading = read_text(text)
-    plot_id = reading.pattern if reading.pattern in list_plots() else PLAIN
     is_written = reading.language in list_languages()
-    texts = load_texts(plot_id, reading.language if is_written else DEFAULT_LANGUAGE)
+    language = reading.language if is_written else DEFAULT_LANGUAGE
+    plot_id = reading.pattern if reading.pattern in list_plots(language) else PLAIN
+    texts = load_texts(plot_id, language)
     is_foreign = bool(reading.language) and not is_written
     slots = collect_slots(reading, texts, quotes=is_foreign)
     return PlotDocument(load_plot(plot_id), texts, reading, slots, choices.choose_number).build(

@@ -55,6 +55,15 @@ def test_the_texts_fit_the_rules(plot: str, language: str) -> None:
     assert 0.25 <= len(waiting) / len(rules.events) <= 0.5
 
 
+def test_a_text_of_another_language_is_quoted_or_played_in_its_language() -> None:
+    quoted = author_from_text("Hola, me llamo Vobado y necesito la kavota.", 1)
+    assert "left open" in quoted["premise"]["text"]
+    for language in list_languages():
+        for plot in list_plots(language):
+            spec = document_of(SUBJECTS[0], plot, language=language)
+            assert engine.validate(json.dumps(spec)) == []
+
+
 @pytest.mark.parametrize("plot", list_plots())
 def test_every_subject_gives_a_valid_scenario_with_its_words(plot: str) -> None:
     for reading in SUBJECTS:
