@@ -137,7 +137,8 @@ def author_from_text(text: str, seed: int | None = None, variation: int = 0) -> 
     language = reading.language if is_written else DEFAULT_LANGUAGE
     plot_id = reading.pattern if reading.pattern in list_plots(language) else PLAIN
     texts = load_texts(plot_id, language)
-    is_foreign = bool(reading.language) and not is_written
+    # The words of a language without texts are quoted; an empty text has none.
+    is_foreign = bool(text.strip()) and not is_written
     slots = collect_slots(reading, texts, quotes=is_foreign)
     return PlotDocument(load_plot(plot_id), texts, reading, slots, choices.choose_number).build(
         spec_id=f"offline_{choices.name}",

@@ -12,9 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from peripety import engine
-from peripety.author.plots import rules
 from peripety.author.plots.phrases import fill_line, fill_phrase, join_list
-from peripety.author.plots.rules import PlotNumbers, gauge_path
+from peripety.author.plots.plot import (
+    PlotNumbers,
+    build_bounds,
+    build_decay,
+    build_plot_actions,
+    build_plot_endings,
+    build_plot_events,
+    build_plot_state,
+    build_solutions,
+    find_top,
+    gauge_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -211,18 +221,18 @@ class PlotDocument:
         plot, texts = self._plot, self._texts
         ends = {**texts["losses"], plot.id: texts["win"]}
         return {
-            "state": rules.build_plot_state(plot, scale),
-            "bounds": rules.build_bounds(plot, scale),
+            "state": build_plot_state(plot, scale),
+            "bounds": build_bounds(plot, scale),
             "deal": [{"id": "truth", "path": "state.hidden.truth", "values": list(plot.truths)}],
-            "actions": [self._describe_action(rule) for rule in rules.build_plot_actions(plot, scale)],
+            "actions": [self._describe_action(rule) for rule in build_plot_actions(plot, scale)],
             "random_events": [
                 self._name(rule, texts["events"][rule["id"]]["name"])
-                for rule in rules.build_plot_events(plot, scale)
+                for rule in build_plot_events(plot, scale)
             ],
             **{
                 section: [
                     {**rule, "message": self._fill(ends[rule["id"]]["message"])}
-                    for rule in rules.build_plot_endings(written, scale)
+                    for rule in build_plot_endings(written, scale)
                 ]
                 for section, written in (
                     ("loss_conditions", plot.losses),
@@ -231,9 +241,9 @@ class PlotDocument:
             },
             "negativity_budget": {
                 "min_fail_rate": _MIN_FAIL_RATE,
-                "decay_per_turn": rules.build_decay(plot, scale),
+                "decay_per_turn": build_decay(plot, scale),
             },
-            "solutions": rules.build_solutions(plot),
+            "solutions": build_solutions(plot),
         }
 
     def _name(self, rule: dict[str, Any], line: str) -> dict[str, Any]:
@@ -310,7 +320,7 @@ class PlotDocument:
                 if gauge.is_clock and clock.unit
                 else {}
             )
-            bands = [*build_bands(text["bands"], rules.find_top(gauge, name, scale))]
+            bands = [*build_bands(text["bands"], find_top(gauge, name, scale))]
             yield gauge_path(name), {"name": _as_title(self._fill(text["name"])), **unit, "bands": bands}
 
 

@@ -103,7 +103,7 @@ def _collect_texts(
 def _assign_people(reading: Reading, texts: Mapping[str, Any]) -> Iterator[tuple[str, NounPhrase | None]]:
     """Yield a phrase for each person of the plot: whom the goal is about, then the others of the text.
 
-    A crowd is no character, but two parties are two.
+    A crowd is left out; two parties are two characters.
     """
     parties = [person for person in reading.people if person.is_group and person.count == len(_PARTIES)]
     single = [person for person in reading.people if not person.is_group]
