@@ -164,7 +164,7 @@ class PlotDocument:
         head = {
             "spec_version": "1.1",
             "id": spec_id,
-            "name": f"{_as_title(self._pick('title', self._texts['title']))} {mark}",
+            "name": f"{self._build_title()} {mark}",
             "seed": seed,
             **({"clock": {"turn": clock.duration}} if clock.duration else {}),
             "horizon": scale.turns + 1,
