@@ -195,7 +195,8 @@ class PlotDocument:
 
     def _build_title(self) -> str:
         """Return a title in words of the user, if the text has any that fit."""
-        titles = [line.replace("{goal}", "{own_goal}") for line in self._texts["title"]]
+        own = [line for line in self._texts["title"] if "{goal}" not in line]
+        titles = ["{own_goal}", "{headline}", *own]
         filled = [text for line in titles if (text := fill_phrase(line, self._slots))]
         return _as_title(filled[0] if filled else self._fill(self._texts["title"][0]))
 

@@ -247,7 +247,7 @@ def compile_line(line: str) -> re.Pattern[str]:
 _LONGEST = 48
 _LONGEST_TEXT = 700
 _SHORTEST_TITLE = 6
-_CLAUSE_END = re.compile(r"[.,;:!?\u2014\u3002\uff0c\uff1b\uff01\uff1f]")
+_CLAUSE_END = re.compile(r"[.,;:!?\u2014\u3002\uff0c\uff1b\uff01\uff1f](?!\d)")
 _NUMBERS = (
     *(
         "zero",
