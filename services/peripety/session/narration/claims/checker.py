@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 from peripety.author.text_analysis.languages import detect_language
 from peripety.session.narration.claims.amounts import AmountClaims
 from peripety.session.narration.claims.deeds import DeedClaims
+from peripety.session.narration.claims.clauses import read_sentence, resolve_pronouns
 from peripety.session.narration.claims.english import (
     SentenceBuffer,
     is_question,
-    is_unreal,
     remove_speech,
     split_sentences,
 )
+from peripety.session.narration.claims.names import name_table
 from peripety.session.narration.claims.people import PeopleClaims
+from peripety.session.narration.claims.possessions import PossessionClaims
+from peripety.session.narration.claims.words import read_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,25 +38,37 @@ class ClaimChecker:
 
     def __init__(self, facts: TurnFacts) -> None:
         premise = facts.spec.get("premise")
-        is_past = isinstance(premise, dict) and premise.get("tense") == "past"
+        style = premise if isinstance(premise, dict) else {}
+        is_past = style.get("tense") == "past"
+        self._you = facts.after.you
+        self._is_third = style.get("person") == "third"
         self._amounts = AmountClaims(facts)
         self._people = PeopleClaims(facts, is_past=is_past)
-        self._deeds = DeedClaims(facts)
-        words = {
-            word
-            for claims in (self._amounts, self._people, self._deeds)
-            for text in claims.words
-            for word in _WORD.findall(text.lower())
-        }
-        self._words = words - _COMMON
+        self._possessions = PossessionClaims(facts, is_past=is_past)
+        self._deeds = DeedClaims(facts, is_past=is_past)
+        self._names = name_table(facts, self._deeds.deeds)
+        self._words = (self._names.words | self._deeds.words) - _COMMON
         self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 
-    def check_sentence(self, sentence: str) -> list[Contradiction]:
-        """Return the claims of a sentence that contradict the record."""
+    def check_sentence(self, sentence: str, before: str = "") -> list[Contradiction]:
+        """Return the claims of a sentence that contradict the record.
+
+        Args:
+            sentence: the sentence.
+            before: the sentence before it, to which pronouns may refer.
+        """
         told = remove_speech(sentence)
-        if is_question(told) or is_unreal(told):
+        if is_question(told):
             return []
-        found = [*self._amounts.check(told), *self._people.check(told), *self._deeds.check(told)]
+        context = read_tokens(remove_speech(before), self._names) if before else []
+        resolve_pronouns(context, self._you)
+        parsed = read_sentence(told, self._names, self._you, context)
+        found = [
+            *self._amounts.check(parsed, sentence, context),
+            *self._people.check(parsed, sentence),
+            *self._possessions.check(parsed, sentence),
+            *self._deeds.check(parsed, sentence),
+        ]
         return list(dict.fromkeys(found))
 
     def check(self, narrative: str, dialogue: Sequence[Mapping[str, Any]] = ()) -> list[Contradiction]:
@@ -64,7 +79,10 @@ class ClaimChecker:
             dialogue: spoken lines, `{entity_id, utterance}`. Their words are not claims, but the dead and the
                 absent do not speak.
         """
-        found = [one for sentence in split_sentences(narrative) for one in self.check_sentence(sentence)]
+        found, before = [], ""
+        for sentence in split_sentences(narrative):
+            found += self.check_sentence(sentence, before)
+            before = sentence
         for line in dialogue:
             wrong = self._people.check_speaker(line["entity_id"], line["utterance"], narrative)
             found += [] if wrong is None else [wrong]

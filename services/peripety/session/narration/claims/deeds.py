@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from peripety.session.narration.claims.english import (
@@ -12,16 +13,20 @@ from peripety.session.narration.claims.english import (
     alternatives,
     drop_reported,
     is_negative,
+    is_unreal,
     is_unsure,
+    load_toml,
     split_clauses,
     verb_forms,
 )
 from peripety.session.narration.claims.record import Contradiction
+from peripety.session.narration.claims.words import GERUND, PARTICIPLE, verb_table, words_of
 from peripety.session.state_facts import to_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from peripety.session.narration.claims.clauses import Clause, Group, Sentence
     from peripety.session.narration.claims.record import TurnFacts
 
 
@@ -34,9 +39,30 @@ _WRONG_ENDINGS = {
 _GUESSES = {"on", "not_won", "not_lost"}
 _MIN_MESSAGE_CHARACTERS = 12
 _NOT_WORDS = re.compile(r"[^\w]+")
-_ARTICLES = frozenset({"the", "a", "an", "your", "some"})
-_PREPOSITIONS = frozenset({"for", "on", "at", "with", "to"})
+_ARTICLES = frozenset({"the", "a", "an", "your", "some", "his", "her", "their", "my", "our"})
+_PREPOSITIONS = frozenset({"for", "on", "at", "with", "to", "into", "after", "through", "up", "down", "over", "from"})
 _CHANCE = re.compile(r'"(?:rand\w*|roll\w*|chance|dice|draw)"')
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of action.
+
+    Attributes:
+        verbs: what its actor does.
+        results: what its object does or is when it succeeded.
+        states: what its object is when it failed.
+    """
+
+    verbs: frozenset[str]
+    results: frozenset[str]
+    states: frozenset[str]
+
+
+@cache
+def _kinds() -> tuple[_Kind, ...]:
+    rows = (line.split("|") for line in load_toml("vocabulary.toml")["deeds"].values())
+    return tuple(_Kind(*(frozenset(part.split()) for part in row)) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +73,7 @@ class Deed:
         action_id: the action.
         name: its name.
         verb: the verb.
-        thing: the object.
+        thing: the object; empty for none.
         has_chance: True if the effects depend on chance.
     """
 
@@ -57,6 +83,16 @@ class Deed:
     thing: str
     has_chance: bool
 
+    @property
+    def kind(self) -> _Kind:
+        """The kinds of action to which the verb belongs."""
+        found = [one for one in _kinds() if self.verb in one.verbs]
+        return _Kind(
+            frozenset({self.verb}).union(*(one.verbs for one in found)),
+            frozenset().union(*(one.results for one in found)),
+            frozenset().union(*(one.states for one in found)),
+        )
+
 
 def read_deeds(action: Mapping[str, Any]) -> Iterator[Deed]:
     """Yield the readings of an action's name and id as a verb with an object."""
@@ -64,9 +100,9 @@ def read_deeds(action: Mapping[str, Any]) -> Iterator[Deed]:
     has_chance = _CHANCE.search(rules) is not None
     for name in dict.fromkeys([str(action.get("name") or ""), to_words(action["id"])]):
         verb, *rest = re.findall(r"[^\W_]+(?:['\u2019-][^\W_]+)*", name.lower()) or [""]
-        while rest and rest[0] in _ARTICLES:
+        while rest and rest[0] in _ARTICLES | _PREPOSITIONS:
             rest = rest[1:]
-        if rest and rest[0] not in _PREPOSITIONS and len(verb) > 1:
+        if len(verb) > 1:
             yield Deed(action["id"], action.get("name") or action["id"], verb, " ".join(rest), has_chance)
 
 
@@ -75,27 +111,37 @@ class DeedClaims:
 
     Args:
         facts: the turn.
+        is_past: True if the past is the tense of the story.
     """
 
-    def __init__(self, facts: TurnFacts) -> None:
+    def __init__(self, facts: TurnFacts, *, is_past: bool = False) -> None:
         self._facts = facts
-        self._deeds = [deed for action in facts.spec.get("actions", ()) for deed in read_deeds(action)]
+        self._is_past = is_past
+        self.deeds = [deed for action in facts.spec.get("actions", ()) for deed in read_deeds(action)]
+        self._kinds = {deed: deed.kind for deed in self.deeds}
         self._messages = _unreached_messages(facts)
         you = alternatives(facts.after.names.get(facts.after.you, ()))
         kinds = alternatives(word for roll in facts.rolls for word in _related_words(roll.kind))
         self._phrases = Phrases("deeds", {"you": rf"\b(?:you|I|we|{you})\b", "kinds": kinds})
-        verbs = {form for deed in self._deeds for form in verb_forms(deed.verb)}
+        verbs = {form for deed in self.deeds for form in verb_forms(deed.verb)}
         self.words = frozenset(
             {*self._phrases.words("signals"), *verbs, *(text.partition(" ")[0] for text in self._messages)}
         )
         """The words with which a claim may begin."""
 
-    def check(self, sentence: str) -> Iterator[Contradiction]:
-        """Yield the claims of a sentence that contradict the record."""
-        told = drop_reported(sentence)
-        yield from self._check_ending(sentence, told)
-        yield from self._check_rolls(sentence, told)
-        yield from self._check_actions(sentence, told)
+    def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+        """Yield the claims of a sentence that contradict the record.
+
+        Args:
+            sentence: the sentence without speech.
+            text: the sentence.
+        """
+        told = drop_reported(sentence.text)
+        if not is_unreal(told):
+            yield from self._check_ending(text, told)
+            yield from self._check_rolls(text, told)
+        if not sentence.is_unreal:
+            yield from self._check_actions(sentence, text)
 
     # --- endings ---
 
@@ -143,78 +189,140 @@ class DeedClaims:
 
     # --- actions ---
 
-    def _check_actions(self, sentence: str, told: str) -> Iterator[Contradiction]:
-        for deed in self._deeds:
-            wrong = self._contradicted_result(deed, told) if deed.thing in told.lower() else None
+    def _check_actions(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+        named = sentence.named("object")
+        for deed in self.deeds:
+            if deed.thing and f"{deed.action_id}/{deed.thing}" not in named:
+                continue
+            wrong = self._contradicted_result(deed, sentence)
             if wrong is not None:
-                yield Contradiction("action", sentence.strip(), f"the action '{deed.name}' {wrong}")
+                yield Contradiction("action", text.strip(), f"the action '{deed.name}' {wrong}")
                 return
 
-    def _contradicted_result(self, deed: Deed, told: str) -> str | None:
-        """Return the recorded result of an action if a sentence contradicts it."""
+    def _result_of(self, deed: Deed) -> str:
+        """Return `done`, `failed`, `refused` or `untried`; `open` if the record does not tell."""
         results = [action.accepted for action in self._facts.actions if action.action_id == deed.action_id]
         if True not in results:
-            # Prose may look back at an action of an earlier turn.
-            is_earlier = not results and deed.action_id in self._facts.done_before and _is_past(deed, told)
-            how = "was refused" if results else "is not an action of this turn"
-            return how if not is_earlier and self._claims_success(deed, told) else None
-        is_open = False in results or deed.has_chance or any(not roll.success for roll in self._facts.rolls)
-        return "was carried out" if not is_open and self._claims_failure(deed, told) else None
+            return "refused" if results else "untried"
+        rolls = [roll for roll in self._facts.rolls if roll.kind == deed.action_id]
+        if not rolls and (deed.has_chance or self._facts.rolls):
+            accepted = {action.action_id for action in self._facts.actions if action.accepted}
+            if len(accepted) != 1 or not self._facts.rolls:
+                return "open"
+            rolls = list(self._facts.rolls)
+        if False in results:
+            return "open"
+        results = [roll.success for roll in rolls]
+        return "done" if all(results) else "failed" if not any(results) else "open"
 
-    def _slots(self, deed: Deed) -> dict[str, str]:
-        thing = (
-            rf"(?:(?:the|an?|your|our|his|her|their|its|some|that|this)\s+)?{alternatives([deed.thing])}\b"
-        )
-        base, third, _, participle, gerund = verb_forms(deed.verb)
-        forms = {"verb": base, "third": third, "participle": participle, "gerund": gerund}
-        return {**forms, "forms": alternatives(verb_forms(deed.verb)), "object": thing}
+    def _contradicted_result(self, deed: Deed, sentence: Sentence) -> str | None:
+        """Return the recorded result of an action if a sentence contradicts it."""
+        result = self._result_of(deed)
+        told = {"refused": "was refused", "untried": "is not an action of this turn", "failed": "failed", "done": "was carried out"}
+        if result == "open":
+            return None
+        for clause in sentence.clauses:
+            if result == "done":
+                wrong = self._claims_failure(deed, clause, sentence)
+            else:
+                is_earlier = result == "untried" and deed.action_id in self._facts.done_before and (clause.is_past or clause.is_perfect)
+                wrong = not is_earlier and self._claims_success(deed, clause, sentence, result)
+            if wrong:
+                return told[result]
+        return None
 
-    def _claims_success(self, deed: Deed, told: str) -> bool:
-        slots = self._slots(deed)
-        if self._phrases.search("attempt_succeeds", told, **slots) or self._is_recorded_done(deed, told):
-            return True
-        is_yours = has_object = False
-        for clause in _split_actions(told):
-            names_you = self._phrases.search("own_subject", clause) is not None
-            is_yours = names_you or (is_yours and not self._phrases.search("other_subject", clause))
-            acts = [*self._phrases.find_all("act", clause, **slots)]
-            if has_object:
-                acts += self._phrases.find_all("act_on_it", clause, **slots)
-            has_object = has_object or deed.thing in clause.lower()
-            if is_yours and any(self._is_done(deed, clause[: found.start()], found[0]) for found in acts):
-                return True
-        return False
-
-    def _is_recorded_done(self, deed: Deed, told: str) -> bool:
-        """Return True if a sentence states the result of an action, such as `the x is opened`."""
-        for clause in split_clauses(told):
-            if is_negative(clause) or is_unsure(clause) or self._phrases.search("not_done", clause):
-                continue
-            if self._phrases.search("is_done", clause, **self._slots(deed)):
-                return True
-        return False
-
-    def _is_done(self, deed: Deed, before: str, act: str) -> bool:
-        """Return True if an act was done, by the text before it in its clause."""
-        manages = self._phrases.search("managing", before) is not None
-        if is_unsure(before) or (manages and is_negative(before)):
+    def _is_object(self, deed: Deed, group: Group | None) -> bool:
+        if group is None or not deed.thing:
             return False
-        if manages:
+        key = f"{deed.action_id}/{deed.thing}"
+        heads = [group, *group.joined, *([group.of] if group.of is not None else [])]
+        return any(key in one.keys("object") or any(("object", key) in token.refs for token in one.tokens[-2:]) for one in heads)
+
+    def _has_object(self, deed: Deed, clause: Clause) -> bool:
+        if not deed.thing:
             return True
-        is_gerund = act.split(maxsplit=1)[0].lower() == verb_forms(deed.verb)[4]
-        hedges = ("infinitive", "not_own", "not_done")
-        return not is_gerund and not any(self._phrases.search(hedge, before) for hedge in hedges)
+        if any(self._is_object(deed, one) for one in clause.objects):
+            return True
+        return any(
+            self._is_object(deed, one)
+            for word, one in clause.phrases
+            if word in {"at", "on", "up", "through", "into", "to", "down", "over", "out", "from", "after", "with", "of", "around", "across"} or word == deed.verb
+        )
 
-    def _claims_failure(self, deed: Deed, told: str) -> bool:
-        tried = self._phrases.search("try_as", told)
-        told = told if tried is None else told.replace(tried[0], "")
-        is_open = is_unsure(re.sub(r"\b(?:could|will) not\b|\bwon't\b", "does not", told))
-        return not is_open and self._phrases.search("action_fails", told, **self._slots(deed)) is not None
+    def _is_yours(self, clause: Clause) -> bool:
+        return self._facts.after.you in clause.subjects()
 
+    def _is_now(self, clause: Clause) -> bool:
+        if not clause.is_asserted:
+            return False
+        return not (self._is_past and clause.is_perfect and clause.is_past and False)
 
-def _is_past(deed: Deed, told: str) -> bool:
-    past = alternatives(verb_forms(deed.verb)[2:4])
-    return re.search(rf"\b(?:{past})\s", told, re.IGNORECASE) is not None
+    def _does(self, deed: Deed, clause: Clause) -> bool:
+        verbs = self._kinds[deed].verbs
+        return clause.verb in verbs or clause.base in verbs
+
+    def _claims_success(self, deed: Deed, clause: Clause, sentence: Sentence, result: str) -> bool:
+        if not self._is_now(clause) or clause.is_negative:
+            return False
+        kind = self._kinds[deed]
+        if self._is_yours(clause):
+            if self._does(deed, clause) and not clause.is_passive and self._has_object(deed, clause) and self._is_told_done(deed, clause, result):
+                return True
+            states = kind.results & set(clause.rest_words) | ({verb_forms(deed.verb)[3]} & set(clause.rest_words))
+            if clause.base in {"get", "have", "leave", "keep"} and states and deed.thing and any(self._is_object(deed, one) for one in clause.objects):
+                return True
+        if deed.thing and self._is_object(deed, clause.subject):
+            words = set(clause.rest_words[:4])
+            participles = {verb_forms(verb.partition("-")[0])[3] for verb in kind.verbs if "-" not in verb}
+            if clause.is_passive and clause.base in {verb.partition("-")[0] for verb in kind.verbs}:
+                return True
+            if clause.base in kind.results or clause.verb in kind.results:
+                return not clause.objects or bool({one.word for one in clause.objects} & kind.results)
+            strong = words & (kind.results | participles)
+            if strong and clause.base in {"be", "stand", "lie", "get", "swing", "come", "fly", "go", "look", "hang"}:
+                return result != "untried" or clause.base in {"swing", "come", "fly", "get"} or bool(words & participles)
+        return False
+
+    def _is_told_done(self, deed: Deed, clause: Clause, result: str) -> bool:
+        if clause.form == GERUND:
+            return clause.governor is None or clause.copied_subject
+        if clause.form == PARTICIPLE and not clause.is_perfect:
+            return False
+        if not deed.thing and clause.base != deed.verb:
+            return False
+        return not (result == "failed" and clause.base in {"try", "push"})
+
+    def _claims_failure(self, deed: Deed, clause: Clause, sentence: Sentence) -> bool:
+        if clause.modal in {"would", "might", "may", "should", "must", "shall", "'d", "'ll"}:
+            return False
+        kind = self._kinds[deed]
+        if self._is_yours(clause) and self._does(deed, clause) and self._has_object(deed, clause):
+            governor = clause.governor
+            if clause.is_negative and clause.subordinator == "" and not clause.is_infinitive:
+                words = {"again", "yet", "alone", "further", "any", "completely", "all", "quickly", "quietly", "until", "without"}
+                return not words & set(clause.rest_words)
+            if clause.is_infinitive and governor is not None and governor.subordinator == "" and not governor.modal:
+                fails = governor.base == "fail" and not governor.is_negative
+                not_managed = governor.is_negative and governor.base in {"manage", "get", "bring", "be"} and ("able" in governor.rest_words or governor.base != "be")
+                unable = governor.base == "be" and "unable" in governor.rest_words
+                tries = governor.base in {"try", "attempt"} and self._is_vain(sentence)
+                return fails or not_managed or unable or tries
+            if clause.base in {"give"} and clause.verb.endswith("up"):
+                return True
+        if deed.thing and self._is_object(deed, clause.subject) and clause.is_asserted | (clause.modal in {"will", "'ll"} and clause.is_negative):
+            if clause.is_negative and (clause.base in kind.results | kind.verbs or clause.base in {"budge", "move", "give", "open", "work"}):
+                return True
+            if clause.base in {"refuse"}:
+                return True
+            if clause.base in {"be", "stay", "remain", "hold", "stand", "lie", "keep"} and kind.states & set(clause.rest_words[:3]) and not clause.is_negative:
+                return clause.base in {"stay", "remain", "hold", "keep"} or "still" in clause.adverbs
+            if clause.is_negative and clause.is_passive and clause.base in kind.verbs:
+                return True
+        return False
+
+    def _is_vain(self, sentence: Sentence) -> bool:
+        text = sentence.text.lower()
+        return any(one in text for one in ("but fail", "without success", "in vain", "to no avail", "no luck", "but it does not", "nothing gives"))
 
 
 def _unreached_messages(facts: TurnFacts) -> list[str]:
@@ -236,14 +344,10 @@ def _normalize(text: str) -> str:
     return _NOT_WORDS.sub(" ", text.lower()).strip()
 
 
-def _split_actions(told: str) -> list[str]:
-    """Return the parts of a sentence that can each have a verb of their own."""
-    told = re.sub(r"\b([Yy]ou) and [A-Z]\w+", r"\1", told)
-    parts = (part for clause in split_clauses(told) for part in re.split(r",|\s+and\s+(?=\w+\s)", clause))
-    return [part for part in parts if part.strip()]
-
-
 def _related_words(kind: str) -> tuple[str, ...]:
     """Return the forms of the word for the purpose of a roll, such as climb, climbs and climbing."""
     word = to_words(kind)
     return (word,) if " " in word else verb_forms(word)
+
+
+_UNUSED = (verb_table, words_of)

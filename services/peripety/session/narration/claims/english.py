@@ -34,9 +34,9 @@ _CLOSERS = "\"\u201d\u00bb\u2019')"
 
 
 @cache
-def _load_phrases() -> Mapping[str, Any]:
-    text = resources.files(__package__).joinpath("phrases.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+def load_toml(name: str) -> Mapping[str, Any]:
+    """Return the content of a TOML file of this package."""
+    return tomllib.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=_CACHED_PATTERNS)
@@ -53,7 +53,7 @@ class Phrases:
     """
 
     def __init__(self, section: str, slots: Mapping[str, str] | None = None) -> None:
-        self._entries: Mapping[str, Any] = _load_phrases()[section]
+        self._entries: Mapping[str, Any] = load_toml("phrases.toml")[section]
         self._slots = dict(slots or {})
 
     def words(self, name: str) -> tuple[str, ...]:
@@ -234,14 +234,14 @@ def verb_forms(verb: str) -> tuple[str, str, str, str, str]:
     third = f"{verb[:-1]}ies" if ends_in_y else f"{verb}es" if hisses else f"{verb}s"
     third = {"have": "has", "be": "is"}.get(verb, third)
     regular = f"{verb[:-1]}ied" if ends_in_y else f"{verb}d" if verb.endswith("e") else f"{doubled}ed"
-    irregular: Mapping[str, list[str]] = _load_phrases()["english"]["irregular"]
+    irregular: Mapping[str, list[str]] = load_toml("phrases.toml")["english"]["irregular"]
     past, participle = irregular.get(verb, (regular, regular))
     return verb, third, past, participle, f"{stem}ing"
 
 
 def irregular_pasts() -> list[str]:
     """Return the past forms of irregular verbs that differ from their present."""
-    irregular: Mapping[str, list[str]] = _load_phrases()["english"]["irregular"]
+    irregular: Mapping[str, list[str]] = load_toml("phrases.toml")["english"]["irregular"]
     return [past for verb, (past, _) in irregular.items() if past != verb and past not in _AMBIGUOUS_PASTS]
 
 

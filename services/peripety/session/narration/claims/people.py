@@ -1,36 +1,37 @@
-"""Claims about people and things: alive or dead, present or elsewhere, and who has what."""
+"""Claims about people: alive or dead, present or elsewhere."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import (
-    SPOKEN,
-    Phrases,
-    alternatives,
-    drop_reported,
-    is_negative,
-    is_unsure,
-    split_clauses,
-    tense_forms,
-    verb_forms,
-)
+from peripety.session.narration.claims.english import Phrases
 from peripety.session.narration.claims.record import Contradiction
+from peripety.session.narration.claims.words import BASE, GERUND, PARTICIPLE, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from peripety.session.narration.claims.clauses import Clause, Group, Sentence
     from peripety.session.narration.claims.record import TurnFacts
 
 
-_NAME_END = r"(?![\w'\u2019-])"
-_TAIL = 12
-"""Number of characters behind a verb in which a negation belongs to it."""
+_ACTS = frozenset({"motion", "contact", "body", "communication", "consumption", "perception", "possession", "social", "creation", "competition", "emotion", "change", "weather"})
+_VISIBLE = frozenset({"motion", "contact", "body", "communication", "consumption", "possession"})
+_SENSES = frozenset({"perception", "communication", "cognition", "emotion"})
+_BESIDE = frozenset({"beside", "alongside", "with", "to", "at", "towards", "toward", "on", "into", "past", "around", "behind", "from", "for", "between", "opposite", "over", "against"})
+_INSIDE = frozenset({"in", "inside", "within", "at", "on", "into", "onto", "aboard"})
+_EXACT_CORPSES = frozenset({"corpse", "grave", "funeral", "cadaver", "tomb", "burial", "death", "murder", "killer", "remains", "carcass"})
+_LIFELESS = frozenset({"lifeless", "dead", "cold", "still", "limp", "motionless"})
+_PULSE = frozenset({"heart", "pulse", "breathing", "breath", "heartbeat"})
+_ENDS = frozenset({"stop", "cease", "fail", "end", "fade"})
+_IDIOMS = frozenset({"laughter", "laughing", "boredom", "shame", "embarrassment", "curiosity", "envy", "thirst", "joy"})
+_NOT_DEATH = frozenset({"tired", "serious", "set", "weight", "certain", "wrong", "drunk", "asleep", "quiet", "silent", "calm", "ahead", "against", "sure", "center", "end", "in", "on", "weary", "straight", "last", "level", "beat", "to", "for", "still"})
+_GONE = frozenset({"gone", "absent", "missing", "away", "elsewhere", "nowhere"})
+_SEATS = frozenset({"chair", "seat", "bunk", "bed", "stool", "place", "post", "cot", "desk", "bench", "spot"})
 
 
 class PeopleClaims:
-    """Checker of claims about the entities of a scenario and the things they hold.
+    """Checker of claims about the lives and the places of entities.
 
     Args:
         facts: the turn.
@@ -39,45 +40,28 @@ class PeopleClaims:
 
     def __init__(self, facts: TurnFacts, *, is_past: bool = False) -> None:
         self._facts = facts
-        after = facts.after
-        self._you = after.you
-        self._others = {entity: names for entity, names in after.names.items() if entity != after.you}
+        self._is_past = is_past
+        self._you = facts.after.you
         self._here = facts.places_of(self._you)
-        self._places = {
-            place: rf"(?:the\s+)?(?:{alternatives(names)})\b"
-            for place, names in {**facts.before.place_names, **after.place_names}.items()
-        }
-        self._things = {*facts.before.holders, *after.holders}
-        phrases = self._phrases = Phrases("people", {"spoken": SPOKEN})
-        speech, deeds = phrases.words("speech"), phrases.words("deeds")
-        self._speaking = tense_forms(speech, is_past=is_past)
-        self._doing = tense_forms([*speech, *deeds], is_past=is_past)
-        phrases.add_slots(
-            speaking=self._speaking,
-            given=alternatives(verb_forms(verb)[3] for verb in phrases.words("giving")),
-            gerunds=alternatives(verb_forms(verb)[4] for verb in [*speech, *deeds]),
-            **{
-                verbs: tense_forms(phrases.words(verbs), is_past=is_past)
-                for verbs in ("getting", "giving", "storing", "lifting")
-            },
-        )
-        names = [name for known in after.names.values() for name in known]
-        places = [name for known in after.place_names.values() for name in known]
-        self.words = frozenset(map(str.lower, [*names, *places, *self._things]))
-        """The words that name an entity, a place or a thing."""
+        self._phrases = Phrases("people")
 
-    def check(self, sentence: str) -> Iterator[Contradiction]:
-        """Yield the claims of a sentence that contradict the record."""
-        told = drop_reported(sentence)
-        yield from self._check_lives(sentence, told)
-        if self._here and not self._phrases.search("remote", sentence):
-            yield from self._check_presence(sentence, told)
-        for clause in split_clauses(told):
-            yield from self._check_where(sentence, clause)
-            yield from self._check_holders(sentence, clause)
+    def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+        """Yield the claims of a sentence that contradict the record.
+
+        Args:
+            sentence: the sentence without speech.
+            text: the sentence.
+        """
+        if sentence.is_unreal:
+            return
+        for clause in sentence.clauses:
+            yield from self._check_life(sentence, clause, text)
+            if self._here:
+                yield from self._check_presence(sentence, clause, text)
+        yield from self._check_groups(sentence, text)
 
     def check_speaker(self, entity: str, utterance: str, narrative: str) -> Contradiction | None:
-        """Return the contradiction of a line of dialogue by a dead or absent entity, if there is one."""
+        """Return the contradiction in an utterance of a dead or absent entity, if there is one."""
         name = self._facts.after.name_of(entity)
         if self._facts.is_alive(entity) is False:
             return Contradiction("life", utterance, f"{name} is dead")
@@ -85,84 +69,93 @@ class PeopleClaims:
             return Contradiction("presence", utterance, f"{name} is in {self._place_of(entity)}")
         return None
 
-    def _named(self, text: str) -> list[str]:
-        """Return the other entities whose names occur in a text."""
-        lower = text.lower()
-        return [
-            entity for entity, names in self._others.items() if any(one.lower() in lower for one in names)
-        ]
-
-    def _slots(self, entity: str) -> dict[str, str]:
-        """Return the slots of the phrases about one entity."""
-        name = alternatives(self._facts.after.names.get(entity, ()))
-        if entity == self._you:
-            return {
-                "who": rf"(?:you|I|{name}){_NAME_END}",
-                "whose": "your",
-                "to": r"\b(?:you|me)\b",
-                "their": "(?:your|my)",
-                "theirs": "(?:yours|mine)",
-            }
-        whose = rf"(?:{name})['\u2019]s"
-        return {
-            "who": rf"(?:{name}){_NAME_END}",
-            "whose": whose,
-            "to": rf"\b(?:{name})\b{_NAME_END}",
-            "their": rf"(?:{whose}|his|her|their)",
-            "theirs": whose,
-        }
-
-    def _is_hidden(self, before: str) -> bool:
-        """Return True if the text before a statement makes it a part of another one."""
-        return bool(
-            self._phrases.search("hidden_before", before) or self._phrases.search("subordinate", before)
-        )
+    def _is_now(self, clause: Clause) -> bool:
+        """Return True if a clause is asserted in the tense of the story."""
+        if not clause.is_asserted:
+            return False
+        if self._is_past:
+            return not (clause.is_perfect and clause.is_past)
+        return not clause.is_past
 
     # --- life ---
 
-    def _check_lives(self, sentence: str, told: str) -> Iterator[Contradiction]:
-        for entity in self._named(sentence):
-            is_alive = self._facts.is_alive(entity)
-            name = self._facts.after.name_of(entity)
-            if is_alive is False and (
-                self._acts(entity, sentence, told, self._doing) or self._lives(entity, told)
-            ):
-                yield Contradiction("life", sentence.strip(), f"{name} is dead")
-            elif is_alive is True and self._dies(entity, told):
-                yield Contradiction("life", sentence.strip(), f"{name} is alive")
+    def _dead(self, keys: Iterable[str]) -> str | None:
+        return next((one for one in keys if one != self._you and self._facts.is_alive(one) is False), None)
 
-    def _acts(self, entity: str, sentence: str, told: str, doing: str) -> bool:
-        """Return True if a sentence states that an entity does something in the scene."""
-        slots = self._slots(entity)
-        # A line of speech has its speaker before or behind the verb.
-        if self._phrases.search("spoken_by", sentence, **slots):
+    def _living(self, keys: Iterable[str]) -> str | None:
+        return next((one for one in keys if self._facts.is_alive(one) is True), None)
+
+    def _check_life(self, sentence: Sentence, clause: Clause, text: str) -> Iterator[Contradiction]:
+        dead = self._dead(clause.subjects()) or self._dead_partner(clause)
+        if dead is not None and self._is_now(clause) and not clause.is_negative and self._acts(clause, dead):
+            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
+            return
+        owner = None if clause.subject is None else self._dead(clause.subject.owned_by())
+        if owner is not None and self._is_now(clause) and self._is_lively_body(clause):
+            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(owner)} is dead")
+            return
+        living = self._living([*clause.subjects(), *(key for one in clause.objects for key in one.keys("entity"))])
+        if living is not None and clause.is_asserted and self._dies(clause, living):
+            name = self._facts.after.name_of(living)
+            yield Contradiction("life", text.strip(), f"{name} {'are' if living == self._you else 'is'} alive")
+
+    def _dead_partner(self, clause: Clause) -> str | None:
+        """Return a dead entity that receives something, or with whom people talk."""
+        if clause.is_a("give") and len(clause.objects) > 1:
+            return self._dead(clause.objects[0].keys("entity"))
+        if "communication" in clause.senses:
+            return next((dead for word, group in clause.phrases if word == "with" and (dead := self._dead(group.keys("entity")))), None)
+        return None
+
+    def _acts(self, clause: Clause, dead: str) -> bool:
+        """Return True if only a living person does this."""
+        if dead not in clause.subjects():
             return True
-        for found in self._phrases.find_all("acts", told, doing=doing, **slots):
-            clause = re.split(r"[;:]|,\s+(?:and|then|but)\s", told[: found.start()])[-1]
-            behind = told[found.start() : found.end() + _TAIL]
-            if not (self._is_hidden(clause) or is_unsure(clause) or re.search(r"\b(?:never|not)\b", behind)):
-                return True
-        return self._phrases.search("acts_with", told, doing=doing, **slots) is not None
+        if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
+            return False
+        if clause.base in {"be", "look", "feel", "sound", "seem"} and not clause.is_progressive:
+            words = clause.rest_words[:4]
+            return any(word in words_of("words", "alive") for word in words) and not (
+                {"in", "on", "at"} & set(words[:1]) or ("back" in words and clause.base != "be")
+            )
+        return not clause.is_a("rest") and clause.verb != ""
 
-    def _lives(self, entity: str, told: str) -> bool:
-        return any(
-            self._phrases.search("lives", clause, **self._slots(entity))
-            for clause in self._plain_clauses(told)
-        )
+    def _is_lively_body(self, clause: Clause) -> bool:
+        assert clause.subject is not None  # noqa: S101 - checked by the caller
+        if clause.is_passive or clause.is_negative or clause.subject.word not in words_of("words", "body"):
+            return False
+        return bool(clause.senses & _ACTS) and not clause.is_a("rest", "mental") and clause.base not in {"stare", "gaze", "be", "echo", "ring"}
 
-    def _dies(self, entity: str, told: str) -> bool:
-        slots = self._slots(entity)
-        if self._phrases.search("no_life", told, **slots) and not is_unsure(
-            told.replace("will not", "does not")
-        ):
+    def _dies(self, clause: Clause, living: str) -> bool:
+        is_subject = living in clause.subjects()
+        words = clause.rest_words
+        if not is_subject:
+            return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
+        if clause.is_negative:
+            is_end = clause.base in {"survive", "breathe", "live", "wake"} or (clause.base == "make" and "it" in words)
+            is_gone = clause.base == "be" and "alive" in words[:3]
+            return (is_end and clause.modal not in {"can", "cannot", "could"} and not (clause.base in {"breathe", "live"} and len(words) > 1)) or is_gone
+        if clause.is_a("die") and clause.base != "pass" and clause.base not in {"give", "starve", "freeze"}:
+            return not _IDIOMS & set(words) and "to" not in words[:1] and not clause.is_progressive
+        if clause.is_a("die") or (clause.is_a("kill") and clause.is_passive):
             return True
-        return any(self._phrases.search("dies", clause, **slots) for clause in self._plain_clauses(told))
+        if clause.base in {"stop", "cease"} and "breathing" in words[:2]:
+            return True
+        if clause.base in {"draw", "take", "breathe"} and {"last", "final"} & set(words) and ({"breath"} & set(words) or clause.base == "breathe"):
+            return True
+        if clause.base in {"be", "lie", "fall", "drop", "collapse", "slump", "sprawl", "go", "crumple"}:
+            return self._is_dead_predicate(clause)
+        return False
 
-    def _plain_clauses(self, told: str) -> list[str]:
-        """Return the clauses of a sentence up to a subordinate one, without negated and uncertain ones."""
-        subordinate = self._phrases.search("subordinate", told)
-        main = told if subordinate is None else told[: subordinate.start()]
-        return [clause for clause in split_clauses(main) if not (is_negative(clause) or is_unsure(clause))]
+    def _is_dead_predicate(self, clause: Clause) -> bool:
+        words = clause.rest_words
+        for place, word in enumerate(words[:5]):
+            if word in {"dead", "lifeless", "deceased", "slain"}:
+                after = words[place + 1] if place + 1 < len(words) else ""
+                if after in _NOT_DEATH and not (after in {"on", "in", "at"} and clause.base in {"lie", "fall", "drop"}):
+                    return False
+                return words[place - 1] not in {"half", "nearly", "almost", "like", "as", "not", "the", "n't"} if place else True
+        return False
 
     # --- presence ---
 
@@ -172,109 +165,228 @@ class PeopleClaims:
 
     def _is_with_you(self, entity: str) -> bool:
         is_here = self._facts.places_of(entity) == self._here and len(self._here) == 1
-        return is_here and self._facts.is_alive(entity) is not False
+        return entity != self._you and is_here and self._facts.is_alive(entity) is not False
 
     def _place_of(self, entity: str) -> str:
         after = self._facts.after
         return f"the {after.place_names[after.places[entity]][0]}"
 
-    def _names_place(self, sentence: str, places: set[str]) -> bool:
-        known = [self._places[place] for place in places]
-        return any(re.search(rf"\b{pattern}", sentence, re.IGNORECASE) for pattern in known)
+    def _absent(self, keys: Iterable[str]) -> str | None:
+        known = (one for one in keys if one != self._you and self._is_elsewhere(one))
+        return next((one for one in known if self._facts.is_alive(one) is not False), None)
 
-    def _check_presence(self, sentence: str, told: str) -> Iterator[Contradiction]:
-        for entity in self._named(sentence):
-            name = self._facts.after.name_of(entity)
-            is_dead = self._facts.is_alive(entity) is False
-            if self._is_elsewhere(entity) and not is_dead and self._appears(entity, sentence, told):
-                yield Contradiction("presence", sentence.strip(), f"{name} is in {self._place_of(entity)}")
-            elif self._is_with_you(entity) and not is_unsure(told):
-                found = self._phrases.search("is_away", told, **self._slots(entity))
-                if found is not None:
-                    yield Contradiction("presence", sentence.strip(), f"{name} is where you are")
-        company = [entity for entity in self._others if self._is_with_you(entity)]
-        if company and self._phrases.search("alone", told) and not is_unsure(told):
-            name = self._facts.after.name_of(company[0])
-            yield Contradiction("presence", sentence.strip(), f"{name} is where you are")
+    def _elsewhere(self, entity: str, text: str) -> Contradiction:
+        verb = "are" if entity == self._you else "is"
+        return Contradiction("presence", text.strip(), f"{self._facts.after.name_of(entity)} {verb} in {self._place_of(entity)}")
 
-    def _appears(self, entity: str, sentence: str, told: str) -> bool:
-        """Return True if a sentence states that an entity of another place is in the scene."""
-        if self._names_place(sentence, self._facts.places_of(entity)):
-            return False
-        is_near = (
-            self._phrases.search("near", sentence) is not None
-            or self._names_place(sentence, self._here)
-            or any(map(self._is_with_you, self._named(sentence)))
-        )
-        if self._acts(entity, sentence, told, self._doing if is_near else self._speaking):
-            return True
-        if is_negative(told) or is_unsure(told):
-            return False
-        found = self._phrases.search("is_here", told, **self._slots(entity))
-        return found is not None and not self._phrases.search("subordinate", told[: found.start()])
-
-    def _check_where(self, sentence: str, clause: str) -> Iterator[Contradiction]:
-        named = [place for place in self._places if self._names_place(clause, {place})]
-        if not named or is_negative(clause) or is_unsure(clause):
+    def _check_presence(self, sentence: Sentence, clause: Clause, text: str) -> Iterator[Contradiction]:
+        if not self._is_now(clause):
             return
-        for entity in (self._you, *self._named(clause)):
-            places, slots = self._facts.places_of(entity), self._slots(entity)
-            for place in named if places else ():
-                where = {"place": self._places[place], **slots}
-                found = self._phrases.search("is_in", clause, **where) or self._phrases.search(
-                    "moves_to", clause, **where
-                )
-                if found is not None and place not in places and not self._is_hidden(clause[: found.start()]):
-                    verb = "are" if entity == self._you else "is"
-                    name = self._facts.after.name_of(entity)
-                    yield Contradiction(
-                        "presence", sentence.strip(), f"{name} {verb} in {self._place_of(entity)}"
-                    )
+        is_remote = self._phrases.search("remote", text) is not None
+        absent = self._absent(clause.subjects())
+        if absent is not None and not is_remote and not clause.is_negative and self._appears(sentence, clause, absent, text):
+            yield self._elsewhere(absent, text)
+            return
+        if not is_remote and not clause.is_negative:
+            absent = self._absent_partner(sentence, clause)
+            if absent is not None:
+                yield self._elsewhere(absent, text)
+                return
+        company = next((one for one in clause.subjects() if self._is_with_you(one)), None)
+        if company is not None and self._goes(clause):
+            yield Contradiction("presence", text.strip(), f"{self._facts.after.name_of(company)} is where you are")
+            return
+        yield from self._check_alone(clause, text)
+        yield from self._check_where(clause, text)
 
-    # --- possession ---
+    def _names_place_of(self, sentence: Sentence, entity: str) -> bool:
+        return bool(set(sentence.named("place")) & self._facts.places_of(entity))
 
-    def _check_holders(self, sentence: str, clause: str) -> Iterator[Contradiction]:
-        for thing in self._things:
-            if thing not in clause.lower():
-                continue
-            holders, current = self._facts.holders_of(thing), self._facts.after.holders.get(thing, "")
-            denied = self._denied_holder(clause, thing)
-            claimed = None if denied is not None else self._claimed_holder(clause, thing)
-            if claimed == self._you and not self._is_known_holder(self._you):
-                continue
-            if (claimed is not None and claimed not in holders) or (
-                denied is not None and {denied} == holders
-            ):
-                has = "have" if current == self._you else "has"
-                name = self._facts.after.name_of(current)
-                yield Contradiction("possession", sentence.strip(), f"{name} {has} the {thing}")
+    def _is_near(self, clause: Clause) -> bool:
+        """Return True if a clause is about the player, the place of the player, or people there."""
+        if {"here"} & (clause.adverbs | set(clause.rest_words)):
+            return True
+        for group in (*clause.objects, *(group for _, group in clause.where)):
+            chain = [group, *([group.of] if group.of is not None else [])]
+            for one in chain:
+                keys = [*one.keys("entity"), *one.owned_by()]
+                if self._you in keys or any(self._is_with_you(key) for key in keys):
+                    return True
+                if set(one.keys("place")) & self._here:
+                    return True
+        return False
 
-    def _is_known_holder(self, entity: str) -> bool:
-        """Return True if the state can hold that an entity has something."""
-        holders = {*self._facts.before.holders.values(), *self._facts.after.holders.values()}
-        return entity in self._facts.after.names or entity in holders
+    def _appears(self, sentence: Sentence, clause: Clause, absent: str, text: str) -> bool:
+        """Return True if an entity of another place is said to be in the scene."""
+        if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
+            return False
+        near = self._is_near(clause)
+        if self._names_place_of(sentence, absent):
+            return near and clause.is_a("arrive", "give") and not clause.is_perfect
+        if clause.base == "be" and not clause.is_progressive:
+            return near or {"back", "beside"} & set(clause.rest_words[:2]) != set()
+        if clause.is_perfect:
+            return clause.is_a("arrive") or (near and clause.is_a("move"))
+        if near and not (clause.is_a("mental") and clause.base not in {"wait", "sit", "stay", "sleep", "lie", "be", "rest"}):
+            return clause.base not in {"owe", "miss", "resemble", "trust", "remain", "mean"}
+        if clause.is_a("arrive", "sit") and clause.base not in {"wait", "stay", "remain", "work", "live", "sleep", "get", "find", "be", "land", "rest"}:
+            return True
+        if "communication" in clause.senses and "\u201c" in sentence.text:
+            return True
+        return bool(clause.senses & _VISIBLE) and not clause.is_a("mental")
 
-    def _denied_holder(self, clause: str, thing: str) -> str | None:
-        """Return the entity that a clause takes a thing from without a new holder."""
-        if self._phrases.search("not_lost", clause):
+    def _absent_partner(self, sentence: Sentence, clause: Clause) -> str | None:
+        """Return an absent entity that people in the scene meet, see or touch."""
+        if not any(one == self._you or self._is_with_you(one) for one in clause.subjects()):
+            owner = None if clause.subject is None else self._absent(clause.subject.owned_by())
+            is_body = clause.subject is not None and clause.subject.word in words_of("words", "body")
+            if owner is not None and is_body and (self._is_near(clause) or clause.senses & {"motion", "body", "contact"}):
+                return None if self._names_place_of(sentence, owner) else owner
+            if clause.subject is not None and clause.subject.word == "there" and clause.base in {"be", "stand", "sit", "wait"}:
+                return self._absent(key for one in clause.objects for key in one.keys("entity"))
             return None
-        slots = {"thing": f"{alternatives([thing])}{_NAME_END}"}
-        people = (self._you, *self._named(clause))
-        lost = (
-            one
-            for one in people
-            if self._phrases.search("no_longer_has", clause, **slots, **self._slots(one))
-        )
-        return next(lost, None)
-
-    def _claimed_holder(self, clause: str, thing: str) -> str | None:
-        """Return the entity that has a thing according to a clause."""
-        if is_negative(clause) or is_unsure(clause) or self._phrases.search("does_not_get", clause):
-            return None
-        slots = {"thing": f"{alternatives([thing])}{_NAME_END}"}
-        people = {one: slots | self._slots(one) for one in (self._you, *self._named(clause))}
-        for way in ("is_given", "gets"):
-            for entity, filled in people.items():
-                if self._phrases.search(way, clause, **filled):
-                    return entity
+        joined = self._absent(clause.subjects())
+        if joined is not None and not clause.is_a("mental"):
+            return joined
+        for group in clause.objects:
+            absent = self._absent(group.keys("entity"))
+            touches = bool(clause.senses & {"contact", "possession"}) or clause.base in {"see", "meet", "face", "find", "greet", "hug", "kiss", "watch", "help", "join", "follow", "thank", "pass", "show"}
+            if absent is not None and touches and not self._names_place_of(sentence, absent) and clause.base not in {"leave", "miss", "need", "lose", "keep", "have"}:
+                return absent
+            owner = self._absent(group.owned_by())
+            if owner is not None and group.word in {"hand", "hands", "arm", "eye", "eyes", "gaze", "shoulder", "sleeve"} and clause.senses & {"contact", "possession", "perception"}:
+                return owner
+        for word, group in clause.phrases:
+            absent = self._absent(group.keys("entity"))
+            if absent is None or self._names_place_of(sentence, absent):
+                continue
+            if word in {"beside", "alongside", "opposite"} or (word == "to" and "next" in clause.rest_words):
+                return absent
+            if word == "with" and clause.senses & {"motion", "stative", "communication", "social"}:
+                return absent
+            if word in {"to", "at"} and clause.base in {"nod", "smile", "grin", "wink", "bow", "turn", "lean", "hand", "pass", "give", "wave", "frown", "glance", "look"}:
+                return absent
         return None
+
+    def _goes(self, clause: Clause) -> bool:
+        """Return True if somebody with the player is said to be away."""
+        words = clause.rest_words
+        if clause.base == "be" and not clause.is_progressive:
+            if clause.is_negative:
+                return "here" in words[:3] or words[:2] in (["with", "you"], ["with", "us"])
+            gone = next((word for word in words[:3] if word in _GONE), None)
+            return gone is not None and not (gone == "gone" and "for" in words[:3]) and "far" not in words
+        if clause.is_negative or not clause.is_a("leave") or clause.is_passive:
+            return False
+        if clause.base == "go" and clause.verb == "go":
+            return bool({"out", "home", "away", "off"} & set(words[:2]))
+        things = [one for one in clause.objects if not (one.keys("place") or self._you in one.keys("entity") or one.word in {"room", "place", "scene"})]
+        if clause.base == "take":
+            return "off" in words[:1] and not clause.objects
+        if clause.base in {"leave", "escape", "abandon", "desert", "exit", "flee"} and things:
+            return False
+        behind = {"behind", "into"} & set(words[:1]) and clause.base in {"retreat", "withdraw", "vanish", "disappear", "escape"}
+        return not behind and not ("silence" in words or "thought" in words or "thoughts" in words)
+
+    def _check_alone(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+        if clause.base != "be" or clause.is_negative or self._you not in clause.subjects():
+            return
+        words = clause.rest_words
+        is_alone = "alone" in {*words[:4], *clause.adverbs} and not {"with", "your", "feel"} & set(words)
+        company = [one for one in self._facts.after.names if self._is_with_you(one)]
+        if is_alone and company and not any(word in {"this", "it"} for word in words):
+            yield Contradiction("presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are")
+
+    def _check_where(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+        if clause.is_negative or clause.is_passive:
+            return
+        for entity in clause.subjects():
+            places = self._facts.places_of(entity)
+            if not places or (entity != self._you and self._facts.is_alive(entity) is False):
+                continue
+            place = self._place_told(clause)
+            if place is not None and place not in places:
+                yield self._elsewhere(entity, text)
+                return
+            if entity == self._you and len(places) == 1 and self._leaves_here(clause, places):
+                yield self._elsewhere(entity, text)
+                return
+        subject = clause.subject
+        if subject is not None and subject.keys("place") and not set(subject.keys("place")) & self._here:
+            is_around = any(word in {"around", "about"} and self._you in group.keys("entity") for word, group in clause.phrases)
+            takes_you = any(self._you in one.keys("entity") for one in clause.objects) and clause.base in {"greet", "swallow", "surround", "meet", "welcome", "receive", "enfold", "envelop"}
+            if is_around or takes_you:
+                yield self._elsewhere(self._you, text)
+
+    def _place_told(self, clause: Clause) -> str | None:
+        """Return the place in which a clause puts its subject."""
+        if clause.base in words_of("verbs", "perceive") and clause.base not in {"turn"}:
+            return None
+        if clause.senses & {"cognition", "communication", "perception"} and not clause.is_a("sit", "move"):
+            return None
+        is_move = clause.is_a("move", "arrive")
+        for word, group in clause.where:
+            places = group.keys("place")
+            if not places:
+                continue
+            into = word in {"in", "inside", "into", "within", "onto", "aboard"} or (word in {"at", "on"} and clause.is_a("sit", "move", "arrive"))
+            if into and (is_move or clause.is_a("sit") or word in {"in", "inside", "within"}):
+                return places[0]
+            if word == "to" and is_move:
+                return places[0]
+            if word in {"up", "down"} and is_move:
+                continue
+        if clause.is_a("arrive", "move") and clause.base in {"enter", "reach", "join", "cross"}:
+            return next((key for one in clause.objects[:1] for key in one.keys("place")), None)
+        if is_move and {"into", "inside", "to"} & set(clause.rest_words[:3]):
+            return next((key for _, one in clause.phrases for key in one.keys("place")), None)
+        return None
+
+    def _leaves_here(self, clause: Clause, places: set[str]) -> bool:
+        if clause.base in {"leave", "exit", "abandon", "flee", "quit", "escape"}:
+            return any(set(one.keys("place")) & places for one in clause.objects[:1])
+        out = {"out", "from"} & set(clause.rest_words[:2])
+        return bool(out) and clause.is_a("move") and any(set(one.keys("place")) & places for _, one in clause.phrases[:1]) and clause.base not in {"go", "get"}
+
+    # --- groups ---
+
+    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+        """Check what is said by nouns: the corpse of a living person, no sign of a present one."""
+        if sentence.clauses and not any(self._is_now(clause) for clause in sentence.clauses):
+            return
+        for place, (_, group) in enumerate(sentence.groups):
+            owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
+            living = self._living(owners)
+            if living is not None and self._is_corpse(sentence, group):
+                yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
+                return
+            company = next((one for one in owners if self._is_with_you(one)), None)
+            if company is None:
+                continue
+            is_lost = group.word in {"sign", "trace"} and "no" in self._words_before(sentence, group)
+            if is_lost or self._is_empty_seat(sentence, group):
+                yield Contradiction("presence", text.strip(), f"{self._facts.after.name_of(company)} is where you are")
+                return
+            del place
+
+    def _words_before(self, sentence: Sentence, group: Group) -> list[str]:
+        place = sentence.tokens.index(group.tokens[0])
+        return [token.word for token in sentence.tokens[max(0, place - 2) : place + 1]]
+
+    def _is_corpse(self, sentence: Sentence, group: Group) -> bool:
+        if group.word in _EXACT_CORPSES:
+            return not any(not clause.is_asserted for clause in sentence.clauses)
+        clauses = [clause for clause in sentence.clauses if clause.subject is group or group in clause.objects]
+        if group.word in {"body", "form", "figure"}:
+            words = group.all_words | {word for clause in clauses for word in clause.rest_words[:3]}
+            return bool(_LIFELESS & words) or any(clause.is_a("mourn") for clause in clauses)
+        return group.word in _PULSE and any(
+            clause.subject is group and (clause.base in _ENDS or {"stopped", "gone"} & set(clause.rest_words[:2])) and not clause.is_negative
+            for clause in clauses
+        )
+
+    def _is_empty_seat(self, sentence: Sentence, group: Group) -> bool:
+        return group.word in _SEATS and any(
+            clause.subject is group and {"empty", "vacant", "deserted", "abandoned"} & set(clause.rest_words[:3]) and not clause.is_negative
+            for clause in sentence.clauses
+        )

@@ -1,0 +1,677 @@
+"""Clauses of a sentence: subject, verb, objects and phrases, with polarity, tense, and whether the narrator asserts them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from peripety.session.narration.claims.english import load_toml
+from peripety.session.narration.claims.words import BASE, GERUND, PARTICIPLE, PAST, NameTable, Token, read_tokens, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from peripety.session.narration.claims.words import Ref
+
+
+@dataclass(slots=True)
+class Group:
+    """A noun with its determiners, or several joined by and.
+
+    Attributes:
+        tokens: its tokens.
+        owner: what owns it, as in `Delta's coat`; empty for none.
+        of: the group behind `of`, if there is one.
+        joined: further groups of a list.
+    """
+
+    tokens: list[Token]
+    owner: tuple[Ref, ...] = ()
+    of: Group | None = None
+    joined: list[Group] = field(default_factory=list)
+
+    @property
+    def head(self) -> Token:
+        """The last noun or name."""
+        return next((one for one in reversed(self.tokens) if one.tag in {"name", "noun", "pron"}), self.tokens[-1])
+
+    @property
+    def word(self) -> str:
+        """The head in lower case."""
+        return self.head.word
+
+    @property
+    def all_words(self) -> set[str]:
+        """All words in lower case."""
+        return {token.word for token in self.tokens}
+
+    def keys(self, kind: str) -> list[str]:
+        """Return the ids of a kind that this group names, with the further groups of a list."""
+        own = [key for known, key in self.head.refs if known == kind]
+        return [*own, *(key for one in self.joined for key in one.keys(kind))]
+
+    def owned_by(self, kind: str = "entity") -> list[str]:
+        """Return the ids of the owners, with `your` as `you`."""
+        return [key for known, key in self.owner if known == kind]
+
+
+@dataclass(slots=True)
+class Clause:
+    """A verb with what belongs to it.
+
+    Attributes:
+        verb: its base, with a particle: `pick-up`; empty for a sentence without a verb.
+        senses: the classes of its senses.
+        form: its form; of the first auxiliary, if there is one.
+        subject: its subject; None if there is none.
+        objects: groups behind the verb without a preposition.
+        phrases: prepositions with their groups.
+        fronted: the same before the subject.
+        rest: the tokens behind the verb up to the next clause.
+        before: the tokens of the sentence before the clause, up to a break.
+        is_negative: True if it is negated.
+        is_asserted: True if the narrator asserts it as a fact of the scene.
+        is_passive: True for a passive.
+        is_perfect: True for have with a participle.
+        is_past: True for the past tense.
+        is_progressive: True for be with a gerund, or a gerund alone.
+        is_infinitive: True for an infinitive or a gerund behind a preposition.
+        modal: the modal verb; empty for none.
+        governor: the clause on which it depends; None for a main clause.
+        subordinator: the word that makes it dependent; empty for none.
+        copied_subject: True if the subject is that of an earlier clause.
+    """
+
+    verb: str
+    senses: frozenset[str]
+    form: str
+    subject: Group | None
+    start: int
+    end: int
+    objects: list[Group] = field(default_factory=list)
+    phrases: list[tuple[str, Group]] = field(default_factory=list)
+    fronted: list[tuple[str, Group]] = field(default_factory=list)
+    rest: list[Token] = field(default_factory=list)
+    adverbs: set[str] = field(default_factory=set)
+    is_negative: bool = False
+    is_asserted: bool = True
+    is_passive: bool = False
+    is_perfect: bool = False
+    is_past: bool = False
+    is_progressive: bool = False
+    is_infinitive: bool = False
+    modal: str = ""
+    governor: Clause | None = None
+    subordinator: str = ""
+    copied_subject: bool = False
+    is_fronted: bool = False
+    part: int = 0
+
+    @property
+    def base(self) -> str:
+        """The verb without a particle."""
+        return self.verb.partition("-")[0]
+
+    def is_a(self, *classes: str) -> bool:
+        """Return True if the verb belongs to one of some classes of `vocabulary.toml`."""
+        return any(self.verb in words_of("verbs", one) or self._with_particle(one) for one in classes)
+
+    def _with_particle(self, name: str) -> bool:
+        known = words_of("verbs", name)
+        if "-" in self.verb:
+            return self.base in known and not {f"{self.base}-{word}" for word in ("up", "down", "off", "out", "away")} & known
+        particles = {token.word for token in self.rest[:4] if token.tag in {"prep", "adv"}}
+        return any(f"{self.verb}-{word}" in known for word in particles)
+
+    @property
+    def rest_words(self) -> list[str]:
+        """The words behind the verb."""
+        return [token.word for token in self.rest]
+
+    @property
+    def where(self) -> list[tuple[str, Group]]:
+        """The phrases before and behind the verb."""
+        return [*self.fronted, *self.phrases]
+
+    def subjects(self, kind: str = "entity") -> list[str]:
+        """Return the ids of a kind that the subject names."""
+        return [] if self.subject is None else self.subject.keys(kind)
+
+    def groups(self) -> Iterator[Group]:
+        """Yield the subject, the objects and the groups of phrases."""
+        if self.subject is not None:
+            yield self.subject
+        yield from self.objects
+        yield from (group for _, group in self.phrases)
+
+
+@dataclass(slots=True)
+class Sentence:
+    """A sentence as tokens and clauses.
+
+    Attributes:
+        text: the sentence, without speech.
+        tokens: its tokens.
+        clauses: its clauses, in order.
+        parts: its tokens up to each break.
+        groups: all its groups, with the preposition before each.
+        is_unreal: True if it is about a dream, a memory, another time.
+    """
+
+    text: str
+    tokens: list[Token]
+    clauses: list[Clause]
+    groups: list[tuple[str, Group]]
+    is_unreal: bool
+
+    def named(self, kind: str) -> list[str]:
+        """Return the ids of a kind that the sentence names, in order."""
+        return list(dict.fromkeys(key for token in self.tokens for known, key in token.refs if known == kind))
+
+
+_PERSONS = frozenset({"he", "she", "him", "her", "his", "himself", "herself"})
+_FIRST = frozenset({"i", "me", "my", "we", "us", "our", "myself", "ourselves"})
+_SECOND = frozenset({"you", "your", "yourself", "yours"})
+_THINGS = frozenset({"it", "them", "they", "its"})
+
+
+def resolve_pronouns(tokens: Sequence[Token], you: str, context: Sequence[Token] = ()) -> None:
+    """Let pronouns name what they stand for, if only one person or thing can be meant.
+
+    Args:
+        tokens: the tokens of a sentence.
+        you: the id of the player.
+        context: the tokens of the sentence before.
+    """
+    people = list(dict.fromkeys(key for token in context for kind, key in token.refs if kind == "entity" and key != you))
+    things = next((token.refs for token in reversed(context) if any(kind in {"thing", "quantity", "object"} for kind, _ in token.refs)), ())
+    has_own = False
+    for token in tokens:
+        if token.tag in {"pron", "poss"}:
+            if token.word in _SECOND or token.word in _FIRST:
+                token.refs = (("entity", you),)
+            elif token.word in _PERSONS and len(people) == 1:
+                token.refs = (("entity", people[0]),)
+            elif token.word in _THINGS:
+                token.refs = tuple(one for one in things if one[0] in {"thing", "quantity", "object"})
+            continue
+        for kind, key in token.refs:
+            if kind == "entity" and key != you:
+                people = [*(people if has_own else ()), *([] if key in people and has_own else [key])]
+                has_own = True
+            elif kind in {"thing", "quantity", "object"}:
+                things = token.refs
+
+
+_UNREAL = load_toml("vocabulary.toml")["unreal"]
+_UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
+_GROUP_TAGS = frozenset({"det", "poss", "num", "adj", "noun", "name", "pron", "own"})
+_HARD = frozenset({"break"})
+
+
+def read_sentence(text: str, names: NameTable, you: str = "you", context: Sequence[Token] = ()) -> Sentence:
+    """Return the clauses of a sentence without speech.
+
+    Args:
+        text: the sentence.
+        names: what it may name.
+        you: the id of the player.
+        context: the tokens of the sentence before.
+    """
+    tokens = read_tokens(text, names)
+    resolve_pronouns(tokens, you, context)
+    reader = _ClauseReader(tokens)
+    clauses = reader.read()
+    return Sentence(text, tokens, clauses, reader.groups, _UNREAL_SENTENCE.search(text) is not None)
+
+
+class _ClauseReader:
+    """Reader of the clauses of tagged tokens."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self.groups: list[tuple[str, Group]] = []
+        self._items = self._chunk()
+
+    def _chunk(self) -> list[Token | Group]:
+        """Return the tokens with those of groups joined."""
+        items: list[Token | Group] = []
+        current: list[Token] = []
+
+        def close() -> None:
+            if current:
+                items.append(_make_group(current))
+                current.clear()
+
+        for token in self._tokens:
+            if token.tag not in _GROUP_TAGS:
+                close()
+            elif current and _begins_group(current, token):
+                close()
+            if token.tag in _GROUP_TAGS:
+                current.append(token)
+            else:
+                items.append(token)
+        close()
+        joined = self._join(items)
+        before = ""
+        for item in joined:
+            if isinstance(item, Group):
+                self.groups.append((before, item))
+                self.groups += [("of", item.of)] if item.of is not None else []
+            before = item.word if isinstance(item, Token) and item.tag in {"prep", "to"} else ""
+        return joined
+
+    def _join(self, items: Sequence[Token | Group]) -> list[Token | Group]:
+        """Join groups with `of`, and lists of groups with `and`."""
+        out: list[Token | Group] = []
+        place = 0
+        while place < len(items):
+            item = items[place]
+            after = items[place + 1] if place + 1 < len(items) else None
+            is_of = isinstance(item, Token) and item.word == "of" and isinstance(after, Group)
+            if is_of and out and isinstance(out[-1], Group):
+                assert isinstance(after, Group)
+                last = out[-1]
+                while last.of is not None:
+                    last = last.of
+                last.of = after
+                place += 2
+                continue
+            out.append(item)
+            place += 1
+        result: list[Token | Group] = []
+        place = 0
+        while place < len(out):
+            item = out[place]
+            after = out[place + 1] if place + 1 < len(out) else None
+            is_and = isinstance(item, Token) and item.word == "and" and isinstance(after, Group)
+            if is_and and result and isinstance(result[-1], Group) and self._is_list(result, out, place):
+                assert isinstance(after, Group)
+                result[-1].joined.append(after)
+                place += 2
+                continue
+            result.append(item)
+            place += 1
+        return result
+
+    def _is_list(self, result: Sequence[Token | Group], out: Sequence[Token | Group], place: int) -> bool:
+        """Return True if `and` joins two groups, and not two clauses."""
+        following = out[place + 2] if place + 2 < len(out) else None
+        is_verb = isinstance(following, Token) and (
+            following.tag in {"verb", "be", "have", "do", "modal", "adv", "neg"}
+        )
+        before = result[-2] if len(result) > 1 else None
+        starts = before is None or (isinstance(before, Token) and before.tag in {"break", "comma", "speech", "sub", "conj", "adv"})
+        # `You take x and y nods` has a verb before the first group; `x and y nod` does not.
+        return starts if is_verb else True
+
+    def read(self) -> list[Clause]:
+        """Return the clauses in order."""
+        items, clauses = self._items, []
+        starts = self._find_verbs()
+        part = 0
+        for number, (first, last, main) in enumerate(starts):
+            left = starts[number - 1][1] + 1 if number else 0
+            region = items[left:first]
+            stop = starts[number + 1][0] if number + 1 < len(starts) else len(items)
+            part += any(isinstance(one, Token) and one.tag in _HARD for one in region) if number else 0
+            clause = self._make_clause(items[first : last + 1], main, first, last)
+            clause.part = part
+            self._add_subject(clause, region, clauses, first, left)
+            self._add_rest(clause, items[last + 1 : stop], is_last=stop == len(items))
+            clauses.append(clause)
+        self._assert_all(clauses)
+        return clauses
+
+    # --- verbs ---
+
+    def _find_verbs(self) -> list[tuple[int, int, Token]]:
+        """Return the first item, the last item and the main verb of each verb group."""
+        items, found, place = self._items, [], 0
+        verbal = {"verb", "be", "have", "do", "modal", "to"}
+        while place < len(items):
+            item = items[place]
+            if not isinstance(item, Token) or item.tag not in verbal:
+                place += 1
+                continue
+            if item.tag == "to" and not self._is_infinitive(place):
+                place += 1
+                continue
+            last, main = place, item
+            step = place + 1
+            is_done = item.tag == "verb"
+            while step < len(items) and not is_done:
+                one = items[step]
+                if not isinstance(one, Token) or one.tag not in {*verbal, "adv", "neg"} or one.tag == "to":
+                    break
+                if one.tag == "modal" and main.tag != "modal":
+                    break
+                if one.tag in {"verb", "be", "have", "do", "modal"}:
+                    last, main = step, one
+                    is_done = one.tag == "verb"
+                step += 1
+            found.append((place, last, main))
+            place = last + 1
+        return found
+
+    def _is_infinitive(self, place: int) -> bool:
+        for item in self._items[place + 1 : place + 4]:
+            if not isinstance(item, Token):
+                return False
+            if item.tag in {"be", "have", "do"} or (
+                item.tag == "verb" and item.reading is not None and item.reading.form == BASE
+            ):
+                return True
+            if item.tag not in {"adv", "neg"}:
+                return False
+        return False
+
+    def _make_clause(self, items: Sequence[Token | Group], main: Token, first: int, last: int) -> Clause:
+        tokens = [item for item in items if isinstance(item, Token)]
+        aux = [token for token in tokens if token is not main and token.tag in {"be", "have", "do", "modal", "to"}]
+        reading = main.reading if main.tag == "verb" else None
+        verb = reading.lemma if reading is not None else {"be": "be", "have": "have", "do": "do"}.get(main.tag, "")
+        form = reading.form if reading is not None else _form_of(main.word)
+        before = self._items[first - 1] if first else None
+        clause = Clause(verb, reading.senses if reading is not None else frozenset({"stative"}), form, None, first, last)
+        words = {token.word for token in aux}
+        tags = [token.tag for token in aux]
+        clause.modal = next((token.word for token in aux if token.tag == "modal"), "")
+        clause.is_infinitive = "to" in tags or (
+            form == GERUND and not aux and isinstance(before, Token) and before.tag == "prep"
+        )
+        clause.is_perfect = "have" in tags and form == PARTICIPLE or ("have" in tags and main.tag in {"be", "have"})
+        clause.is_progressive = form == GERUND
+        has_be = "be" in tags
+        clause.is_passive = form == PARTICIPLE and has_be and verb not in {"go", "come", "arrive", "return", "vanish"}
+        past_words = {"was", "were", "had", "did"}
+        clause.is_past = bool(words & past_words) or (not aux and (form == PAST or main.word in past_words))
+        if form == PARTICIPLE and has_be and not clause.is_passive:
+            clause.is_perfect = True
+        clause.is_negative = any(token.tag == "neg" for token in tokens) or clause.modal == "cannot"
+        clause.adverbs = {token.word for token in tokens if token.tag == "adv"}
+        place = first - 1
+        while place >= 0:
+            item = self._items[place]
+            if not isinstance(item, Token) or item.tag not in {"adv", "neg"}:
+                break
+            clause.is_negative |= item.tag == "neg"
+            clause.adverbs.add(item.word)
+            place -= 1
+        return clause
+
+    # --- subjects and objects ---
+
+    def _add_subject(
+        self,
+        clause: Clause,
+        region: Sequence[Token | Group],
+        clauses: Sequence[Clause],
+        first: int,
+        left: int,
+    ) -> None:
+        """Find the subject in the items between the verb before and this one."""
+        previous = clauses[-1] if clauses else None
+        cut = max(
+            (n for n, one in enumerate(region) if isinstance(one, Token) and one.tag in {"break", "comma", "conj", "sub", "speech"}),
+            default=-1,
+        )
+        hard = max((n for n, one in enumerate(region) if isinstance(one, Token) and one.tag == "break"), default=-1)
+        for token in region[hard + 1 :]:
+            if isinstance(token, Token) and token.tag == "sub":
+                clause.subordinator = token.word
+            if isinstance(token, Token) and token.tag in {"adv", "neg"}:
+                clause.adverbs.add(token.word)
+                clause.is_negative |= token.word in {"never", "neither", "nor"}
+        for item, after in zip(region[hard + 1 :], region[hard + 2 :], strict=False):
+            if previous is None or cut >= 0:
+                if isinstance(item, Token) and item.tag == "prep" and isinstance(after, Group):
+                    clause.fronted.append((item.word, after))
+        has_boundary = cut >= 0
+        if clause.is_infinitive:
+            clause.governor = previous
+            clause.subject = previous.subject if previous is not None else None
+            clause.copied_subject = True
+            return
+        own = self._subject_in(region[cut + 1 :])
+        if own is not None:
+            clause.subject = own
+            nothing_else = all(not isinstance(one, Token) or one.tag in {"adv", "neg", "det"} for one in region)
+            if previous is not None and (not has_boundary and (clause.subordinator or nothing_else or True)):
+                clause.governor = previous
+            if clause.subordinator and previous is not None and hard < 0:
+                clause.governor = previous
+            if own.word in {"who", "which"}:
+                earlier = self._items[:first]
+                groups = [one for one in earlier if isinstance(one, Group) and one is not own]
+                clause.subject = groups[-1] if groups else None
+            elif own.word == "it" or (own.word == "that" and len(own.tokens) == 1):
+                pass
+            return
+        # `Delta, pale and tired, puts …`: the subject is before the first comma.
+        if previous is None or hard >= 0:
+            chunk = region[hard + 1 :]
+            starts = [0, *(n + 1 for n, one in enumerate(chunk) if isinstance(one, Token) and one.tag in {"comma", "speech"})]
+            for start in starts:
+                found = self._subject_in(chunk[start:], is_first=True)
+                if found is not None:
+                    clause.subject = found
+                    return
+        is_relative = any(isinstance(one, Token) and one.word == "that" and one.tag in {"sub"} for one in region[-1:])
+        if is_relative:
+            groups = [one for one in self._items[:first] if isinstance(one, Group)]
+            clause.subject = groups[-1] if groups else None
+            return
+        # `"…," says Delta` has its subject behind the verb.
+        speech = any(isinstance(one, Token) and one.tag == "speech" for one in region[-1:])
+        follow = self._items[clause.end + 1] if clause.end + 1 < len(self._items) else None
+        if speech and isinstance(follow, Group):
+            clause.subject = follow
+            clause.is_fronted = True
+            return
+        if previous is not None:
+            clause.subject = previous.subject
+            clause.copied_subject = True
+            if clause.form == GERUND or (not has_boundary and clause.form in {BASE, PARTICIPLE}):
+                groups = [one for one in region if isinstance(one, Group)]
+                if groups and not has_boundary:
+                    clause.subject = groups[-1]
+                    clause.copied_subject = False
+                clause.governor = previous
+            elif clause.subordinator:
+                clause.governor = previous
+        elif clause.form in {GERUND, PARTICIPLE}:
+            last = region[-1] if region else None
+            if isinstance(last, Group):
+                clause.subject = last
+                return
+            clause.subject = self._next_subject(clause.end)
+            clause.copied_subject = True
+
+    def _next_subject(self, place: int) -> Group | None:
+        """Return the subject of the main clause behind a participle: `Grinning, you …`."""
+        items = self._items[place + 1 :]
+        cut = next((n for n, one in enumerate(items) if isinstance(one, Token) and one.tag == "comma"), None)
+        if cut is None:
+            return None
+        return next((one for one in items[cut + 1 :] if isinstance(one, Group)), None)
+
+    def _subject_in(self, items: Sequence[Token | Group], *, is_first: bool = False) -> Group | None:
+        """Return the first group without a preposition."""
+        after_preposition = False
+        for item in items:
+            if isinstance(item, Token):
+                if item.tag in {"prep", "to"}:
+                    after_preposition = True
+                elif item.tag in {"comma", "break", "speech"} and is_first:
+                    return None
+                continue
+            if not after_preposition and not _is_time(item):
+                return item
+            after_preposition = False
+        return None
+
+    def _add_rest(self, clause: Clause, items: Sequence[Token | Group], *, is_last: bool) -> None:
+        """Add the objects and phrases between this verb and the next clause."""
+        stop = len(items)
+        for place, item in enumerate(items):
+            if isinstance(item, Token) and item.tag in {"break", "sub"}:
+                stop = place
+                break
+        if not is_last and stop == len(items):
+            cuts = [n for n, one in enumerate(items) if isinstance(one, Token) and one.tag in {"comma", "conj", "speech"}]
+            if cuts:
+                stop = cuts[-1]
+        preposition = ""
+        for item in items[:stop]:
+            if isinstance(item, Group):
+                if preposition:
+                    clause.phrases.append((preposition, item))
+                elif not clause.is_fronted or item is not clause.subject:
+                    clause.objects.append(item)
+                preposition = ""
+                clause.rest += _tokens_of(item)
+                clause.is_negative |= item.word in {"nothing", "nobody", "none"} and item is clause.subject
+            else:
+                if item.tag in {"prep", "to"}:
+                    preposition = item.word
+                elif item.tag in {"comma", "conj"}:
+                    preposition = ""
+                elif item.tag == "adv":
+                    clause.adverbs.add(item.word)
+                elif item.tag == "neg":
+                    clause.is_negative |= item.word in {"not", "never", "n't"}
+                clause.rest.append(item)
+        particles = [one.word for one in clause.rest[:1] if one.tag in {"prep", "adv"}]
+        for particle in particles:
+            if particle in {"up", "down", "out", "off", "away", "in", "back", "over", "on", "through"}:
+                joined = f"{clause.verb}-{particle}"
+                if any(joined in words_of("verbs", one) for one in load_toml("vocabulary.toml")["verbs"]):
+                    clause.verb = joined
+                    if clause.phrases and clause.phrases[0][0] == particle and particle in {"up", "down", "out", "off", "away", "back", "over"}:
+                        clause.objects.insert(0, clause.phrases.pop(0)[1])
+
+    # --- what is asserted ---
+
+    def _assert_all(self, clauses: Sequence[Clause]) -> None:
+        """Set which clauses the narrator asserts."""
+        is_conditional: dict[int, bool] = {}
+        for clause in clauses:
+            if clause.subordinator in {"if", "unless"} and not self._is_as(clause):
+                is_conditional[clause.part] = True
+        for clause in clauses:
+            clause.is_asserted = self._is_asserted(clause) and not is_conditional.get(clause.part, False)
+        for clause in clauses:
+            future = clause.modal and clause.modal not in {"can", "cannot", "could"}
+            if clause.subordinator in {"when", "whenever", "once", "after", "wherever", "where"} and any(
+                one.modal and one.part == clause.part and one is not clause and one.modal not in {"can", "cannot"} for one in clauses
+            ):
+                clause.is_asserted = False
+            if future:
+                clause.is_asserted = False
+
+    def _is_as(self, clause: Clause) -> bool:
+        tokens = [one for one in self._items[: clause.start] if isinstance(one, Token)]
+        words = [token.word for token in tokens]
+        return "if" in words and words.index("if") > 0 and words[words.index("if") - 1] in {"as", "even", "only", "wonder", "wonders", "ask", "asks", "see"}
+
+    def _is_asserted(self, clause: Clause) -> bool:
+        if clause.modal in {"could", "would", "may", "might", "should", "must", "ought", "will", "shall", "'ll", "'d"}:
+            return False
+        if clause.modal in {"can", "cannot"} and not clause.is_negative:
+            return False
+        if clause.adverbs & set(_UNREAL["adverbs"].split()):
+            return False
+        if self._is_unreal_subordinator(clause):
+            return False
+        governor = clause.governor
+        if governor is not None and governor is not clause:
+            if clause.is_infinitive:
+                return self._is_real_infinitive(clause, governor)
+            is_content = clause.subordinator in {"", "that", "how", "what", "whether", "why", "where", "who", "which"}
+            if is_content and not clause.copied_subject and governor.base in set(_UNREAL["verbs"].split()):
+                return False
+            if is_content and clause.form in {GERUND, BASE} and governor.base in set(_UNREAL["verbs"].split()):
+                return False
+            if governor.verb == "have" and clause.form == PARTICIPLE:
+                return True
+            if not governor.is_asserted and governor.part == clause.part and is_content:
+                return False
+            if governor.is_negative and is_content and clause.subordinator in {"that", ""} and not clause.copied_subject and clause.form != GERUND:
+                return governor.base in set(_UNREAL["factive"].split())
+        if governor is None and clause.is_infinitive:
+            return False
+        if clause.copied_subject and governor is None and clause.form == GERUND:
+            return True
+        return True
+
+    def _is_unreal_subordinator(self, clause: Clause) -> bool:
+        word = clause.subordinator
+        return word in {"if", "unless", "whether", "until", "till", "before", "lest", "than"} or (
+            word == "as" and self._is_as(clause)
+        )
+
+    def _is_real_infinitive(self, clause: Clause, governor: Clause) -> bool:
+        """Return True for `manages to …`, but not for `wants to …`."""
+        if not governor.is_asserted or governor.is_negative:
+            return False
+        before = self._items[clause.start - 1] if clause.start else None
+        is_gerund = clause.form == GERUND and isinstance(before, Token)
+        if is_gerund:
+            return isinstance(before, Token) and before.word in {"by", "in", "at", "on", "upon", "after"}
+        return governor.base in set(_UNREAL["reality"].split())
+
+
+def _form_of(word: str) -> str:
+    return {"being": GERUND, "having": GERUND, "doing": GERUND, "been": PARTICIPLE, "be": BASE, "done": PARTICIPLE}.get(
+        word, PAST if word in {"was", "were", "had", "did"} else "third"
+    )
+
+
+_TIMES = frozenset("moment minute minutes hour hours day days night time morning evening noon dawn dusk second seconds while".split())
+
+
+def _is_time(group: Group) -> bool:
+    return group.word in _TIMES and len(group.tokens) > 1 and group.tokens[0].word in {"this", "that", "a", "one", "every", "each", "the", "all", "for"}
+
+
+def _begins_group(current: Sequence[Token], token: Token) -> bool:
+    """Return True if a token begins a group of its own behind others."""
+    last = current[-1]
+    if token.tag == "pron":
+        return True
+    if last.tag == "pron":
+        return token.tag != "own"
+    if token.tag in {"det", "poss"}:
+        return last.tag not in {"det"} and not (last.tag == "num" and token.tag == "poss")
+    if token.tag == "own":
+        return False
+    if token.tag in {"adj"}:
+        return last.tag in {"noun", "name"}
+    if token.tag == "num":
+        return last.tag in {"noun", "name"}
+    if token.tag == "name" and last.tag == "name":
+        return True
+    return token.tag == "noun" and last.tag == "name" and False
+
+
+def _make_group(tokens: Sequence[Token]) -> Group:
+    owner: tuple[Ref, ...] = ()
+    start = 0
+    for place, token in enumerate(tokens):
+        if token.tag == "own" and place:
+            owner, start = tokens[place - 1].refs or (("other", tokens[place - 1].word),), place + 1
+        elif token.tag == "poss":
+            owner = token.refs or (("other", token.word),)
+    kept = list(tokens[start:]) or list(tokens)
+    return Group(kept, owner)
+
+
+def _tokens_of(group: Group) -> Iterable[Token]:
+    yield from group.tokens
+    if group.of is not None:
+        yield from _tokens_of(group.of)
+    for one in group.joined:
+        yield from _tokens_of(one)
