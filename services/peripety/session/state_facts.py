@@ -224,6 +224,9 @@ class _FactReader:
             self._add_life(owner, is_alive=value.lower() in _ALIVE_VALUES)
         elif last in _HOLDER and len(keys) > 1:
             self._add_holder(to_words(keys[-2]), value)
+        elif last in _HOLDER and owner is not None:
+            # A thing that is an entity of the scenario.
+            self._add_holder(to_words(owner), value)
         else:
             thing, _, role = last.rpartition(" ")
             if thing and role in _HOLDER:

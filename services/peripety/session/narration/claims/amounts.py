@@ -207,7 +207,7 @@ class AmountClaims:
         is_part = group.of is not None and group.of.tokens[0].tag in {"det", "poss", "pron"} and group.head.number is not None
         cued = bool(near & _TOTAL_CUES)
         if role == "subject":
-            if clause.base in {"remain", "survive", "last"} or (clause.base == "be" and {"left", "there", "remaining", "available"} & set(clause.rest_words[:4])):
+            if clause.base in {"remain", "survive", "last"} or (clause.is_passive and clause.base == "leave") or (clause.base == "be" and {"left", "there", "remaining", "available"} & set(clause.rest_words[:4])):
                 return True
             return cued and clause.is_a("remain", "contain") and not is_part
         if role == "object":

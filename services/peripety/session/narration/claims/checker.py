@@ -61,8 +61,8 @@ class ClaimChecker:
         if is_question(told):
             return []
         context = read_tokens(remove_speech(before), self._names) if before else []
-        resolve_pronouns(context, self._you)
-        parsed = read_sentence(told, self._names, self._you, context)
+        resolve_pronouns(context, self._you, is_third=self._is_third)
+        parsed = read_sentence(told, self._names, self._you, context, is_third=self._is_third)
         found = [
             *self._amounts.check(parsed, sentence, context),
             *self._people.check(parsed, sentence),

@@ -107,6 +107,7 @@ class Clause:
     copied_subject: bool = False
     is_fronted: bool = False
     part: int = 0
+    span: tuple[int, int] = (0, 0)
 
     @property
     def base(self) -> str:
@@ -173,18 +174,25 @@ class Sentence:
 _PERSONS = frozenset({"he", "she", "him", "her", "his", "himself", "herself"})
 _FIRST = frozenset({"i", "me", "my", "we", "us", "our", "myself", "ourselves"})
 _SECOND = frozenset({"you", "your", "yourself", "yours"})
-_THINGS = frozenset({"it", "them", "they", "its"})
+_THINGS = frozenset({"it", "them", "they", "its", "which"})
 
 
-def resolve_pronouns(tokens: Sequence[Token], you: str, context: Sequence[Token] = ()) -> None:
+def resolve_pronouns(
+    tokens: Sequence[Token],
+    you: str,
+    context: Sequence[Token] = (),
+    *,
+    is_third: bool = False,
+) -> None:
     """Let pronouns name what they stand for, if only one person or thing can be meant.
 
     Args:
         tokens: the tokens of a sentence.
         you: the id of the player.
         context: the tokens of the sentence before.
+        is_third: True if the story speaks of the player in the third person.
     """
-    people = list(dict.fromkeys(key for token in context for kind, key in token.refs if kind == "entity" and key != you))
+    people = list(dict.fromkeys(key for token in context for kind, key in token.refs if kind == "entity" and (key != you or is_third)))
     things = next((token.refs for token in reversed(context) if any(kind in {"thing", "quantity", "object"} for kind, _ in token.refs)), ())
     has_own = False
     for token in tokens:
@@ -193,11 +201,13 @@ def resolve_pronouns(tokens: Sequence[Token], you: str, context: Sequence[Token]
                 token.refs = (("entity", you),)
             elif token.word in _PERSONS and len(people) == 1:
                 token.refs = (("entity", people[0]),)
+            elif token.word in _PERSONS and not people and is_third:
+                token.refs = (("entity", you),)
             elif token.word in _THINGS:
                 token.refs = tuple(one for one in things if one[0] in {"thing", "quantity", "object"})
             continue
         for kind, key in token.refs:
-            if kind == "entity" and key != you:
+            if kind == "entity" and (key != you or is_third):
                 people = [*(people if has_own else ()), *([] if key in people and has_own else [key])]
                 has_own = True
             elif kind in {"thing", "quantity", "object"}:
@@ -205,12 +215,13 @@ def resolve_pronouns(tokens: Sequence[Token], you: str, context: Sequence[Token]
 
 
 _UNREAL = load_toml("vocabulary.toml")["unreal"]
+_CONTENT = frozenset(_UNREAL["verbs"].split() + _UNREAL["factive"].split())
 _UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
 _GROUP_TAGS = frozenset({"det", "poss", "num", "adj", "noun", "name", "pron", "own"})
 _HARD = frozenset({"break"})
 
 
-def read_sentence(text: str, names: NameTable, you: str = "you", context: Sequence[Token] = ()) -> Sentence:
+def read_sentence(text: str, names: NameTable, you: str = "you", context: Sequence[Token] = (), *, is_third: bool = False) -> Sentence:
     """Return the clauses of a sentence without speech.
 
     Args:
@@ -218,12 +229,18 @@ def read_sentence(text: str, names: NameTable, you: str = "you", context: Sequen
         names: what it may name.
         you: the id of the player.
         context: the tokens of the sentence before.
+        is_third: True if the story speaks of the player in the third person.
     """
     tokens = read_tokens(text, names)
-    resolve_pronouns(tokens, you, context)
+    resolve_pronouns(tokens, you, context, is_third=is_third)
     reader = _ClauseReader(tokens)
     clauses = reader.read()
-    return Sentence(text, tokens, clauses, reader.groups, _UNREAL_SENTENCE.search(text) is not None)
+    found = _UNREAL_SENTENCE.search(text)
+    for clause in clauses if found is not None else ():
+        # `You remember` is a clause of its own; `in the picture` belongs to the clause around it.
+        if any(clause.span[0] <= one.start() < clause.span[1] for one in _UNREAL_SENTENCE.finditer(text)):
+            clause.is_asserted = False
+    return Sentence(text, tokens, clauses, reader.groups, found is not None and not clauses)
 
 
 class _ClauseReader:
@@ -321,6 +338,12 @@ class _ClauseReader:
             clause.part = part
             self._add_subject(clause, region, clauses, first, left)
             self._add_rest(clause, items[last + 1 : stop], is_last=stop == len(items))
+            begin = max((n for n, one in enumerate(region) if isinstance(one, Token) and one.tag in {"break", "comma", "conj", "sub", "speech"}), default=-1)
+            if number == 0 and not any(isinstance(one, Token) and one.tag == "break" for one in region):
+                begin = -1
+            spanned = [*region[begin + 1 :], *items[first : last + 1]]
+            ends = [*(token.end for token in clause.rest), *(_last(one).end for one in spanned)]
+            clause.span = (min((_first(one).start for one in spanned), default=0), max(ends, default=0))
             clauses.append(clause)
         self._assert_all(clauses)
         return clauses
@@ -425,7 +448,11 @@ class _ClauseReader:
             if isinstance(token, Token) and token.tag in {"adv", "neg"}:
                 clause.adverbs.add(token.word)
                 clause.is_negative |= token.word in {"never", "neither", "nor"}
-        for item, after in zip(region[hard + 1 :], region[hard + 2 :], strict=False):
+        joint = max(
+            (n for n, one in enumerate(region) if isinstance(one, Token) and one.tag in {"break", "conj", "sub", "speech"}),
+            default=-1 if previous is None else cut,
+        )
+        for item, after in zip(region[joint + 1 :], region[joint + 2 :], strict=False):
             if previous is None or cut >= 0:
                 if isinstance(item, Token) and item.tag == "prep" and isinstance(after, Group):
                     clause.fronted.append((item.word, after))
@@ -447,8 +474,11 @@ class _ClauseReader:
                 earlier = self._items[:first]
                 groups = [one for one in earlier if isinstance(one, Group) and one is not own]
                 clause.subject = groups[-1] if groups else None
-            elif own.word == "it" or (own.word == "that" and len(own.tokens) == 1):
-                pass
+            elif clause.subordinator in {"which", "that", "whom"} and hard < 0:
+                place = max(n for n, one in enumerate(region) if isinstance(one, Token) and one.tag == "sub")
+                before = [one for one in region[max(0, place - 2) : place] if isinstance(one, Group)]
+                if before and (clause.subordinator != "that" or not (previous is not None and previous.base in _CONTENT)):
+                    clause.objects.append(before[-1])
             return
         # `Delta, pale and tired, puts …`: the subject is before the first comma.
         if previous is None or hard >= 0:
@@ -624,6 +654,14 @@ class _ClauseReader:
         return governor.base in set(_UNREAL["reality"].split())
 
 
+def _first(item: Token | Group) -> Token:
+    return item if isinstance(item, Token) else item.tokens[0]
+
+
+def _last(item: Token | Group) -> Token:
+    return item if isinstance(item, Token) else item.tokens[-1]
+
+
 def _form_of(word: str) -> str:
     return {"being": GERUND, "having": GERUND, "doing": GERUND, "been": PARTICIPLE, "be": BASE, "done": PARTICIPLE}.get(
         word, PAST if word in {"was", "were", "had", "did"} else "third"
@@ -653,6 +691,8 @@ def _begins_group(current: Sequence[Token], token: Token) -> bool:
     if token.tag == "num":
         return last.tag in {"noun", "name"}
     if token.tag == "name" and last.tag == "name":
+        return True
+    if token.tag == "name" and last.word in words_of("words", "body") | words_of("words", "holder"):
         return True
     return token.tag == "noun" and last.tag == "name" and False
 

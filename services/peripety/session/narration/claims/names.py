@@ -28,7 +28,7 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
     table, after = NameTable(), facts.after
     things = {*facts.before.holders, *after.holders}
     for entity, names in after.names.items():
-        if entity != after.you:
+        if entity != after.you and entity.replace("_", " ") not in things:
             table.add("entity", entity, [_plain(name) for name in names])
     _add_roles(table, facts, things)
     table.add("entity", after.you, [_plain(name) for name in after.names.get(after.you, ())])

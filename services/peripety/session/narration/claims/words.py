@@ -30,6 +30,9 @@ _TOKEN = re.compile(
     r"|[^\W\d_]+(?:-[^\W\d_]+)*|-?\d[\d,]*(?:\.\d+)?|\S",
 )
 _NUMERAL = re.compile(NUMERAL, re.IGNORECASE)
+_INVARIANT = frozenset(
+    "bet burst bid cast cost cut hit hurt let put quit read rid set shed shut slit split spread thrust wed wet".split()
+)
 _SHORT = {"ca": "can", "wo": "will", "sha": "shall"}
 _BREAKS = frozenset(";:\u2013\u2014()[].!?\u2026")
 
@@ -72,9 +75,10 @@ def verb_table() -> Mapping[str, Sequence[VerbReading]]:
         others = [] if irregular == "-" else irregular.split(",")
         pasts = [one for one in others if not one.endswith("ing")]
         forms |= {(one, GERUND) for one in others if one.endswith("ing")}
-        known = past != f"{lemma}ed" and past not in {f"{lemma}d", f"{lemma[:-1]}ied"}
-        if known or not pasts:
-            forms |= {(past, PAST), (participle, PARTICIPLE)}
+        # A regular form beside an irregular one does no harm: `leaned`, `leant`.
+        forms |= {(past, PAST), (participle, PARTICIPLE)}
+        if lemma in _INVARIANT:
+            forms |= {(lemma, PAST), (lemma, PARTICIPLE)}
         for one in pasts:
             is_participle_only = len(pasts) > 1 and one.endswith("n")
             forms |= {(one, PARTICIPLE)} if is_participle_only else {(one, PAST), (one, PARTICIPLE)}
@@ -204,6 +208,11 @@ def read_tokens(text: str, names: NameTable) -> list[Token]:
     return tokens
 
 
+def after_word(tokens: Sequence[Token], place: int) -> str:
+    """Return the word at a place; empty behind the end."""
+    return tokens[place].word if place < len(tokens) else ""
+
+
 _OPEN = frozenset({"det", "poss", "num", "adj", "own"})
 _ENDS = frozenset({"break", "comma", "conj", "sub", "speech", ""})
 
@@ -255,7 +264,7 @@ class _Tagger:
         if text == SPOKEN:
             return "speech"
         if word == ",":
-            return "comma"
+            return "speech" if place and self.tokens[place - 1].tag == "speech" else "comma"
         if word in _BREAKS or (word == "-" and place):
             return "break"
         if not word[0].isalpha() and word[0] != "'":
@@ -269,6 +278,8 @@ class _Tagger:
         if word[0] == "'":
             return self._tag_short(place, token)
         kind = _function_tags().get(word)
+        if kind == "modal" and place and self.tokens[place - 1].tag in _OPEN and word[0] != "'":
+            return "noun"
         if kind == "adv" and place and self.tokens[place - 1].tag in _OPEN and self._begins_name(place):
             return "adj"
         if kind is not None and not (kind == "adj" and self._is_adjective_verb(place, word)):
@@ -326,9 +337,17 @@ class _Tagger:
 
     def _tag_short(self, place: int, token: Token) -> str:
         """Return the tag of a short form such as 's: a possessive, or a form of be."""
+        before = self.tokens[place - 1] if place else None
+        after = self.tokens[place + 1] if place + 1 < len(self.tokens) else None
+        while after is not None and _function_tags().get(after.word) in {"adv", "neg"} and after is not self.tokens[-1]:
+            after = self.tokens[self.tokens.index(after) + 1]
+        forms = {one.form for one in verb_table().get(after.word, ())} if after is not None and not after.refs else set()
+        if token.word == "'d" and PARTICIPLE in forms | ({PARTICIPLE} if after is not None and after.word in {"been", "had", "done", "got"} else set()) and BASE not in forms:
+            return "have"
         if token.word != "'s":
             return _function_tags().get(token.word, "other")
-        before = self.tokens[place - 1] if place else None
+        if after is not None and after.word in {"got", "been", "had"}:
+            return "have"
         if before is None:
             return "other"
         if before.tag == "pron":
@@ -341,7 +360,7 @@ class _Tagger:
         is_gerund = any(one.form == GERUND for one in readings) and following.word not in words_of("words", "body")
         after = self.tokens[place + 2].word if place + 2 < len(self.tokens) else ""
         is_predicate = kind in {"det", "prep", "neg", "poss"} or following.word in {"here", "there", "dead", "gone", "alive", "now", "still", "back", "already"}
-        if is_predicate or (is_gerund and _function_tags().get(after) in {"prep", "det", "poss", "pron", "adv"}):
+        if is_predicate or kind == "adv" or (PARTICIPLE in forms and THIRD not in forms and BASE not in forms and before.refs and _function_tags().get(after_word(self.tokens, place + 2)) in {"prep", "det", "poss", "pron"}) or (is_gerund and _function_tags().get(after) in {"prep", "det", "poss", "pron", "adv"}):
             return "be"
         return "own"
 
@@ -451,6 +470,9 @@ class _Tagger:
         if PARTICIPLE in forms:
             return PARTICIPLE
         is_plural = before is not None and before.word.endswith("s") and not before.word.endswith("ss")
+        if BASE in forms and not self.has_finite and not is_plural and self._has_plural(place) and self._has_object(place):
+            self.undecided.append(place)
+            return None
         if BASE in forms and (is_plural or self._is_after_list(place)) and not self.has_finite:
             if is_rare:
                 self.undecided.append(place)
@@ -458,12 +480,18 @@ class _Tagger:
             return BASE
         return None
 
+    def _has_plural(self, place: int) -> bool:
+        """Return True if the first noun of this part is a plural."""
+        start = max((n for n, one in enumerate(self.tokens[:place]) if one.tag in _ENDS), default=-1)
+        first = next((one for one in self.tokens[start + 1 : place] if one.tag in {"noun", "name"}), None)
+        return first is not None and first.word.endswith("s") and not first.word.endswith("ss")
+
     def _form_at_start(self, place: int, forms: Mapping[str, VerbReading], *, is_rare: bool) -> str | None:
         """Return the form of a word behind a comma, a conjunction or speech, or at the start."""
         before = self.tokens[place - 1] if place else None
         has_verb = bool(self.finite_form)
-        if before is not None and before.tag == "speech" and THIRD in forms:
-            return THIRD
+        if before is not None and before.tag == "speech" and (THIRD in forms or PAST in forms):
+            return THIRD if THIRD in forms else PAST
         if GERUND in forms:
             return GERUND
         if THIRD in forms and has_verb and self.finite_form != BASE:
@@ -476,8 +504,6 @@ class _Tagger:
             return PAST
         if PARTICIPLE in forms:
             return PARTICIPLE
-        if THIRD in forms or BASE in forms:
-            self.undecided.append(place)
         return None
 
     def _has_object(self, place: int) -> bool:
