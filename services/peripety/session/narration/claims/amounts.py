@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import NUMERAL, alternatives, parse_numeral
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.words import PARTICIPLE, words_of
+from peripety.session.narration.claims.words import PARTICIPLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,16 +18,20 @@ if TYPE_CHECKING:
 
 _FACTORS = {"double": 2.0, "triple": 3.0, "quadruple": 4.0, "halve": 0.5}
 _TOLERANCE = 1e-6
-_VAGUE = frozenset({"about", "around", "nearly", "almost", "roughly", "some", "approximately", "maybe", "perhaps", "or", "another", "further", "more", "extra"})
-_AT_LEAST = frozenset({"over", "above", "past", "beyond", "than"})
-_AT_MOST = frozenset({"under", "below", "barely", "hardly", "beneath"})
-_TOTAL_CUES = frozenset({"left", "only", "just", "remain", "remaining", "remains", "exactly", "still", "all", "last", "whole", "mere", "precisely", "total", "altogether"})
-_NEEDS = frozenset({"need", "want", "require", "owe", "promise", "offer", "ask", "trade", "buy", "demand", "bet", "save", "take", "sell", "bid", "expect", "call"})
-_GONE = frozenset({"gone", "exhausted", "spent", "depleted", "empty", "finished", "zero", "nil", "over", "lost", "out", "dry"})
-_SAME = frozenset({"same", "unchanged", "steady", "constant", "level", "untouched", "intact", "unaffected", "stable"})
-_UP = frozenset({"higher", "greater", "stronger", "bigger", "larger", "better", "up"})
-_DOWN = frozenset({"lower", "smaller", "weaker", "less", "fewer", "worse", "down"})
-_AMOUNT_WORDS = frozenset({"number", "level", "amount", "stock", "count", "supply", "store", "stores", "reserve", "reserves", "gauge", "tally", "total", "pile", "heap", "quantity", "sum", "reading", "meter"})
+_VAGUE = frozenset({"about", "around", "nearly", "almost", "roughly", "some", "approximately", "maybe", "perhaps", "or", "another", "further", "more", "extra", "like"})
+_AT_LEAST = frozenset({"over", "above", "past", "beyond"})
+_AT_MOST = frozenset({"under", "below", "beneath"})
+_LEFT = frozenset({"left", "remaining", "remain", "remains", "remained"})
+_TOTAL_CUES = _LEFT | frozenset({"only", "just", "exactly", "still", "all", "last", "whole", "mere", "precisely", "total", "altogether"})
+_SAME_CUES = frozenset({"same", "still", "unchanged", "untouched", "unopened", "stay", "stays", "stayed", "unmoved", "intact"})
+_NEEDS = frozenset({"need", "want", "require", "owe", "promise", "offer", "ask", "trade", "buy", "demand", "bet", "save", "take", "sell", "bid", "expect", "call", "share", "divide", "weigh", "believe", "think"})
+_GONE = frozenset({"gone", "exhausted", "spent", "depleted", "empty", "finished", "zero", "nil", "over", "lost", "out", "dry", "bare"})
+_SAME = frozenset({"same", "unchanged", "steady", "constant", "level", "untouched", "intact", "unaffected", "stable", "unopened"})
+_UP = frozenset({"higher", "greater", "stronger", "bigger", "larger", "better", "up", "fuller", "heavier", "warmer", "more"})
+_DOWN = frozenset({"lower", "smaller", "weaker", "less", "fewer", "worse", "down", "emptier", "lighter", "colder"})
+_THEN = frozenset({"before", "ever", "this", "ago", "yesterday", "at", "when", "in", "last", "it", "they", "you", "earlier", "there", "since"})
+_EARLIER = frozenset({"morning", "noon", "earlier", "started", "began", "before", "once", "first", "originally", "was", "were", "had", "from", "instead", "out", "been"})
+_AMOUNT_WORDS = frozenset({"number", "level", "amount", "stock", "count", "supply", "store", "stores", "reserve", "reserves", "gauge", "tally", "total", "pile", "heap", "quantity", "sum", "reading", "meter", "pair", "couple", "handful", "trust"})
 _RATIO_MARGIN = 0.1
 _FAR = 2.0
 
@@ -39,16 +41,20 @@ class AmountClaims:
 
     Args:
         facts: the turn.
+        is_past: True if the past is the tense of the story.
     """
 
-    def __init__(self, facts: TurnFacts) -> None:
+    def __init__(self, facts: TurnFacts, *, is_past: bool = False) -> None:
         self._facts = facts
+        self._is_past = is_past
         self._quantities = facts.before.quantities | facts.after.quantities
-        bands: dict[str, list[tuple[float, str]]] = {}
+        self._bands: dict[str, list[tuple[float, tuple[str, ...]]]] = {}
         for path, label in (facts.spec.get("labels") or {}).items():
-            if path in self._quantities and label.get("bands"):
-                bands[path] = [(one.get("upto", float("inf")), str(one["word"]).lower()) for one in label["bands"]]
-        self._bands = bands
+            bands = label.get("bands") or ()
+            if path in self._quantities and bands:
+                words = [str(one.get("word") or "").lower().removeprefix("a ").removeprefix("an ") for one in bands]
+                ends = [float(one.get("upto", float("inf"))) for one in bands]
+                self._bands[path] = [(end, tuple(word.split())) for end, word in zip(ends, words, strict=True)]
 
     def check(self, sentence: Sentence, text: str, context: Sequence[Token] = ()) -> Iterator[Contradiction]:
         """Yield the claims of a sentence that contradict the record.
@@ -60,40 +66,39 @@ class AmountClaims:
         """
         if sentence.is_unreal:
             return
-        named = list(dict.fromkeys(path for token in (*context, *sentence.tokens) for kind, path in token.refs if kind == "quantity"))
-        if not named and not any(kind == "unit" for token in sentence.tokens for kind, _ in token.refs):
+        named = list(dict.fromkeys(path for token in (*context, *sentence.tokens) for path in _paths(token)))
+        own = {path for token in sentence.tokens for kind, path in token.refs if kind in {"quantity", "unit", "bearer"}}
+        if not named and not own:
             return
-        yield from self._check_list(sentence, text)
+        wrong = self._wrong_list(sentence)
         for clause in sentence.clauses:
+            if wrong:
+                break
             if clause.is_asserted and not (clause.is_past and clause.is_perfect):
-                wrong = self._wrong_paths(sentence, clause, named)
-                if wrong:
-                    yield self._contradiction(text, wrong)
-                    return
-        if not sentence.clauses:
-            for _, group in sentence.groups:
-                paths, number = self._numbered(group)
-                if paths and number is not None and not self._is_loose(sentence, group) and not self._has_value(paths, number):
-                    yield self._contradiction(text, paths)
-                    return
+                wrong = self._wrong_clause(sentence, clause, named, context)
+        wrong = wrong or self._wrong_fragment(sentence, named, context) or self._wrong_band(sentence, own)
+        if wrong:
+            yield self._contradiction(text, wrong)
 
     # --- reading ---
 
-    def _check_list(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def _wrong_list(self, sentence: Sentence) -> list[str]:
         """Check a list such as `supplies: 4`."""
         tokens = sentence.tokens
         for first, colon, number in zip(tokens, tokens[1:], tokens[2:], strict=False):
             paths = _paths(first)
             if paths and colon.text in {":", "="} and number.number is not None and not self._has_value(paths, number.number):
-                yield self._contradiction(text, paths)
-                return
+                return paths
+        return []
 
     def _quantity_of(self, group: Group | None) -> list[str]:
         """Return the paths of the quantity that a group is about."""
         if group is None:
             return []
         paths = _paths(group.head)
-        if not paths and group.of is not None and (group.word in _AMOUNT_WORDS or group.head.number is not None or group.word in {"rest", "last", "all", "half", "most", "none", "any", "much", "drop", "trace", "bit"} or group.head.tag in {"det", "adj"} or self._is_unit(group)):
+        is_count = group.word in _AMOUNT_WORDS or group.head.number is not None or group.head.tag in {"det", "adj"}
+        is_part = group.word in {"rest", "last", "all", "half", "most", "none", "any", "much", "drop", "trace", "bit", "one", "each"}
+        if not paths and group.of is not None and (is_count or is_part or self._is_unit(group)):
             paths = self._quantity_of(group.of)
         if not paths and group.word in _AMOUNT_WORDS and len(group.tokens) > 1:
             paths = next((found for token in group.tokens[:-1] if (found := _paths(token))), [])
@@ -106,6 +111,10 @@ class AmountClaims:
         """Return the quantity of a group, and the number in it: `four supplies`, `four of them`, `3 l of x`."""
         number = next((token.number for token in group.tokens if token.number is not None), None)
         if number is None:
+            words = [token.word for token in group.tokens]
+            is_two = words[0] == "both" or group.word in {"pair", "couple"}
+            number = 2.0 if is_two else 1.0 if "single" in words or "lone" in words else None
+        if number is None:
             return [], None
         paths = self._quantity_of(group)
         if not paths and group.of is None:
@@ -116,44 +125,129 @@ class AmountClaims:
         """Return True if the number of a group is not exact, or another number: `about four`, `four more`."""
         place = sentence.tokens.index(group.tokens[0])
         before = {token.word for token in sentence.tokens[max(0, place - 2) : place]}
-        return bool((before | {token.word for token in group.tokens}) & _VAGUE) or "of" in before & {"of"} and False
+        return bool((before | {token.word for token in group.tokens}) & _VAGUE)
 
     def _bound(self, sentence: Sentence, group: Group) -> int:
         """Return 1 if a group names a lower bound, -1 for an upper bound, else 0."""
         place = sentence.tokens.index(group.tokens[0])
         before = [token.word for token in sentence.tokens[max(0, place - 3) : place + 1]]
         if {"least", "over"} & set(before) or ("than" in before and "more" in before):
-            return 1
+            return -1 if "no" in before else 1
         if {"most", "under", "barely", "hardly", "scarcely"} & set(before) or ("than" in before and {"less", "fewer"} & set(before)):
-            return -1
+            return 1 if "no" in before else -1
         return 0
 
-    def _wrong_paths(self, sentence: Sentence, clause: Clause, named: list[str]) -> list[str]:
+    def _wrong_clause(self, sentence: Sentence, clause: Clause, named: list[str], context: Sequence[Token]) -> list[str]:
         """Return the paths of the quantity about which a clause is wrong; empty if it is not wrong."""
-        found = self._wrong_number(sentence, clause, named)
+        found = self._wrong_number(sentence, clause, named, context)
         if found:
             return found
         paths = self._quantity_of(clause.subject)
-        if paths and not clause.copied_subject | (clause.form == PARTICIPLE and not clause.is_perfect and not clause.is_passive):
-            pass
         if paths and self._subject_is_wrong(clause, paths):
             return paths
         return self._wrong_object(sentence, clause)
 
+    # --- fragments ---
+
+    def _wrong_fragment(self, sentence: Sentence, named: list[str], context: Sequence[Token]) -> list[str]:
+        """Check parts without a verb: `Four supplies.`, `Pressure ninety and steady.`, `No more supplies.`"""
+        part: list[Token] = []
+        parts = [part]
+        for token in sentence.tokens:
+            if token.tag == "break" or token.word == ",":
+                part = []
+                parts.append(part)
+            else:
+                part.append(token)
+        for tokens in parts:
+            if any(token.tag in {"verb", "be", "have", "do", "modal", "sub", "to", "other"} for token in tokens) or not tokens:
+                continue
+            if tokens[0].start < sentence.attributed:
+                continue
+            found = self._wrong_part(sentence, tokens, named, context)
+            if found:
+                return found
+        return []
+
+    def _wrong_part(self, sentence: Sentence, tokens: list[Token], named: list[str], context: Sequence[Token]) -> list[str]:
+        words = {token.word for token in tokens}
+        about = [path for token in tokens for path in _paths(token)]
+        is_first = tokens[0] is sentence.tokens[0] or not sentence.clauses
+        if about and is_first and (tokens[0].word == "no" or (tokens[0].word == "out" and tokens[1:2] and tokens[1].word == "of") or tokens[0].word == "none"):
+            return about if self._is_not_empty(about) and "doubt" not in words else []
+        numbers = [token.number for token in tokens if token.number is not None]
+        if len(numbers) != 1 or words & _VAGUE or words & {"of", "than", "for", "per", "a", "like"} - ({"of", "a"} if about else set()):
+            return []
+        units = [path for token in tokens for kind, path in token.refs if kind == "unit"]
+        place = next(n for n, token in enumerate(tokens) if token.number is not None)
+        after = tokens[place + 1] if place + 1 < len(tokens) else None
+        if not about and not units:
+            is_bare = after is None or after.word in _LEFT
+            about = named if len(named) == 1 and is_bare and words & _LEFT else []
+        paths = about or units
+        if not paths or not is_first and not words & _LEFT and not about:
+            return []
+        if after is not None and after.tag == "noun" and not after.refs and not _LEFT & {after.word} and not units:
+            return []
+        return paths if self._total_is_wrong(sentence, paths, numbers[0], words, context) else []
+
+    def _total_is_wrong(self, sentence: Sentence, paths: list[str], number: float, words: set[str], context: Sequence[Token]) -> bool:
+        values = self._values(paths)
+        if not values or any(_is_rounded(number, abs(step)) for step in self._steps(paths) if step) and not words & _LEFT:
+            return False
+        if not self._has_value(paths, number):
+            return True
+        return self._is_outdated(sentence, paths, number, context) and bool(words & _LEFT)
+
+    def _is_outdated(self, sentence: Sentence, paths: list[str], number: float, context: Sequence[Token]) -> bool:
+        """Return True if a number is only the value before the turn, and no other one is named."""
+        known = [values for path in paths if (values := self._facts.values_of(path))]
+        current = [value for values in known for value in values[1:]]
+        if not current or any(_is_rounded(number, value) for value in current):
+            return False
+        tokens = [*context, *sentence.tokens]
+        others = [token.number for token in tokens if token.number is not None]
+        if any(_is_rounded(other, value) for other in others for value in current):
+            return False
+        return not _EARLIER & {token.word for token in sentence.tokens} - ({"was", "were", "had"} if self._is_past else set())
+
+    # --- bands ---
+
+    def _wrong_band(self, sentence: Sentence, own: set[str]) -> list[str]:
+        """Check words for the level of a quantity: `the pressure is low`."""
+        for path in own & self._bands.keys():
+            values = self._facts.values_of(path)
+            bands = self._bands[path]
+            known = {next((word for end, word in bands if value <= end), bands[-1][1]) for value in values}
+            for _, word in bands:
+                if word and word not in known and self._tells_band(sentence, path, word):
+                    return [path]
+        return []
+
+    def _tells_band(self, sentence: Sentence, path: str, word: tuple[str, ...]) -> bool:
+        for clause in sentence.clauses:
+            told = clause.rest_words
+            is_about = clause.subject is not None and (path in self._quantity_of(clause.subject) or ("bearer", path) in clause.subject.head.refs or clause.subject.word in {"it", "wind"})
+            where = [n for n in range(len(told)) if tuple(told[n : n + len(word)]) == word]
+            if not where or not is_about or not clause.is_asserted or clause.is_negative:
+                continue
+            before = set(told[max(0, where[0] - 3) : where[0]])
+            if clause.base in {"be", "stay", "remain", "grow", "become", "turn", "run", "stand", "feel", "seem", "get", "blow", "hold"} and not before & {"like", "than", "not", "no", "less", "nearly", "almost"}:
+                return True
+        return False
+
     # --- numbers ---
 
-    def _wrong_number(self, sentence: Sentence, clause: Clause, named: list[str]) -> list[str]:
+    def _wrong_number(self, sentence: Sentence, clause: Clause, named: list[str], context: Sequence[Token]) -> list[str]:
         subject = self._quantity_of(clause.subject)
         has_number = clause.subject is not None and self._numbered(clause.subject)[1] is not None
-        if subject and not has_number and not clause.is_negative:
-            wrong = self._wrong_reading(clause, subject)
-            if wrong:
-                return subject
+        if subject and not has_number and not clause.is_negative and self._wrong_reading(clause, subject):
+            return subject
         for role, group in self._roles(clause):
             paths, number = self._numbered(group)
             if number is not None and not paths and group.head.number is not None and group.of is None:
                 paths = named if len(named) == 1 and role != "phrase" and self._is_total(sentence, clause, group, role) else []
-            if paths and number is not None and self._number_is_wrong(sentence, clause, role, group, self._narrow(paths, clause, sentence), number):
+            if paths and number is not None and self._number_is_wrong(sentence, clause, role, group, self._narrow(paths, sentence), number, context):
                 return paths
         return []
 
@@ -167,7 +261,7 @@ class AmountClaims:
         for word, group in clause.where:
             yield f"{word}", group
 
-    def _number_is_wrong(
+    def _number_is_wrong(  # noqa: PLR0913, PLR0917 - one caller
         self,
         sentence: Sentence,
         clause: Clause,
@@ -175,9 +269,12 @@ class AmountClaims:
         group: Group,
         paths: list[str],
         number: float,
+        context: Sequence[Token],
     ) -> bool:
-        values, steps = self._values(paths), {abs(step) for step in self._steps(paths)}
-        if not values or clause.base in _NEEDS and not (clause.base in {"take", "save"} and role == "subject"):
+        values, steps = self._values(paths), {abs(step) for step in self._steps(paths) if step}
+        if not values or (clause.base in _NEEDS and not (clause.base in {"take", "save"} and role == "subject")):
+            return False
+        if group.of is not None and any(token.number is not None for token in group.of.tokens):
             return False
         bound = self._bound(sentence, group)
         if bound:
@@ -186,18 +283,21 @@ class AmountClaims:
             words = {token.word for token in group.tokens}
             far = max(values) * _FAR < number and not words & {"more", "another", "further", "extra"}
             return far and not clause.is_negative and role in {"subject", "object"}
+        is_total = self._is_total(sentence, clause, group, role)
         if self._has_value(paths, number):
+            is_now = clause.is_past if self._is_past else not clause.is_past and not clause.is_perfect
+            same = bool(_SAME_CUES & {token.word for token in sentence.tokens})
+            return is_now and (is_total or same) and self._is_outdated(sentence, paths, number, context)
+        if any(_is_rounded(number, step) for step in steps) and not is_total:
             return False
-        is_change = clause.is_a("spend", "gain") or clause.base in {"cost", "cut", "leave"} and role == "by"
-        if any(_is_rounded(number, step) for step in steps if step):
-            return False
-        if role == "object" and is_change or (role == "subject" and clause.is_passive and clause.is_a("spend", "gain")):
+        is_change = clause.is_a("spend", "gain", "kill", "give") or clause.base in {"cost", "cut"}
+        if (role == "object" and is_change) or (role == "subject" and clause.is_passive and is_change):
             return True
         if role == "subject" and "gone" in clause.rest_words[:2]:
             return True
-        if number > max(values) and role not in {"for", "than", "like", "to"}:
+        if number > max(values) and role not in {"for", "than", "like", "to", "of"} and not self._is_of_others(clause):
             return True
-        return self._is_total(sentence, clause, group, role)
+        return is_total
 
     def _is_total(self, sentence: Sentence, clause: Clause, group: Group, role: str) -> bool:
         """Return True if a clause states that a group is all that there is."""
@@ -207,7 +307,9 @@ class AmountClaims:
         is_part = group.of is not None and group.of.tokens[0].tag in {"det", "poss", "pron"} and group.head.number is not None
         cued = bool(near & _TOTAL_CUES)
         if role == "subject":
-            if clause.base in {"remain", "survive", "last"} or (clause.is_passive and clause.base == "leave") or (clause.base == "be" and {"left", "there", "remaining", "available"} & set(clause.rest_words[:4])):
+            if clause.base in {"remain", "survive", "last"} or (clause.is_passive and clause.base == "leave"):
+                return True
+            if clause.base == "be" and {"left", "there", "remaining", "available"} & set(clause.rest_words[:4]):
                 return True
             return cued and clause.is_a("remain", "contain") and not is_part
         if role == "object":
@@ -216,7 +318,8 @@ class AmountClaims:
             if clause.subject is not None and clause.subject.word in {"there", "that", "this", "it"} and clause.base in {"be", "remain", "make", "leave"}:
                 return not is_part or cued
             is_yours = clause.subject is not None and not self._is_of_others(clause)
-            return is_yours and clause.is_a("contain") and (cued or clause.base in {"have", "own", "contain", "count"}) and clause.base != "keep" or (clause.base == "be" and cued)
+            holds = is_yours and clause.is_a("contain") and clause.base != "keep" and (cued or clause.base in {"have", "own", "contain", "count", "hold"})
+            return holds or (clause.base == "be" and cued)
         if role in {"to", "with", "at"}:
             return bool({"down", "up", "left", "back"} & set(clause.rest_words[:3])) or (role == "to" and clause.is_a("fall", "rise", "lower", "raise", "spend"))
         return False
@@ -229,11 +332,11 @@ class AmountClaims:
         values = self._values(paths)
         moves = clause.is_a("rise", "fall", "read", "hold_steady")
         for word, group in clause.phrases:
-            number = _bare_number(group, self._is_unit(group))
+            number = _bare_number(group, is_unit=self._is_unit(group))
             if number is None or not values:
                 continue
             if word in {"to", "at", "on"} and (moves or clause.base == "be"):
-                if group.word == "points" or not self._has_value(paths, number):
+                if not self._has_value(paths, number):
                     return True
             elif word == "by" and moves:
                 if not any(_is_rounded(number, abs(step)) for step in self._steps(paths)):
@@ -242,10 +345,10 @@ class AmountClaims:
                 return True
             elif word in _AT_MOST and (moves or clause.base == "be") and all(value >= number for value in values):
                 return True
-        if clause.is_a("read") or clause.base in {"be", "number", "total"}:
+        if clause.is_a("read") or clause.base in {"be", "number", "total", "become"}:
             for group in clause.objects[:1]:
-                number = _bare_number(group, self._is_unit(group))
-                if number is not None and values and not self._has_value(paths, number) and not ({"than"} & set(clause.rest_words)):
+                number = _bare_number(group, is_unit=self._is_unit(group))
+                if number is not None and values and not self._has_value(paths, number) and "than" not in clause.rest_words:
                     return True
         return False
 
@@ -258,18 +361,18 @@ class AmountClaims:
         if subject.word in {"none", "nothing"} or (subject.of is not None and subject.tokens[0].word in {"none", "not"}):
             return clause.is_a("remain") and self._is_not_empty(paths)
         part = subject.tokens[0].word
-        if part in {"half", "most", "some", "few", "several", "one", "many"} or subject.owned_by("other") and subject.owner[0][1] not in {"its", "the", "our", "my"}:
+        if part in {"half", "most", "some", "few", "several", "one", "many", "each", "every", "another", "any"} or any(token.number is not None for token in subject.tokens):
             return part == "half" and self._half_is_wrong(clause, paths)
         if clause.base == "be" and not clause.is_progressive and {"half", "almost", "nearly"} & {*words[:2], *clause.adverbs}:
             return False
         if self._is_emptied(clause) and not clause.is_negative:
             return self._is_not_empty(paths)
-        if clause.is_negative and not (clause.adverbs & {"never"}):
+        if clause.is_negative and "never" not in clause.adverbs:
             return self._negated_is_wrong(clause, paths)
         if clause.base in _FACTORS and not clause.objects:
-            return self._factor_is_wrong(paths, _FACTORS[clause.base]) and self._direction_is_wrong(paths, 1 if clause.base != "halve" else -1)
+            return self._factor_is_wrong(paths, _FACTORS[clause.base])
         if self._is_same(clause):
-            return all(self._steps([path]) and self._end_step(path) for path in paths)
+            return all(self._end_step(path) for path in paths)
         sign = self._direction(clause)
         return bool(sign) and self._direction_is_wrong(paths, sign, is_strict=True)
 
@@ -282,21 +385,24 @@ class AmountClaims:
             if found is None:
                 return False
             after = words[found + 1] if found + 1 < len(words) else ""
-            return after not in {"from", "to", "up", "down", "on", "through", "wrong", "by", "back", "of"}
-        return clause.is_passive and clause.base in {"spend", "exhaust", "deplete", "use", "use-up", "finish"} and clause.subject is not None and {"all", "last", "every"} & {token.word for token in clause.subject.tokens} != set()
+            return after not in {"from", "to", "up", "down", "on", "through", "wrong", "by", "back", "of", "there"}
+        used = clause.is_passive and clause.base in {"spend", "exhaust", "deplete", "use", "use-up", "finish"}
+        return used and clause.subject is not None and bool({"all", "last", "every"} & {token.word for token in clause.subject.tokens})
 
     def _is_not_empty(self, paths: list[str]) -> bool:
         values = self._values(paths)
         return bool(values) and not any(_is_rounded(0.0, value) for value in values)
 
     def _half_is_wrong(self, clause: Clause, paths: list[str]) -> bool:
-        if not ({"gone", "left"} & set(clause.rest_words[:2]) or clause.is_a("remain", "empty") or (clause.is_passive and clause.is_a("spend"))):
-            return False
-        return not clause.is_negative and self._factor_is_wrong(paths, 0.5)
+        is_told = {"gone", "left"} & set(clause.rest_words[:2]) or clause.is_a("remain", "empty") or (clause.is_passive and clause.is_a("spend"))
+        return bool(is_told) and not clause.is_negative and self._factor_is_wrong(paths, 0.5)
 
     def _is_same(self, clause: Clause) -> bool:
         words = set(clause.rest_words[:4])
-        return clause.base in {"be", "stay", "remain", "hold", "keep", "stand"} and bool(words & _SAME or clause.adverbs & {"steady"}) and not clause.is_progressive
+        if clause.is_progressive or clause.base not in {"be", "stay", "remain", "hold", "keep", "stand"}:
+            return False
+        as_before = "as" in clause.rest_words[:1] and clause.base == "be" and bool({"before", "was", "were", "ever", "same"} & set(clause.rest_words))
+        return bool(words & _SAME) or "steady" in clause.adverbs or as_before
 
     def _negated_is_wrong(self, clause: Clause, paths: list[str]) -> bool:
         """Return True for `has not changed` if it changed, and `does not rise` if it rose."""
@@ -304,11 +410,11 @@ class AmountClaims:
             return all(self._end_step(path) for path in paths)
         if clause.modal or clause.objects or clause.phrases:
             return False
-        sign = self._direction(clause)
+        sign = self._direction(clause, is_negated=True)
         ends = [self._end_step(path) for path in paths]
         return bool(sign) and bool(ends) and all(step * sign > 0 for step in ends)
 
-    def _direction(self, clause: Clause) -> int:
+    def _direction(self, clause: Clause, *, is_negated: bool = False) -> int:
         """Return 1 if a clause says that its subject rises, -1 if it falls, else 0."""
         words = clause.rest_words
         if clause.base == "be" and not clause.is_progressive:
@@ -317,13 +423,13 @@ class AmountClaims:
                 return 0
             is_compared = "than" in words or "never" in clause.adverbs or words[-1] in {"up", "down"} or len(words) <= 2  # noqa: PLR2004 - `is up`, `much higher`
             return sign if is_compared else 0
-        if clause.is_negative or clause.is_passive and not clause.is_a("raise", "lower"):
+        if clause.is_negative and not is_negated or (clause.is_passive and not clause.is_a("raise", "lower")):
             return 0
         if clause.is_passive:
             return 1 if clause.is_a("raise") else -1
         if clause.form == PARTICIPLE and not clause.is_perfect:
             return 0
-        if any(not one.head.number and one.head.tag != "adj" and not _is_measure(one) for one in clause.objects):
+        if any(one.head.number is None and one.head.tag != "adj" and not _is_measure(one) for one in clause.objects):
             return 0
         if clause.base in {"run", "wear", "get", "grow"}:
             return -1 if {"low", "thin", "short", "scarce", "smaller", "weaker"} & set(words[:2]) else 1 if clause.base == "grow" else 0
@@ -333,8 +439,6 @@ class AmountClaims:
 
     def _direction_is_wrong(self, paths: list[str], sign: int, *, is_strict: bool = False) -> bool:
         ends = [step for path in paths for step in self._steps([path])]
-        if not ends and not is_strict:
-            return False
         moved = [step for step in ends if step]
         if not moved:
             return is_strict and bool(self._values(paths))
@@ -346,36 +450,40 @@ class AmountClaims:
             paths = self._quantity_of(group)
             if not paths or any(token.number is not None for token in group.tokens):
                 continue
-            place = sentence.tokens.index(group.tokens[0])
-            before = [token.word for token in sentence.tokens[max(0, place - 2) : place]]
-            none = "no" in before[-1:] or before[-2:] == ["not", "a"] or group.word == "none" or (before[-2:-1] == ["no"] and before[-1:] == ["more"])
-            if none and (clause.is_a("contain", "remain") or clause.base == "be") and not self._is_of_others(clause) and not clause.copied_subject:
-                if self._is_not_empty(paths) and "than" not in clause.rest_words:
-                    return paths
-                continue
-            if word == "of" and clause.base in {"run", "be", "get"} and "out" in clause.rest_words and not clause.is_negative:
-                if self._is_not_empty(paths):
-                    return paths
-                continue
-            first = group.tokens[0].word
-            is_last = {"last", "rest"} & {token.word for token in group.tokens} or first == "all" or ("every" in before)
-            if clause.is_a("spend") and is_last and not clause.is_negative and not word and self._is_not_empty(paths):
+            if self._object_is_wrong(sentence, clause, word, group, paths):
                 return paths
-            compared = self._comparison(sentence, group, before)
-            if compared and not clause.is_negative and self._direction_is_wrong(paths, compared):
-                return paths
-            if not word and not clause.is_negative and not clause.is_passive:
-                sign = self._object_direction(clause)
-                if sign and self._direction_is_wrong(paths, sign):
-                    return paths
         return []
+
+    def _object_is_wrong(self, sentence: Sentence, clause: Clause, word: str, group: Group, paths: list[str]) -> bool:
+        place = sentence.tokens.index(group.tokens[0])
+        before = [token.word for token in sentence.tokens[max(0, place - 2) : place]]
+        none = "no" in before[-1:] or before[-2:] == ["not", "a"] or group.word == "none" or before[-2:] == ["no", "more"]
+        if none and (clause.is_a("contain", "remain") or clause.base == "be") and not self._is_of_others(clause) and not clause.copied_subject:
+            return self._is_not_empty(paths) and "than" not in clause.rest_words
+        if word == "of" and clause.base in {"run", "be", "get"} and "out" in clause.rest_words and not clause.is_negative:
+            return self._is_not_empty(paths)
+        words = {token.word for token in group.tokens}
+        is_all = {"last", "rest", "all"} & words or "every" in before or group.tokens[0].word == "all"
+        if is_all and not clause.is_negative and not word and clause.is_a("spend", "destroy", "kill", "get") and not clause.is_infinitive:
+            return self._is_not_empty(paths)
+        compared = self._comparison(sentence, group, before)
+        if compared and not clause.is_negative and self._direction_is_wrong(paths, compared, is_strict=True):
+            return True
+        if word or clause.is_negative or clause.is_passive:
+            return False
+        one = group.tokens[0].word in {"a", "an", "another", "one"}
+        sign = self._object_direction(clause)
+        return bool(sign) and self._direction_is_wrong(paths, sign, is_strict=one)
 
     def _comparison(self, sentence: Sentence, group: Group, before: list[str]) -> int:
         """Return the direction of `more x than before`."""
         place = sentence.tokens.index(group.head)
-        after = [token.word for token in sentence.tokens[place + 1 : place + 5]]
+        tokens = sentence.tokens[place + 1 : place + 8]
+        after = [token.word for token in tokens]
         words = {*before, *(token.word for token in group.tokens)}
-        if after[:1] != ["than"] or not {"before", "ever", "this", "ago", "yesterday"} & set(after):
+        if "than" not in after[:5] or any(token.number is not None for token in tokens):
+            return 0
+        if not _THEN & set(after[after.index("than") + 1 :][:2]):
             return 0
         return 1 if "more" in words else -1 if words & {"less", "fewer"} else 0
 
@@ -411,7 +519,7 @@ class AmountClaims:
             abs(first * factor - later) <= _RATIO_MARGIN * max(abs(first), 1.0) + 0.5 for first, *rest in known for later in rest
         )
 
-    def _narrow(self, paths: list[str], clause: Clause, sentence: Sentence) -> list[str]:
+    def _narrow(self, paths: list[str], sentence: Sentence) -> list[str]:
         """Return the paths of the entities that a sentence names, if they have any."""
         owners = {*sentence.named("entity")}
         own = [path for path in paths if path in self._quantities and self._quantities[path].owner in owners]
@@ -435,7 +543,7 @@ def _is_measure(group: Group) -> bool:
     return group.word in {"little", "notch", "bit", "degree", "points", "point", "hair", "fraction", "touch", "lot", "deal", "inch", "shade", "step", "level"}
 
 
-def _bare_number(group: Group, is_unit: bool) -> float | None:  # noqa: FBT001 - one caller, by position
+def _bare_number(group: Group, *, is_unit: bool) -> float | None:
     """Return the value of a group that is a number, or a number with a unit."""
     number = next((token.number for token in group.tokens if token.number is not None), None)
     is_bare = group.head.number is not None or is_unit or group.word in {"percent", "per", "%", "degrees", "points", "units"}
@@ -447,6 +555,3 @@ def _is_rounded(claimed: float, value: float) -> bool:
     unit = 1.0 if claimed == int(claimed) else 0.1
     margin = 0.0 if value == int(value) else unit / 2
     return abs(claimed - value) <= margin + _TOLERANCE
-
-
-_UNUSED = (re, NUMERAL, alternatives, parse_numeral, words_of)

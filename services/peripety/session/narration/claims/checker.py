@@ -42,7 +42,7 @@ class ClaimChecker:
         is_past = style.get("tense") == "past"
         self._you = facts.after.you
         self._is_third = style.get("person") == "third"
-        self._amounts = AmountClaims(facts)
+        self._amounts = AmountClaims(facts, is_past=is_past)
         self._people = PeopleClaims(facts, is_past=is_past)
         self._possessions = PossessionClaims(facts, is_past=is_past)
         self._deeds = DeedClaims(facts, is_past=is_past)

@@ -158,6 +158,7 @@ class Sentence:
         parts: its tokens up to each break.
         groups: all its groups, with the preposition before each.
         is_unreal: True if it is about a dream, a memory, another time.
+        attributed: the end of its words that are attributed to a person, as in `All is lost, Delta says`.
     """
 
     text: str
@@ -165,6 +166,7 @@ class Sentence:
     clauses: list[Clause]
     groups: list[tuple[str, Group]]
     is_unreal: bool
+    attributed: int = 0
 
     def named(self, kind: str) -> list[str]:
         """Return the ids of a kind that the sentence names, in order."""
@@ -215,6 +217,7 @@ def resolve_pronouns(
 
 
 _UNREAL = load_toml("vocabulary.toml")["unreal"]
+_SAYING = frozenset("say think ask cry whisper murmur mutter suppose reckon swear claim tell wonder go answer reply call shout add write insist believe".split())
 _CONTENT = frozenset(_UNREAL["verbs"].split() + _UNREAL["factive"].split())
 _UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
 _GROUP_TAGS = frozenset({"det", "poss", "num", "adj", "noun", "name", "pron", "own"})
@@ -240,7 +243,7 @@ def read_sentence(text: str, names: NameTable, you: str = "you", context: Sequen
         # `You remember` is a clause of its own; `in the picture` belongs to the clause around it.
         if any(clause.span[0] <= one.start() < clause.span[1] for one in _UNREAL_SENTENCE.finditer(text)):
             clause.is_asserted = False
-    return Sentence(text, tokens, clauses, reader.groups, found is not None and not clauses)
+    return Sentence(text, tokens, clauses, reader.groups, found is not None and not clauses, reader.attributed)
 
 
 class _ClauseReader:
@@ -249,6 +252,7 @@ class _ClauseReader:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self.groups: list[tuple[str, Group]] = []
+        self.attributed = 0
         self._items = self._chunk()
 
     def _chunk(self) -> list[Token | Group]:
@@ -572,7 +576,10 @@ class _ClauseReader:
                 elif item.tag == "adv":
                     clause.adverbs.add(item.word)
                 elif item.tag == "neg":
-                    clause.is_negative |= item.word in {"not", "never", "n't"}
+                    following = items[items.index(item) + 1] if items.index(item) + 1 < len(items) else None
+                    compares = isinstance(following, Group) and following.tokens[0].tag == "adj" and following.head.tag == "adj" and item.word == "no"
+                    compares |= isinstance(following, Token) and item.word == "no" and following.tag in {"adv", "noun"}
+                    clause.is_negative |= item.word in {"not", "never", "n't"} or compares
                 clause.rest.append(item)
         particles = [one.word for one in clause.rest[:1] if one.tag in {"prep", "adv"}]
         for particle in particles:
@@ -593,6 +600,11 @@ class _ClauseReader:
                 is_conditional[clause.part] = True
         for clause in clauses:
             clause.is_asserted = self._is_asserted(clause) and not is_conditional.get(clause.part, False)
+        for place, clause in enumerate(clauses):
+            if place and self._is_attribution(clause):
+                for one in clauses[:place]:
+                    one.is_asserted = False
+                self.attributed = max(self.attributed, clause.span[0])
         for clause in clauses:
             future = clause.modal and clause.modal not in {"can", "cannot", "could"}
             if clause.subordinator in {"when", "whenever", "once", "after", "wherever", "where"} and any(
@@ -601,6 +613,19 @@ class _ClauseReader:
                 clause.is_asserted = False
             if future:
                 clause.is_asserted = False
+
+    def _is_attribution(self, clause: Clause) -> bool:
+        """Return True for `…, Delta says` behind words that have no quotes."""
+        if clause.base not in _SAYING or clause.copied_subject or clause.subordinator or clause.is_negative or clause.modal:
+            return False
+        place = clause.start
+        before = self._items[place - 1] if place else None
+        if isinstance(before, Group):
+            place -= 1
+            before = self._items[place - 1] if place else None
+        return isinstance(before, Token) and before.tag in {"comma", "break"} and before.word in {",", "?", "!"} and not any(
+            one.word not in {"you", "me", "him", "her"} and one is not clause.subject for one in clause.objects
+        )
 
     def _is_as(self, clause: Clause) -> bool:
         tokens = [one for one in self._items[: clause.start] if isinstance(one, Token)]

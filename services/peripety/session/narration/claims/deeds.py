@@ -41,6 +41,7 @@ _MIN_MESSAGE_CHARACTERS = 12
 _NOT_WORDS = re.compile(r"[^\w]+")
 _ARTICLES = frozenset({"the", "a", "an", "your", "some", "his", "her", "their", "my", "our"})
 _PREPOSITIONS = frozenset({"for", "on", "at", "with", "to", "into", "after", "through", "up", "down", "over", "from"})
+_MISSES = frozenset({"miss", "misses", "missed", "fail", "fails", "failed", "but", "vain", "nothing", "not", "n't", "no", "without", "wide", "useless", "too", "never", "jammed"})
 _CHANCE = re.compile(r'"(?:rand\w*|roll\w*|chance|dice|draw)"')
 
 
@@ -136,7 +137,7 @@ class DeedClaims:
             sentence: the sentence without speech.
             text: the sentence.
         """
-        told = drop_reported(sentence.text)
+        told = drop_reported(sentence.text[sentence.attributed :])
         if not is_unreal(told):
             yield from self._check_ending(text, told)
             yield from self._check_rolls(text, told)
@@ -264,6 +265,8 @@ class DeedClaims:
     def _claims_success(self, deed: Deed, clause: Clause, sentence: Sentence, result: str) -> bool:
         if not self._is_now(clause) or clause.is_negative:
             return False
+        if result == "failed" and _MISSES & {token.word for token in sentence.tokens}:
+            return False
         kind = self._kinds[deed]
         if self._is_yours(clause):
             if self._does(deed, clause) and not clause.is_passive and self._has_object(deed, clause) and self._is_told_done(deed, clause, result):
@@ -276,7 +279,7 @@ class DeedClaims:
             participles = {verb_forms(verb.partition("-")[0])[3] for verb in kind.verbs if "-" not in verb}
             if clause.is_passive and clause.base in {verb.partition("-")[0] for verb in kind.verbs}:
                 return True
-            if clause.base in kind.results or clause.verb in kind.results:
+            if (clause.base in kind.results or clause.verb in kind.results) and (result != "untried" or clause.base not in {"work", "run", "hum", "hold", "burn", "glow", "fall", "die", "strike"}):
                 return not clause.objects or bool({one.word for one in clause.objects} & kind.results)
             strong = words & (kind.results | participles)
             if strong and clause.base in {"be", "stand", "lie", "get", "swing", "come", "fly", "go", "look", "hang"}:

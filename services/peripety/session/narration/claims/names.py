@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from peripety.session.narration.claims.english import load_toml
 from peripety.session.narration.claims.words import NameTable, is_function_word
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
     units = {path: [one.unit] for path, one in quantities.items() if one.unit}
     for path, unit in units.items():
         table.add("unit", path, unit, has_plural=True)
+    for path, one in quantities.items():
+        table.add("bearer", path, _bearers(one.names))
+        bands = ((facts.spec.get("labels") or {}).get(path) or {}).get("bands") or ()
+        nouns = [str(band["word"]) for band in bands]
+        table.add("quantity", path, [_plain(noun) for noun in nouns if _ARTICLE.match(noun)])
     for deed in deeds:
         if deed.thing:
             words = deed.thing.split()
@@ -55,10 +61,21 @@ def _quantity_names(names: Sequence[str]) -> list[str]:
     """Return the names of a quantity, without what follows its noun: `cans of x`, `days until y`."""
     out = []
     for name in names:
-        plain = _plain(name)
+        plain = re.sub(r"^[\w\u2019']+['\u2019]s\s+", "", _plain(name))
         first = re.split(r"\s+(?:of|in|at|on|until|till|to|left|above|below|about)\b", plain)[0]
-        out += [plain, first, *re.findall(r"\bof\s+(?:the\s+)?(.+)$", plain)]
-    return list(dict.fromkeys(one for one in out if one))
+        out += [plain, first, *re.findall(r"\bof\s+(?!(?:the|your|his|her)\b)(.+)$", plain)]
+    synonyms = load_toml("vocabulary.toml")["synonyms"].values()
+    out += [word for one in synonyms for word in one.split() if set(one.split()) & set(out)]
+    return list(dict.fromkeys(one for one in out if one and one not in _GENERAL))
+
+
+def _bearers(names: Sequence[str]) -> list[str]:
+    """Return what a quantity belongs to: `trust of the town`, `the town's trust`, `money in the box`."""
+    out = []
+    for name in names:
+        out += re.findall(r"\b(?:of|in|at)\s+the\s+(.+)$", name)
+        out += re.findall(r"^(?:the\s+)?(.+?)['\u2019]s\s", name)
+    return out
 
 
 def _add_all(table: NameTable, kind: str, names: dict[str, list[str]], *, has_plural: bool = False) -> None:

@@ -122,7 +122,7 @@ class PeopleClaims:
 
     def _is_lively_body(self, clause: Clause) -> bool:
         assert clause.subject is not None  # noqa: S101 - checked by the caller
-        if clause.is_passive or clause.is_negative or clause.subject.word not in words_of("words", "body"):
+        if clause.copied_subject or clause.is_passive or clause.is_negative or clause.subject.word not in words_of("words", "body"):
             return False
         return bool(clause.senses & _ACTS) and not clause.is_a("rest", "mental") and clause.base not in {"stare", "gaze", "be", "echo", "ring"}
 
@@ -136,7 +136,7 @@ class PeopleClaims:
             is_gone = clause.base == "be" and "alive" in words[:3]
             return (is_end and clause.modal not in {"can", "cannot", "could"} and not (clause.base in {"breathe", "live"} and len(words) > 1)) or is_gone
         if clause.is_a("die") and clause.base != "pass" and clause.base not in {"give", "starve", "freeze"}:
-            return not _IDIOMS & set(words) and "to" not in words[:1] and not clause.is_progressive
+            return not _IDIOMS & set(words) and words[:1] != ["to"] and words[:2] != ["a", "little"] and not clause.is_progressive
         if clause.is_a("die") or (clause.is_a("kill") and clause.is_passive):
             return True
         if clause.base in {"stop", "cease"} and "breathing" in words[:2]:
@@ -231,8 +231,9 @@ class PeopleClaims:
             return clause.base not in {"owe", "miss", "resemble", "trust", "remain", "mean"}
         if clause.is_a("arrive", "sit") and clause.base not in {"wait", "stay", "remain", "work", "live", "sleep", "get", "find", "be", "land", "rest"}:
             return True
-        if "communication" in clause.senses and "\u201c" in sentence.text:
-            return True
+        if "communication" in clause.senses:
+            is_loud = clause.base in {"shout", "call", "yell", "cry", "holler", "bellow", "scream", "bawl"}
+            return "\u201c" in sentence.text and not is_loud and not clause.subordinator
         return bool(clause.senses & _VISIBLE) and not clause.is_a("mental")
 
     def _absent_partner(self, sentence: Sentence, clause: Clause) -> str | None:

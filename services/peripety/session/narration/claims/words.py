@@ -360,6 +360,9 @@ class _Tagger:
         is_gerund = any(one.form == GERUND for one in readings) and following.word not in words_of("words", "body")
         after = self.tokens[place + 2].word if place + 2 < len(self.tokens) else ""
         is_predicate = kind in {"det", "prep", "neg", "poss"} or following.word in {"here", "there", "dead", "gone", "alive", "now", "still", "back", "already"}
+        holder = self.tokens[place - 2].tag if place > 1 else ""
+        if holder in {"verb", "prep", "det", "adj"} and not is_gerund:
+            return "own"
         if is_predicate or kind == "adv" or (PARTICIPLE in forms and THIRD not in forms and BASE not in forms and before.refs and _function_tags().get(after_word(self.tokens, place + 2)) in {"prep", "det", "poss", "pron"}) or (is_gerund and _function_tags().get(after) in {"prep", "det", "poss", "pron", "adv"}):
             return "be"
         return "own"
