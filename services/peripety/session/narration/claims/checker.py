@@ -47,6 +47,7 @@ class ClaimChecker:
         self._possessions = PossessionClaims(facts, is_past=is_past)
         self._deeds = DeedClaims(facts, is_past=is_past)
         self._names = name_table(facts, self._deeds.deeds)
+        self._deeds.read_endings(self._names)
         self._words = (self._names.words | self._deeds.words) - _COMMON
         self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 

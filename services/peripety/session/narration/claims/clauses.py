@@ -51,6 +51,11 @@ class Group:
         own = [key for known, key in self.head.refs if known == kind]
         return [*own, *(key for one in self.joined for key in one.keys(kind))]
 
+    @property
+    def places(self) -> list[str]:
+        """The places that own or contain this: `the dome of x`, `x's dome`."""
+        return [key for kind, key in self.owner if kind == "place"] + ([] if self.of is None else self.of.keys("place"))
+
     def owned_by(self, kind: str = "entity") -> list[str]:
         """Return the ids of the owners, with `your` as `you`."""
         return [key for known, key in self.owner if known == kind]
@@ -204,6 +209,8 @@ def resolve_pronouns(
             elif token.word in _PERSONS and len(people) == 1:
                 token.refs = (("entity", people[0]),)
             elif token.word in _PERSONS and not people and is_third:
+                token.refs = (("entity", you),)
+            elif token.word in {"they", "them", "their"} and is_third and not things:
                 token.refs = (("entity", you),)
             elif token.word in _THINGS:
                 token.refs = tuple(one for one in things if one[0] in {"thing", "quantity", "object"})
@@ -419,6 +426,8 @@ class _ClauseReader:
             clause.is_perfect = True
         clause.is_negative = any(token.tag == "neg" for token in tokens) or clause.modal == "cannot"
         clause.adverbs = {token.word for token in tokens if token.tag == "adv"}
+        if form == PARTICIPLE and isinstance(before, Token) and before.tag == "verb" and before.word in words_of("function", "get"):
+            clause.is_passive = True
         place = first - 1
         while place >= 0:
             item = self._items[place]
@@ -652,6 +661,10 @@ class _ClauseReader:
                 return False
             if governor.verb == "have" and clause.form == PARTICIPLE:
                 return True
+            if governor.base == "get" and clause.is_passive:
+                clause.is_negative |= governor.is_negative
+                clause.is_past = governor.is_past
+                return governor.is_asserted
             if not governor.is_asserted and governor.part == clause.part and is_content:
                 return False
             if governor.is_negative and is_content and clause.subordinator in {"that", ""} and not clause.copied_subject and clause.form != GERUND:
@@ -716,6 +729,8 @@ def _begins_group(current: Sequence[Token], token: Token) -> bool:
     if token.tag == "num":
         return last.tag in {"noun", "name"}
     if token.tag == "name" and last.tag == "name":
+        return True
+    if token.tag == "noun" and last.tag == "name" and any(kind == "entity" for kind, _ in last.refs):
         return True
     if token.tag == "name" and last.word in words_of("words", "body") | words_of("words", "holder"):
         return True

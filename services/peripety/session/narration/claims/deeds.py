@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from peripety.session.narration.claims.clauses import read_sentence
 from peripety.session.narration.claims.english import (
     Phrases,
     alternatives,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from peripety.session.narration.claims.clauses import Clause, Group, Sentence
+    from peripety.session.narration.claims.words import NameTable
     from peripety.session.narration.claims.record import TurnFacts
 
 
@@ -120,6 +122,9 @@ class DeedClaims:
         self._is_past = is_past
         self.deeds = [deed for action in facts.spec.get("actions", ()) for deed in read_deeds(action)]
         self._kinds = {deed: deed.kind for deed in self.deeds}
+        names = {name.lower(): entity for entity, known in facts.after.names.items() for name in known}
+        self._people = {deed.thing: names[deed.thing] for deed in self.deeds if deed.thing in names}
+        self._endings: list[tuple[str, Clause]] = []
         self._messages = _unreached_messages(facts)
         you = alternatives(facts.after.names.get(facts.after.you, ()))
         kinds = alternatives(word for roll in facts.rolls for word in _related_words(roll.kind))
@@ -130,6 +135,16 @@ class DeedClaims:
         )
         """The words with which a claim may begin."""
 
+    def read_endings(self, names: NameTable) -> None:
+        """Read the descriptions of the endings, in the words of the names."""
+        ends = [*self._facts.spec.get("loss_conditions", ()), *(self._facts.spec.get("win_conditions") or ())]
+        for end in ends:
+            description = str(end.get("description") or "")
+            parsed = read_sentence(description, names, self._facts.after.you, is_third=True) if description else None
+            for clause in parsed.clauses if parsed is not None else ():
+                if not clause.subordinator and not clause.is_negative:
+                    self._endings.append((end["id"], clause))
+
     def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
         """Yield the claims of a sentence that contradict the record.
 
@@ -137,6 +152,7 @@ class DeedClaims:
             sentence: the sentence without speech.
             text: the sentence.
         """
+        yield from self._check_described_ending(sentence, text)
         told = drop_reported(sentence.text[sentence.attributed :])
         if not is_unreal(told):
             yield from self._check_ending(text, told)
@@ -166,6 +182,19 @@ class DeedClaims:
         if not is_negative(clause) and not is_unsure(clause):
             yield from (claim for claim in ("won", "lost", "over") if self._phrases.search(claim, clause))
 
+    def _check_described_ending(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+        """Check clauses that say what the description of an ending says: `the guests leave`."""
+        for ending, wanted in self._endings:
+            if ending == self._facts.status.condition:
+                continue
+            for clause in sentence.clauses:
+                is_now = clause.is_asserted and not clause.is_negative and (self._is_past or not clause.is_past)
+                if is_now and _says(clause, wanted):
+                    kind = self._facts.status.kind
+                    expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
+                    yield Contradiction("ending", text.strip(), expected)
+                    return
+
     # --- dice ---
 
     def _check_rolls(self, sentence: str, told: str) -> Iterator[Contradiction]:
@@ -193,8 +222,12 @@ class DeedClaims:
     def _check_actions(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
         named = sentence.named("object")
         for deed in self.deeds:
-            if deed.thing and f"{deed.action_id}/{deed.thing}" not in named:
+            person = self._people.get(deed.thing)
+            if person is not None and person not in sentence.named("entity"):
                 continue
+            if deed.thing and person is None and f"{deed.action_id}/{deed.thing}" not in named:
+                if not any(clause.subject is not None and clause.subject.word == "nothing" for clause in sentence.clauses):
+                    continue
             wrong = self._contradicted_result(deed, sentence)
             if wrong is not None:
                 yield Contradiction("action", text.strip(), f"the action '{deed.name}' {wrong}")
@@ -235,6 +268,9 @@ class DeedClaims:
     def _is_object(self, deed: Deed, group: Group | None) -> bool:
         if group is None or not deed.thing:
             return False
+        person = self._people.get(deed.thing)
+        if person is not None:
+            return person in group.keys("entity")
         key = f"{deed.action_id}/{deed.thing}"
         heads = [group, *group.joined, *([group.of] if group.of is not None else [])]
         return any(key in one.keys("object") or any(("object", key) in token.refs for token in one.tokens[-2:]) for one in heads)
@@ -299,6 +335,8 @@ class DeedClaims:
         if clause.modal in {"would", "might", "may", "should", "must", "shall", "'d", "'ll"}:
             return False
         kind = self._kinds[deed]
+        if clause.subject is not None and clause.subject.word == "nothing" and clause.is_passive and clause.base == deed.verb:
+            return True
         if self._is_yours(clause) and self._does(deed, clause) and self._has_object(deed, clause):
             governor = clause.governor
             if clause.is_negative and clause.subordinator == "" and not clause.is_infinitive:
@@ -313,7 +351,7 @@ class DeedClaims:
             if clause.base in {"give"} and clause.verb.endswith("up"):
                 return True
         if deed.thing and self._is_object(deed, clause.subject) and clause.is_asserted | (clause.modal in {"will", "'ll"} and clause.is_negative):
-            if clause.is_negative and (clause.base in kind.results | kind.verbs or clause.base in {"budge", "move", "give", "open", "work"}):
+            if clause.is_negative and (clause.modal in {"will", "'ll"} or clause.base in kind.results | kind.verbs or clause.base in {"budge", "move", "give", "open", "work"}):
                 return True
             if clause.base in {"refuse"}:
                 return True
@@ -326,6 +364,26 @@ class DeedClaims:
     def _is_vain(self, sentence: Sentence) -> bool:
         text = sentence.text.lower()
         return any(one in text for one in ("but fail", "without success", "in vain", "to no avail", "no luck", "but it does not", "nothing gives"))
+
+
+def _says(clause: Clause, wanted: Clause) -> bool:
+    """Return True if a clause has the verb, the subject and the object of another one."""
+    if clause.base != wanted.base or clause.subject is None or wanted.subject is None:
+        return False
+    if not _is_same_group(clause.subject, wanted.subject):
+        return False
+    if wanted.base in {"be", "have", "get"}:
+        told = set(wanted.rest_words) - _ARTICLES
+        return bool(told) and told <= set(clause.rest_words)
+    goals = [*wanted.objects[:1], *(group for word, group in wanted.phrases[:1] if word in {"with", "to", "on", "into"})]
+    known = [*clause.objects, *(group for _, group in clause.phrases)]
+    particles = {token.word for token in wanted.rest[:1] if token.tag in {"prep", "adv"}} if not wanted.objects else set()
+    return all(any(_is_same_group(one, goal) for one in known) for goal in goals) and (not particles or bool(particles & set(clause.rest_words[:2])))
+
+
+def _is_same_group(first: Group, second: Group) -> bool:
+    same = set(first.head.refs) & set(second.head.refs)
+    return bool(same) or (first.word == second.word and not first.head.refs)
 
 
 def _unreached_messages(facts: TurnFacts) -> list[str]:

@@ -27,6 +27,7 @@ _ENDS = frozenset({"stop", "cease", "fail", "end", "fade"})
 _IDIOMS = frozenset({"laughter", "laughing", "boredom", "shame", "embarrassment", "curiosity", "envy", "thirst", "joy"})
 _NOT_DEATH = frozenset({"tired", "serious", "set", "weight", "certain", "wrong", "drunk", "asleep", "quiet", "silent", "calm", "ahead", "against", "sure", "center", "end", "in", "on", "weary", "straight", "last", "level", "beat", "to", "for", "still"})
 _GONE = frozenset({"gone", "absent", "missing", "away", "elsewhere", "nowhere"})
+_PUTS = frozenset({"put", "leave", "keep", "store", "hide", "drop", "lose", "lock", "forget", "hang", "place", "stow", "have", "hold", "send", "throw", "want", "need", "set", "lay", "find", "light", "bury", "like", "love", "hate", "miss", "own", "use", "take", "get", "make", "know", "spend"})
 _SEATS = frozenset({"chair", "seat", "bunk", "bed", "stool", "place", "post", "cot", "desk", "bench", "spot"})
 
 
@@ -56,6 +57,7 @@ class PeopleClaims:
             return
         for clause in sentence.clauses:
             yield from self._check_life(sentence, clause, text)
+            yield from self._check_empty_place(clause, text)
             if self._here:
                 yield from self._check_presence(sentence, clause, text)
         yield from self._check_groups(sentence, text)
@@ -86,6 +88,7 @@ class PeopleClaims:
         return next((one for one in keys if self._facts.is_alive(one) is True), None)
 
     def _check_life(self, sentence: Sentence, clause: Clause, text: str) -> Iterator[Contradiction]:
+        yield from self._check_recovery(clause, text)
         dead = self._dead(clause.subjects()) or self._dead_partner(clause)
         if dead is not None and self._is_now(clause) and not clause.is_negative and self._acts(clause, dead):
             yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
@@ -98,6 +101,35 @@ class PeopleClaims:
         if living is not None and clause.is_asserted and self._dies(clause, living):
             name = self._facts.after.name_of(living)
             yield Contradiction("life", text.strip(), f"{name} {'are' if living == self._you else 'is'} alive")
+
+    def _check_recovery(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+        """Check that somebody who died in this turn is not said to live on."""
+        after = self._facts.after.alive
+        lost = next((one for one in clause.subjects() if after.get(one) is False and one != self._you), None)
+        if lost is None or clause.is_negative:
+            return
+        words = clause.rest_words
+        lives = clause.base in {"survive", "recover", "heal"} or clause.verb == "pull-through" or (clause.base == "pull" and "through" in words[:1])
+        mends = clause.base == "be" and words[:3] == ["on", "the", "mend"]
+        will = clause.base == "live" and clause.governor is not None and clause.governor.base == "go"
+        if (lives and clause.is_asserted) or mends or will:
+            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(lost)} is dead")
+
+    def _check_empty_place(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+        """Check that a place is not said to be empty while somebody is there."""
+        subject = clause.subject
+        if subject is None or not self._is_now(clause):
+            return
+        places: list[str] = []
+        if subject.keys("place") and clause.base in {"be", "stand", "lie", "seem"} and {"empty", "deserted", "abandoned", "vacant", "unoccupied"} & set(clause.rest_words[:3]) and not clause.is_negative:
+            places = subject.keys("place")
+        elif subject.word in {"nobody", "one"} and (subject.word == "nobody" or clause.is_negative) and clause.base in {"be", "remain", "stay"}:
+            places = [key for word, group in clause.where if word in {"in", "at", "inside"} for key in group.keys("place")]
+        for entity in self._facts.after.names if places else ():
+            known = self._facts.places_of(entity)
+            if known and known <= set(places) and self._facts.is_alive(entity) is not False:
+                yield Contradiction("presence", text.strip(), f"{self._facts.after.name_of(entity)} {'are' if entity == self._you else 'is'} in {self._place_of(entity)}")
+                return
 
     def _dead_partner(self, clause: Clause) -> str | None:
         """Return a dead entity that receives something, or with whom people talk."""
@@ -141,6 +173,12 @@ class PeopleClaims:
             return True
         if clause.base in {"stop", "cease"} and "breathing" in words[:2]:
             return True
+        if clause.base in {"hang", "shoot", "drown", "kill"} and any(one.word in {"himself", "herself", "themselves"} for one in clause.objects):
+            return True
+        if clause.base in {"gun", "shoot", "cut", "strike", "hack"} and clause.is_passive and ("dead" in words[:1] or (clause.base == "gun" and "down" in words[:1])):
+            return True
+        if clause.base == "breathe" and {"last", "final"} & set(words[:2]):
+            return True
         if clause.base in {"draw", "take", "breathe"} and {"last", "final"} & set(words) and ({"breath"} & set(words) or clause.base == "breathe"):
             return True
         if clause.base in {"be", "lie", "fall", "drop", "collapse", "slump", "sprawl", "go", "crumple"}:
@@ -180,6 +218,10 @@ class PeopleClaims:
         return Contradiction("presence", text.strip(), f"{self._facts.after.name_of(entity)} {verb} in {self._place_of(entity)}")
 
     def _check_presence(self, sentence: Sentence, clause: Clause, text: str) -> Iterator[Contradiction]:
+        moved = self._is_past and clause.is_asserted and clause.is_perfect and clause.is_past and clause.is_a("move", "arrive")
+        if moved:
+            yield from self._check_where(clause, text)
+        yield from self._check_unmoved(clause, text)
         if not self._is_now(clause):
             return
         is_remote = self._phrases.search("remote", text) is not None
@@ -198,6 +240,17 @@ class PeopleClaims:
             return
         yield from self._check_alone(clause, text)
         yield from self._check_where(clause, text)
+
+    def _check_unmoved(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+        """Check `has not left the x` of somebody who has left it."""
+        if not clause.is_negative or clause.modal or clause.base not in {"leave", "budge", "move", "stir", "quit"}:
+            return
+        named = {key for one in (*clause.objects, *(group for _, group in clause.phrases)) for key in one.keys("place")}
+        for entity in clause.subjects():
+            before, after = (facts.places.get(entity) for facts in (self._facts.before, self._facts.after))
+            if before in named and after != before and after is not None:
+                yield self._elsewhere(entity, text)
+                return
 
     def _names_place_of(self, sentence: Sentence, entity: str) -> bool:
         return bool(set(sentence.named("place")) & self._facts.places_of(entity))
@@ -299,48 +352,60 @@ class PeopleClaims:
             yield Contradiction("presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are")
 
     def _check_where(self, clause: Clause, text: str) -> Iterator[Contradiction]:
-        if clause.is_negative or clause.is_passive:
+        if clause.is_negative:
             return
         for entity in clause.subjects():
             places = self._facts.places_of(entity)
             if not places or (entity != self._you and self._facts.is_alive(entity) is False):
                 continue
             place = self._place_told(clause)
-            if place is not None and place not in places:
+            if place is not None and (place not in places or self._is_left_behind(clause, entity, place)):
                 yield self._elsewhere(entity, text)
                 return
             if entity == self._you and len(places) == 1 and self._leaves_here(clause, places):
                 yield self._elsewhere(entity, text)
                 return
         subject = clause.subject
-        if subject is not None and subject.keys("place") and not set(subject.keys("place")) & self._here:
-            is_around = any(word in {"around", "about"} and self._you in group.keys("entity") for word, group in clause.phrases)
+        if subject is None or self._you in clause.subjects():
+            return
+        named = [*subject.keys("place"), *subject.places]
+        if named and not set(named) & self._here:
+            is_around = any(
+                word in {"around", "about", "over", "above", "under", "beneath"} and (self._you in group.keys("entity") or (self._you in group.owned_by() and group.word in {"head", "feet"}))
+                for word, group in clause.phrases
+            )
             takes_you = any(self._you in one.keys("entity") for one in clause.objects) and clause.base in {"greet", "swallow", "surround", "meet", "welcome", "receive", "enfold", "envelop"}
             if is_around or takes_you:
                 yield self._elsewhere(self._you, text)
 
+    def _is_left_behind(self, clause: Clause, entity: str, place: str) -> bool:
+        """Return True if somebody who moved is said to stay in the place before."""
+        before, after = (facts.places.get(entity) for facts in (self._facts.before, self._facts.after))
+        if place != before or before == after:
+            return False
+        return clause.base in {"stay", "remain", "linger"} or (entity != self._you and clause.base in {"be", "wait", "sit", "stand", "lie"})
+
     def _place_told(self, clause: Clause) -> str | None:
         """Return the place in which a clause puts its subject."""
-        if clause.base in words_of("verbs", "perceive") and clause.base not in {"turn"}:
+        if clause.base in words_of("verbs", "perceive") and clause.base != "turn":
             return None
-        if clause.senses & {"cognition", "communication", "perception"} and not clause.is_a("sit", "move"):
-            return None
-        is_move = clause.is_a("move", "arrive")
+        is_move = clause.is_a("move", "arrive") and not clause.is_passive
+        puts = clause.base in _PUTS and any(not one.word.endswith("sel") and not one.word.endswith(("self", "selves")) for one in clause.objects) and not clause.is_passive
+        carried = clause.is_passive and bool(clause.senses & {"motion", "contact", "possession", "social", "change"})
         for word, group in clause.where:
             places = group.keys("place")
-            if not places:
+            if not places or puts:
                 continue
-            into = word in {"in", "inside", "into", "within", "onto", "aboard"} or (word in {"at", "on"} and clause.is_a("sit", "move", "arrive"))
-            if into and (is_move or clause.is_a("sit") or word in {"in", "inside", "within"}):
+            if word in {"in", "inside", "within", "aboard"} and (not clause.is_passive or carried):
                 return places[0]
-            if word == "to" and is_move:
+            if word in {"into", "onto", "to"} and (is_move or carried):
                 return places[0]
-            if word in {"up", "down"} and is_move:
-                continue
-        if clause.is_a("arrive", "move") and clause.base in {"enter", "reach", "join", "cross"}:
+            if word in {"at", "on", "under", "among"} and (is_move or clause.is_a("sit", "arrive") or clause.base == "curl"):
+                return places[0]
+        if clause.base in {"enter", "reach", "cross"} and not clause.is_passive:
             return next((key for one in clause.objects[:1] for key in one.keys("place")), None)
         if is_move and {"into", "inside", "to"} & set(clause.rest_words[:3]):
-            return next((key for _, one in clause.phrases for key in one.keys("place")), None)
+            return next((key for word, one in clause.phrases if word in {"into", "inside", "to", "in"} for key in one.keys("place")), None)
         return None
 
     def _leaves_here(self, clause: Clause, places: set[str]) -> bool:
@@ -355,6 +420,15 @@ class PeopleClaims:
         """Check what is said by nouns: the corpse of a living person, no sign of a present one."""
         if sentence.clauses and not any(self._is_now(clause) for clause in sentence.clauses):
             return
+        tokens = sentence.tokens
+        for first, second, third in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+            is_late = first.word == "late" and second.tag == "name"
+            is_dead = second.text in {":", ","} and third is not None and third.word == "dead" and first.tag == "name"
+            after = tokens[tokens.index(third) + 1].word if is_dead and third is not None and third is not tokens[-1] else ""
+            living = self._living(key for token in ((second,) if is_late else (first,) if is_dead else ()) for kind, key in token.refs if kind == "entity")
+            if living is not None and after not in _NOT_DEATH - {"in", "on"}:
+                yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
+                return
         for place, (_, group) in enumerate(sentence.groups):
             owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
             living = self._living(owners)
