@@ -173,7 +173,7 @@ class AmountClaims:
         words = {token.word for token in tokens}
         about = [path for token in tokens for path in _paths(token)]
         is_first = tokens[0] is sentence.tokens[0] or not sentence.clauses
-        if about and is_first and (tokens[0].word == "no" or (tokens[0].word == "out" and tokens[1:2] and tokens[1].word == "of") or tokens[0].word == "none"):
+        if about and is_first and (tokens[0].word == "no" or (tokens[0].word == "out" and tokens[1:2] and tokens[1].word == "of") or tokens[0].word == "none") and "yet" not in words:
             return about if self._is_not_empty(about) and "doubt" not in words else []
         numbers = [token.number for token in tokens if token.number is not None]
         if len(numbers) != 1 or words & _VAGUE or words & {"of", "than", "for", "per", "a", "like"} - ({"of", "a"} if about else set()):
@@ -206,6 +206,8 @@ class AmountClaims:
         if not current or any(_is_rounded(number, value) for value in current):
             return False
         tokens = [*context, *sentence.tokens]
+        if {"other", "first"} & {token.word for token in sentence.tokens}:
+            return False
         others = [token.number for token in tokens if token.number is not None]
         if any(_is_rounded(other, value) for other in others for value in current):
             return False
@@ -288,7 +290,7 @@ class AmountClaims:
             is_now = clause.is_past if self._is_past else not clause.is_past and not clause.is_perfect
             same = bool(_SAME_CUES & {token.word for token in sentence.tokens})
             return is_now and (is_total or same) and self._is_outdated(sentence, paths, number, context)
-        if any(_is_rounded(number, step) for step in steps) and not is_total:
+        if any(_is_rounded(number, step) for step in steps) and (not is_total or clause.is_a("gain", "spend")):
             return False
         is_change = clause.is_a("spend", "gain", "kill", "give") or clause.base in {"cost", "cut"}
         if (role == "object" and is_change) or (role == "subject" and clause.is_passive and is_change):
@@ -367,6 +369,8 @@ class AmountClaims:
             return False
         if self._is_emptied(clause) and not clause.is_negative:
             return self._is_not_empty(paths)
+        if subject.is_negated and subject.tokens[0].word != "all":
+            return (clause.is_a("remain") or clause.is_passive and clause.base == "leave") and not _UP & set(clause.rest_words) and self._is_not_empty(paths)
         if clause.is_negative and "never" not in clause.adverbs:
             return self._negated_is_wrong(clause, paths)
         if clause.base in _FACTORS and not clause.objects:

@@ -21,6 +21,7 @@ class Group:
 
     Attributes:
         tokens: its tokens.
+        is_negated: True behind `no` or `not`.
         owner: what owns it, as in `Delta's coat`; empty for none.
         of: the group behind `of`, if there is one.
         joined: further groups of a list.
@@ -30,6 +31,7 @@ class Group:
     owner: tuple[Ref, ...] = ()
     of: Group | None = None
     joined: list[Group] = field(default_factory=list)
+    is_negated: bool = False
 
     @property
     def head(self) -> Token:
@@ -206,7 +208,7 @@ def resolve_pronouns(
         if token.tag in {"pron", "poss"}:
             if token.word in _SECOND or token.word in _FIRST:
                 token.refs = (("entity", you),)
-            elif token.word in _PERSONS and len(people) == 1:
+            elif token.word in _PERSONS and len(people) == 1 and (not is_third or token.word in {"him", "himself"} or token.tag == "pron" and token.word == "her" or people[0] == you):
                 token.refs = (("entity", people[0]),)
             elif token.word in _PERSONS and not people and is_third:
                 token.refs = (("entity", you),)
@@ -266,10 +268,12 @@ class _ClauseReader:
         """Return the tokens with those of groups joined."""
         items: list[Token | Group] = []
         current: list[Token] = []
+        negated = False
 
         def close() -> None:
             if current:
                 items.append(_make_group(current))
+                items[-1].is_negated = negated  # type: ignore[union-attr]  # a group
                 current.clear()
 
         for token in self._tokens:
@@ -278,6 +282,9 @@ class _ClauseReader:
             elif current and _begins_group(current, token):
                 close()
             if token.tag in _GROUP_TAGS:
+                if not current:
+                    before = items[-1] if items else None
+                    negated = isinstance(before, Token) and before.tag == "neg" and before.word in {"no", "not", "neither", "nor"}
                 current.append(token)
             else:
                 items.append(token)
@@ -478,6 +485,7 @@ class _ClauseReader:
         own = self._subject_in(region[cut + 1 :])
         if own is not None:
             clause.subject = own
+            clause.is_negative |= own.is_negated
             nothing_else = all(not isinstance(one, Token) or one.tag in {"adv", "neg", "det"} for one in region)
             if previous is not None and (not has_boundary and (clause.subordinator or nothing_else or True)):
                 clause.governor = previous
@@ -517,6 +525,9 @@ class _ClauseReader:
         if previous is not None:
             clause.subject = previous.subject
             clause.copied_subject = True
+            joins = [one.word for one in region if isinstance(one, Token) and one.tag in {"comma", "conj"}]
+            if joins[-2:] in ([",", "and"], [",", "but"]) and previous.governor is not None and previous.subordinator:
+                clause.subject = previous.governor.subject
             if clause.form == GERUND or (not has_boundary and clause.form in {BASE, PARTICIPLE}):
                 groups = [one for one in region if isinstance(one, Group)]
                 if groups and not has_boundary:
@@ -587,6 +598,7 @@ class _ClauseReader:
                 elif item.tag == "neg":
                     following = items[items.index(item) + 1] if items.index(item) + 1 < len(items) else None
                     compares = isinstance(following, Group) and following.tokens[0].tag == "adj" and following.head.tag == "adj" and item.word == "no"
+                    compares |= isinstance(following, Group) and item.word == "no" and following.tokens[0].word.endswith("er")
                     compares |= isinstance(following, Token) and item.word == "no" and following.tag in {"adv", "noun"}
                     clause.is_negative |= item.word in {"not", "never", "n't"} or compares
                 clause.rest.append(item)
@@ -610,9 +622,9 @@ class _ClauseReader:
         for clause in clauses:
             clause.is_asserted = self._is_asserted(clause) and not is_conditional.get(clause.part, False)
         for place, clause in enumerate(clauses):
-            if place and self._is_attribution(clause):
-                for one in clauses[:place]:
-                    one.is_asserted = False
+            if self._is_attribution(clause):
+                for one in clauses:
+                    one.is_asserted &= one is clause or one.part > clause.part
                 self.attributed = max(self.attributed, clause.span[0])
         for clause in clauses:
             future = clause.modal and clause.modal not in {"can", "cannot", "could"}
@@ -625,6 +637,12 @@ class _ClauseReader:
 
     def _is_attribution(self, clause: Clause) -> bool:
         """Return True for `…, Delta says` behind words that have no quotes."""
+        if clause.base in _SAYING and clause.copied_subject and clause.form in {PAST, PARTICIPLE} and clause.start:
+            before, after = self._items[clause.start - 1], self._items[min(clause.end + 1, len(self._items) - 1)]
+            is_inverted = isinstance(after, Group) and bool(after.head.refs or after.tokens[0].tag == "det")
+            if is_inverted and isinstance(before, Token) and before.word in {",", "?", "!"}:
+                clause.subject = after
+                return True
         if clause.base not in _SAYING or clause.copied_subject or clause.subordinator or clause.is_negative or clause.modal:
             return False
         place = clause.start

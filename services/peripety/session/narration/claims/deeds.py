@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from peripety.session.narration.claims.clauses import read_sentence
+from peripety.session.narration.claims.clauses import Clause, read_sentence
 from peripety.session.narration.claims.english import (
     Phrases,
     alternatives,
@@ -27,7 +27,7 @@ from peripety.session.state_facts import to_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.session.narration.claims.clauses import Clause, Group, Sentence
+    from peripety.session.narration.claims.clauses import Group, Sentence
     from peripety.session.narration.claims.words import NameTable
     from peripety.session.narration.claims.record import TurnFacts
 
@@ -124,7 +124,7 @@ class DeedClaims:
         self._kinds = {deed: deed.kind for deed in self.deeds}
         names = {name.lower(): entity for entity, known in facts.after.names.items() for name in known}
         self._people = {deed.thing: names[deed.thing] for deed in self.deeds if deed.thing in names}
-        self._endings: list[tuple[str, Clause]] = []
+        self._endings: list[tuple[str, Clause | str]] = []
         self._messages = _unreached_messages(facts)
         you = alternatives(facts.after.names.get(facts.after.you, ()))
         kinds = alternatives(word for roll in facts.rolls for word in _related_words(roll.kind))
@@ -139,6 +139,9 @@ class DeedClaims:
         """Read the descriptions of the endings, in the words of the names."""
         ends = [*self._facts.spec.get("loss_conditions", ()), *(self._facts.spec.get("win_conditions") or ())]
         for end in ends:
+            name = to_words(str(end.get("name") or end["id"])).split()
+            verbs = [one.lemma for one in verb_table().get(name[0], ()) if one.form == PARTICIPLE] if name and len(name) < 3 else []  # noqa: PLR2004 - `thrown out`
+            self._endings += [(end["id"], verb) for verb in verbs[:1]]
             description = str(end.get("description") or "")
             parsed = read_sentence(description, names, self._facts.after.you, is_third=True) if description else None
             for clause in parsed.clauses if parsed is not None else ():
@@ -175,6 +178,8 @@ class DeedClaims:
             yield Contradiction("ending", sentence.strip(), expected)
 
     def _claimed_endings(self, clause: str) -> Iterator[str]:
+        if not is_unsure(clause) and self._phrases.search("nothing_left", clause):
+            yield "over"
         for claim in ("on", "not_won", "not_lost"):
             if self._phrases.search(claim, clause):
                 yield claim
@@ -189,11 +194,20 @@ class DeedClaims:
                 continue
             for clause in sentence.clauses:
                 is_now = clause.is_asserted and not clause.is_negative and (self._is_past or not clause.is_past)
-                if is_now and _says(clause, wanted):
+                is_told = _says(clause, wanted) if isinstance(wanted, Clause) else self._befalls(clause, wanted)
+                if is_now and is_told:
                     kind = self._facts.status.kind
                     expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
                     yield Contradiction("ending", text.strip(), expected)
                     return
+
+    def _befalls(self, clause: Clause, verb: str) -> bool:
+        """Return True if a clause says that the player does, or suffers, what names an ending: `escaped`."""
+        if clause.base != verb or not (clause.is_perfect or clause.is_passive or clause.is_past is self._is_past):
+            return False
+        you = self._facts.after.you
+        suffers = any(you in one.keys("entity") for one in clause.objects)
+        return suffers or (you in clause.subjects() and not clause.objects and (clause.is_passive or not clause.phrases))
 
     # --- dice ---
 
@@ -312,7 +326,7 @@ class DeedClaims:
                 return True
         if deed.thing and self._is_object(deed, clause.subject):
             words = set(clause.rest_words[:4])
-            participles = {verb_forms(verb.partition("-")[0])[3] for verb in kind.verbs if "-" not in verb}
+            participles = {verb_forms(deed.verb)[3]}
             if clause.is_passive and clause.base in {verb.partition("-")[0] for verb in kind.verbs}:
                 return True
             if (clause.base in kind.results or clause.verb in kind.results) and (result != "untried" or clause.base not in {"work", "run", "hum", "hold", "burn", "glow", "fall", "die", "strike"}):

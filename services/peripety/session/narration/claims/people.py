@@ -24,7 +24,7 @@ _EXACT_CORPSES = frozenset({"corpse", "grave", "funeral", "cadaver", "tomb", "bu
 _LIFELESS = frozenset({"lifeless", "dead", "cold", "still", "limp", "motionless"})
 _PULSE = frozenset({"heart", "pulse", "breathing", "breath", "heartbeat"})
 _ENDS = frozenset({"stop", "cease", "fail", "end", "fade"})
-_IDIOMS = frozenset({"laughter", "laughing", "boredom", "shame", "embarrassment", "curiosity", "envy", "thirst", "joy"})
+_IDIOMS = frozenset({"laughter", "laughing", "boredom", "shame", "embarrassment", "curiosity", "envy", "thirst", "joy", "act", "scene", "role", "part", "play", "game"})
 _NOT_DEATH = frozenset({"tired", "serious", "set", "weight", "certain", "wrong", "drunk", "asleep", "quiet", "silent", "calm", "ahead", "against", "sure", "center", "end", "in", "on", "weary", "straight", "last", "level", "beat", "to", "for", "still"})
 _GONE = frozenset({"gone", "absent", "missing", "away", "elsewhere", "nowhere"})
 _PUTS = frozenset({"put", "leave", "keep", "store", "hide", "drop", "lose", "lock", "forget", "hang", "place", "stow", "have", "hold", "send", "throw", "want", "need", "set", "lay", "find", "light", "bury", "like", "love", "hate", "miss", "own", "use", "take", "get", "make", "know", "spend"})
@@ -121,7 +121,10 @@ class PeopleClaims:
         if subject is None or not self._is_now(clause):
             return
         places: list[str] = []
-        if subject.keys("place") and clause.base in {"be", "stand", "lie", "seem"} and {"empty", "deserted", "abandoned", "vacant", "unoccupied"} & set(clause.rest_words[:3]) and not clause.is_negative:
+        deserted = clause.is_passive and clause.base in {"desert", "abandon", "vacate", "empty"}
+        if subject.keys("place") and deserted and not clause.is_negative:
+            places = subject.keys("place")
+        elif subject.keys("place") and clause.base in {"be", "stand", "lie", "seem"} and {"empty", "deserted", "abandoned", "vacant", "unoccupied"} & set(clause.rest_words[:3]) and not clause.is_negative:
             places = subject.keys("place")
         elif subject.word in {"nobody", "one"} and (subject.word == "nobody" or clause.is_negative) and clause.base in {"be", "remain", "stay"}:
             places = [key for word, group in clause.where if word in {"in", "at", "inside"} for key in group.keys("place")]
@@ -163,6 +166,8 @@ class PeopleClaims:
         words = clause.rest_words
         if not is_subject:
             return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
+        if "never" in clause.adverbs and "again" in words and clause.modal in {"would", "will", "'d", "'ll"}:
+            pass
         if clause.is_negative:
             is_end = clause.base in {"survive", "breathe", "live", "wake"} or (clause.base == "make" and "it" in words)
             is_gone = clause.base == "be" and "alive" in words[:3]
@@ -286,15 +291,18 @@ class PeopleClaims:
             return True
         if "communication" in clause.senses:
             is_loud = clause.base in {"shout", "call", "yell", "cry", "holler", "bellow", "scream", "bawl"}
-            return "\u201c" in sentence.text and not is_loud and not clause.subordinator
+            return "\u201c" in sentence.text and not is_loud and not clause.subordinator and not self._is_relative(sentence, clause)
         return bool(clause.senses & _VISIBLE) and not clause.is_a("mental")
+
+    def _is_relative(self, sentence: Sentence, clause: Clause) -> bool:
+        return any(token.word in {"who", "which"} and clause.span[0] <= token.start < clause.span[1] for token in sentence.tokens)
 
     def _absent_partner(self, sentence: Sentence, clause: Clause) -> str | None:
         """Return an absent entity that people in the scene meet, see or touch."""
         if not any(one == self._you or self._is_with_you(one) for one in clause.subjects()):
             owner = None if clause.subject is None else self._absent(clause.subject.owned_by())
             is_body = clause.subject is not None and clause.subject.word in words_of("words", "body")
-            if owner is not None and is_body and (self._is_near(clause) or clause.senses & {"motion", "body", "contact"}):
+            if owner is not None and is_body and not clause.is_a("rest") and (self._is_near(clause) or clause.senses & {"motion", "body", "contact"}):
                 return None if self._names_place_of(sentence, owner) else owner
             if clause.subject is not None and clause.subject.word == "there" and clause.base in {"be", "stand", "sit", "wait"}:
                 return self._absent(key for one in clause.objects for key in one.keys("entity"))

@@ -78,12 +78,13 @@ class PossessionClaims:
 
     def _told(self, clause: Clause) -> Iterator[tuple[str, str, bool]]:
         """Yield things with the holders that a clause claims, and True if it denies that they hold them."""
-        objects = [thing for one in clause.objects for thing in self._things_in(one)]
+        objects = [thing for one in clause.objects if not one.is_negated for thing in self._things_in(one)]
         people = self._people(clause)
         for thing in objects:
             yield from self._object_holders(clause, thing, people)
         subject = clause.subject
-        for thing in self._things_in(subject) if subject is not None else ():
+        is_alone = subject is not None and not subject.keys("entity")
+        for thing in self._things_in(subject) if subject is not None and is_alone else ():
             yield from self._subject_holders(clause, thing)
         yield from self._phrase_holders(clause, people)
 
