@@ -25,7 +25,7 @@ _LEFT = frozenset({"left", "remaining", "remain", "remains", "remained"})
 _TOTAL_CUES = _LEFT | frozenset({"only", "just", "exactly", "still", "all", "last", "whole", "mere", "precisely", "total", "altogether"})
 _SAME_CUES = frozenset({"same", "still", "unchanged", "untouched", "unopened", "stay", "stays", "stayed", "unmoved", "intact"})
 _NEEDS = frozenset({"need", "want", "require", "owe", "promise", "offer", "ask", "trade", "buy", "demand", "bet", "save", "take", "sell", "bid", "expect", "call", "share", "divide", "weigh", "believe", "think"})
-_GONE = frozenset({"gone", "exhausted", "spent", "depleted", "empty", "finished", "zero", "nil", "over", "lost", "out", "dry", "bare"})
+_GONE = frozenset({"gone", "exhausted", "spent", "depleted", "empty", "finished", "zero", "nil", "over", "lost", "out", "bare"})
 _SAME = frozenset({"same", "unchanged", "steady", "constant", "level", "untouched", "intact", "unaffected", "stable", "unopened"})
 _UP = frozenset({"higher", "greater", "stronger", "bigger", "larger", "better", "up", "fuller", "heavier", "warmer", "more"})
 _DOWN = frozenset({"lower", "smaller", "weaker", "less", "fewer", "worse", "down", "emptier", "lighter", "colder"})
@@ -173,8 +173,10 @@ class AmountClaims:
         words = {token.word for token in tokens}
         about = [path for token in tokens for path in _paths(token)]
         is_first = tokens[0] is sentence.tokens[0] or not sentence.clauses
-        if about and is_first and (tokens[0].word == "no" or (tokens[0].word == "out" and tokens[1:2] and tokens[1].word == "of") or tokens[0].word == "none") and "yet" not in words:
+        if about and is_first and (tokens[0].word == "no" or (tokens[0].word == "out" and tokens[1:2] and tokens[1].word == "of" and not any(token.number is not None for token in tokens)) or tokens[0].word == "none") and "yet" not in words:
             return about if self._is_not_empty(about) and "doubt" not in words else []
+        if any(clause.base in {"cost", "need", "require", "take", "owe"} for clause in sentence.clauses):
+            return []
         numbers = [token.number for token in tokens if token.number is not None]
         if len(numbers) != 1 or words & _VAGUE or words & {"of", "than", "for", "per", "a", "like"} - ({"of", "a"} if about else set()):
             return []
@@ -246,12 +248,19 @@ class AmountClaims:
         if subject and not has_number and not clause.is_negative and self._wrong_reading(clause, subject):
             return subject
         for role, group in self._roles(clause):
+            inner = self._inner_number(group)
+            if inner is not None and clause.is_a("read", "contain") and not clause.is_negative and not self._has_value(_paths(group.head), inner):
+                return _paths(group.head)
             paths, number = self._numbered(group)
             if number is not None and not paths and group.head.number is not None and group.of is None:
                 paths = named if len(named) == 1 and role != "phrase" and self._is_total(sentence, clause, group, role) else []
             if paths and number is not None and self._number_is_wrong(sentence, clause, role, group, self._narrow(paths, sentence), number, context):
                 return paths
         return []
+
+    def _inner_number(self, group: Group) -> float | None:
+        """Return the number of `a pressure of 70`."""
+        return _bare_number(group.of, is_unit=self._is_unit(group.of)) if group.of is not None and _paths(group.head) else None
 
     def _roles(self, clause: Clause) -> Iterator[tuple[str, Group]]:
         if clause.subject is not None and not clause.copied_subject:
@@ -292,7 +301,7 @@ class AmountClaims:
             return is_now and (is_total or same) and self._is_outdated(sentence, paths, number, context)
         if any(_is_rounded(number, step) for step in steps) and (not is_total or clause.is_a("gain", "spend")):
             return False
-        is_change = clause.is_a("spend", "gain", "kill", "give") or clause.base in {"cost", "cut"}
+        is_change = clause.is_a("spend", "kill") or clause.base in {"gain", "earn", "win", "receive", "acquire", "give-away"} or clause.base in {"cost", "cut"}
         if (role == "object" and is_change) or (role == "subject" and clause.is_passive and is_change):
             return True
         if role == "subject" and "gone" in clause.rest_words[:2]:
@@ -349,6 +358,8 @@ class AmountClaims:
                 return True
         if clause.is_a("read") or clause.base in {"be", "number", "total", "become"}:
             for group in clause.objects[:1]:
+                if {"more", "less", "fewer", "higher", "lower"} & set(clause.rest_words):
+                    continue
                 number = _bare_number(group, is_unit=self._is_unit(group))
                 if number is not None and values and not self._has_value(paths, number) and "than" not in clause.rest_words:
                     return True
@@ -362,6 +373,8 @@ class AmountClaims:
         assert subject is not None  # noqa: S101 - a quantity is its subject
         if subject.word in {"none", "nothing"} or (subject.of is not None and subject.tokens[0].word in {"none", "not"}):
             return clause.is_a("remain") and self._is_not_empty(paths)
+        if subject.is_negated and subject.tokens[0].word != "all":
+            return (clause.is_a("remain") or clause.is_passive and clause.base == "leave") and not _UP & set(clause.rest_words) and self._is_not_empty(paths)
         part = subject.tokens[0].word
         if part in {"half", "most", "some", "few", "several", "one", "many", "each", "every", "another", "any"} or any(token.number is not None for token in subject.tokens):
             return part == "half" and self._half_is_wrong(clause, paths)
@@ -369,8 +382,6 @@ class AmountClaims:
             return False
         if self._is_emptied(clause) and not clause.is_negative:
             return self._is_not_empty(paths)
-        if subject.is_negated and subject.tokens[0].word != "all":
-            return (clause.is_a("remain") or clause.is_passive and clause.base == "leave") and not _UP & set(clause.rest_words) and self._is_not_empty(paths)
         if clause.is_negative and "never" not in clause.adverbs:
             return self._negated_is_wrong(clause, paths)
         if clause.base in _FACTORS and not clause.objects:

@@ -491,6 +491,8 @@ class _ClauseReader:
                 clause.governor = previous
             if clause.subordinator and previous is not None and hard < 0:
                 clause.governor = previous
+            if previous is not None and previous.is_infinitive and len(clauses) == 1:
+                clause.governor = None
             if own.word in {"who", "which"}:
                 earlier = self._items[:first]
                 groups = [one for one in earlier if isinstance(one, Group) and one is not own]
@@ -536,6 +538,9 @@ class _ClauseReader:
                 clause.governor = previous
             elif clause.subordinator:
                 clause.governor = previous
+        elif clause.is_a("sit") and self._follows(clause.end):
+            clause.subject = self._follows(clause.end)
+            clause.is_fronted = True
         elif clause.form in {GERUND, PARTICIPLE}:
             last = region[-1] if region else None
             if isinstance(last, Group):
@@ -543,6 +548,11 @@ class _ClauseReader:
                 return
             clause.subject = self._next_subject(clause.end)
             clause.copied_subject = True
+
+    def _follows(self, place: int) -> Group | None:
+        """Return the group with a name directly behind a verb: `with you stands Delta`."""
+        item = self._items[place + 1] if place + 1 < len(self._items) else None
+        return item if isinstance(item, Group) and item.head.refs else None
 
     def _next_subject(self, place: int) -> Group | None:
         """Return the subject of the main clause behind a participle: `Grinning, you …`."""
@@ -602,6 +612,9 @@ class _ClauseReader:
                     compares |= isinstance(following, Token) and item.word == "no" and following.tag in {"adv", "noun"}
                     clause.is_negative |= item.word in {"not", "never", "n't"} or compares
                 clause.rest.append(item)
+        first = clause.rest[0].word if clause.rest else ""
+        if first in {"up", "out", "off", "away", "back", "over"} and clause.phrases and clause.phrases[0][0] == first and "motion" not in clause.senses and clause.base not in {"look", "go", "come", "be"}:
+            clause.objects.insert(0, clause.phrases[0][1])
         particles = [one.word for one in clause.rest[:1] if one.tag in {"prep", "adv"}]
         for particle in particles:
             if particle in {"up", "down", "out", "off", "away", "in", "back", "over", "on", "through"}:
@@ -672,7 +685,7 @@ class _ClauseReader:
         if governor is not None and governor is not clause:
             if clause.is_infinitive:
                 return self._is_real_infinitive(clause, governor)
-            is_content = clause.subordinator in {"", "that", "how", "what", "whether", "why", "where", "who", "which"}
+            is_content = (clause.subordinator in {"when", "where"} and self._is_relative(clause)) or clause.subordinator in {"", "that", "how", "what", "whether", "why", "where", "who", "which"}
             if is_content and not clause.copied_subject and governor.base in set(_UNREAL["verbs"].split()):
                 return False
             if is_content and clause.form in {GERUND, BASE} and governor.base in set(_UNREAL["verbs"].split()):
@@ -693,6 +706,11 @@ class _ClauseReader:
             return True
         return True
 
+    def _is_relative(self, clause: Clause) -> bool:
+        """Return True for `the day when …`."""
+        place = next((n for n in range(clause.start - 1, 0, -1) if getattr(self._items[n], "tag", "") == "sub"), 0)
+        return place > 0 and isinstance(self._items[place - 1], Group)
+
     def _is_unreal_subordinator(self, clause: Clause) -> bool:
         word = clause.subordinator
         return word in {"if", "unless", "whether", "until", "till", "before", "lest", "than"} or (
@@ -706,7 +724,7 @@ class _ClauseReader:
         before = self._items[clause.start - 1] if clause.start else None
         is_gerund = clause.form == GERUND and isinstance(before, Token)
         if is_gerund:
-            return isinstance(before, Token) and before.word in {"by", "in", "at", "on", "upon", "after"}
+            return isinstance(before, Token) and before.word in {"by", "upon", "after"}
         return governor.base in set(_UNREAL["reality"].split())
 
 

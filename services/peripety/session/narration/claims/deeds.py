@@ -269,6 +269,9 @@ class DeedClaims:
         told = {"refused": "was refused", "untried": "is not an action of this turn", "failed": "failed", "done": "was carried out"}
         if result == "open":
             return None
+        attempted = self._attempt_result(deed, sentence)
+        if attempted is not None and attempted is not (result == "done"):
+            return told[result]
         for clause in sentence.clauses:
             if result == "done":
                 wrong = self._claims_failure(deed, clause, sentence)
@@ -277,6 +280,23 @@ class DeedClaims:
                 wrong = not is_earlier and self._claims_success(deed, clause, sentence, result)
             if wrong:
                 return told[result]
+        return None
+
+    def _attempt_result(self, deed: Deed, sentence: Sentence) -> bool | None:
+        """Return the result that a sentence gives to an attempt: `your attempt to open the x fails`."""
+        tries = [clause for clause in sentence.clauses if clause.is_infinitive and self._does(deed, clause) and self._has_object(deed, clause)]
+        if not tries:
+            return None
+        words = {token.word for token in sentence.tokens if token.start < tries[0].span[1]}
+        is_attempt = bool(words & {"attempt", "attempts", "effort", "efforts", "try", "tries", "tried", "attempted", "bid"})
+        later = [clause for clause in sentence.clauses if clause.start > tries[0].start and clause.is_asserted]
+        for clause in later if is_attempt else ():
+            is_own = clause.copied_subject or (clause.subject is not None and (clause.subject.word in {"attempt", "effort", "try", "it"} or self._is_yours(clause)))
+            ends = clause.base in {"end", "come", "meet", "be", "result"} and bool({"failure", "nothing", "vain"} & set(clause.rest_words))
+            if is_own and (clause.base in {"fail", "flop", "misfire"} or ends):
+                return clause.is_negative
+            if is_own and (clause.base in {"succeed", "work"} or (clause.base == "pay" and "off" in clause.rest_words)):
+                return not clause.is_negative
         return None
 
     def _is_object(self, deed: Deed, group: Group | None) -> bool:
@@ -337,6 +357,8 @@ class DeedClaims:
         return False
 
     def _is_told_done(self, deed: Deed, clause: Clause, result: str) -> bool:
+        if clause.is_infinitive and clause.governor is not None:
+            return clause.governor.base in {"manage", "get", "succeed", "dare", "finish", "take", "help"}
         if clause.form == GERUND:
             return clause.governor is None or clause.copied_subject
         if clause.form == PARTICIPLE and not clause.is_perfect:

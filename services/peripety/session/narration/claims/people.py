@@ -148,6 +148,8 @@ class PeopleClaims:
             return True
         if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
             return False
+        if clause.base == "look" and clause.rest_words[:1] and clause.rest_words[0] in {"at", "up", "down", "over", "around", "back", "away", "toward", "towards", "to", "out", "into", "from", "round"}:
+            return True
         if clause.base in {"be", "look", "feel", "sound", "seem"} and not clause.is_progressive:
             words = clause.rest_words[:4]
             return any(word in words_of("words", "alive") for word in words) and not (
@@ -289,6 +291,8 @@ class PeopleClaims:
             return clause.base not in {"owe", "miss", "resemble", "trust", "remain", "mean"}
         if clause.is_a("arrive", "sit") and clause.base not in {"wait", "stay", "remain", "work", "live", "sleep", "get", "find", "be", "land", "rest"}:
             return True
+        if clause.base in {"reply", "answer", "whisper", "murmur", "mutter", "greet", "nod", "grumble", "mumble"} and not clause.objects:
+            return True
         if "communication" in clause.senses:
             is_loud = clause.base in {"shout", "call", "yell", "cry", "holler", "bellow", "scream", "bawl"}
             return "\u201c" in sentence.text and not is_loud and not clause.subordinator and not self._is_relative(sentence, clause)
@@ -426,8 +430,6 @@ class PeopleClaims:
 
     def _check_groups(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
         """Check what is said by nouns: the corpse of a living person, no sign of a present one."""
-        if sentence.clauses and not any(self._is_now(clause) for clause in sentence.clauses):
-            return
         tokens = sentence.tokens
         for first, second, third in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
             is_late = first.word == "late" and second.tag == "name"
@@ -437,6 +439,8 @@ class PeopleClaims:
             if living is not None and after not in _NOT_DEATH - {"in", "on"}:
                 yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
                 return
+        if sentence.clauses and not any(self._is_now(clause) for clause in sentence.clauses):
+            return
         for place, (_, group) in enumerate(sentence.groups):
             owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
             living = self._living(owners)

@@ -118,6 +118,8 @@ class PossessionClaims:
                 yield from ((thing, one, True) for one in self._sources(clause) if one not in people)
         elif clause.is_a("hold"):
             yield from ((thing, one, False) for one in people)
+        elif clause.base in {"tuck", "stow", "put", "stuff", "pack"} and "away" in words:
+            yield from ((thing, one, False) for one in people[:1])
         elif clause.is_a("give", "handle") and body is not None:
             yield thing, body, False
         elif clause.is_a("handle") and clause.base in {"pocket", "unfold", "use", "turn", "raise", "wave", "polish", "spin", "flip", "jingle", "twirl", "dangle", "unroll", "clip", "buckle", "strap", "pin", "slide", "slip", "juggle", "insert", "fit", "produce", "brandish", "flourish", "fish"}:

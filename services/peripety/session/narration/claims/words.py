@@ -282,7 +282,7 @@ class _Tagger:
             return "noun"
         if kind == "adv" and place and self.tokens[place - 1].tag in _OPEN and self._begins_name(place):
             return "adj"
-        if kind is not None and not (kind == "adj" and self._is_adjective_verb(place, word)):
+        if kind is not None and not (kind in {"adj", "adv"} and self._is_adjective_verb(place, word)):
             return kind
         readings = verb_table().get(word)
         if readings:
@@ -290,6 +290,11 @@ class _Tagger:
         if word.endswith("ly") and word not in words_of("function", "not_adverbs"):
             return "adv"
         return "noun"
+
+    def _can_follow(self, place: int) -> bool:
+        """Return True if the next word does not make this one an adverb, as in `you just nod`."""
+        following = self.tokens[place + 1] if place + 1 < len(self.tokens) else None
+        return following is None or bool(following.refs) or _function_tags().get(following.word) in {"det", "poss", "pron", "prep"}
 
     def _begins_name(self, place: int) -> bool:
         following = self.tokens[place + 1] if place + 1 < len(self.tokens) else None
@@ -300,8 +305,8 @@ class _Tagger:
         before = self._before(place)
         if before is None or not verb_table().get(word):
             return False
-        is_plural = before.tag == "noun" and before.word.endswith("s") and not self.has_finite and word == "open"
-        return is_plural or before.word in {"you", "they", "we", "i", "to"} or before.tag in {"modal", "do"}
+        is_plural = before.tag == "noun" and before.word.endswith("s") and not self.has_finite and word in {"open", "close"}
+        return is_plural or (word != "still" and before.word in {"you", "they", "we", "i", "to"} and self._can_follow(place)) or before.tag in {"modal", "do"}
 
     def _tag_special(self, place: int, word: str) -> str:
         nxt = self._next_word(place)
@@ -309,9 +314,14 @@ class _Tagger:
             return "to"
         if word == "no" and nxt in {"longer", "more"}:
             return "neg"
+        if word == "longer" and place and self.tokens[place - 1].word == "no":
+            return "adv"
         if word == "that":
             before = self._before(place)
             if before is not None and before.tag in {"verb", "noun", "name"}:
+                following = self.tokens[place + 1] if nxt else None
+                if following is not None and (following.refs or following.number is not None):
+                    return "sub"
                 return "sub" if nxt and (before.tag != "verb" or not self._begins_noun(nxt)) else "det"
             return "det"
         if word == "her":
@@ -483,6 +493,12 @@ class _Tagger:
             return BASE
         return None
 
+    def _has_subject(self, place: int) -> bool:
+        """Return True if a person or thing is named before, and has no verb yet."""
+        start = max((n for n, one in enumerate(self.tokens[:place]) if one.tag in {"break", "speech"}), default=-1)
+        before = self.tokens[start + 1 : place]
+        return any(one.tag in {"name", "pron", "noun"} for one in before) and not any(one.tag in {"verb", "be", "have"} for one in before)
+
     def _has_plural(self, place: int) -> bool:
         """Return True if the first noun of this part is a plural."""
         start = max((n for n, one in enumerate(self.tokens[:place]) if one.tag in _ENDS), default=-1)
@@ -499,7 +515,9 @@ class _Tagger:
             return GERUND
         if THIRD in forms and has_verb and self.finite_form != BASE:
             return THIRD if not is_rare or self._has_object(place) else None
-        if THIRD in forms and before is not None and before.tag == "sub":
+        following = self.tokens[place + 1] if place + 1 < len(self.tokens) else None
+        has_noun = following is not None and (bool(following.refs) or _function_tags().get(following.word) in {"det", "poss", "pron"})
+        if THIRD in forms and before is not None and (before.tag == "sub" or (before.tag == "comma" and has_noun and self._has_subject(place))):
             return THIRD
         if BASE in forms and has_verb and self.finite_form == BASE:
             return BASE if not is_rare or self._has_object(place) else None
