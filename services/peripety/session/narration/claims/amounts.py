@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,14 @@ _DOWN = frozenset({"lower", "smaller", "weaker", "less", "fewer", "worse", "down
 _THEN = frozenset({"before", "ever", "this", "ago", "yesterday", "at", "when", "in", "last", "it", "they", "you", "earlier", "there", "since"})
 _EARLIER = frozenset({"morning", "noon", "earlier", "started", "began", "before", "once", "first", "originally", "was", "were", "had", "from", "instead", "out", "been"})
 _AMOUNT_WORDS = frozenset({"number", "level", "amount", "stock", "count", "supply", "store", "stores", "reserve", "reserves", "gauge", "tally", "total", "pile", "heap", "quantity", "sum", "reading", "meter", "pair", "couple", "handful", "trust"})
+_SAME_TEXT = re.compile(
+    r"\b(?:(?:the )?same|just as|as (?:it|they|he|she|you) (?:was|were|did|had)|as (?:before|ever|at)|unchanged|untouched|unopened|"
+    r"changes? nothing|changed nothing|adds? nothing|added nothing|(?:has|have|had|is|was|did|does)(?:n['\u2019]t| not) (?:moved?|changed?|budged?|been touched)|"
+    r"not an? \w+ (?:has|had) been touched|not an? \w+ more|(?:shall|will|would) stay|it stays|and holding|still)\b",
+    re.IGNORECASE,
+)
+_ALL_TEXT = re.compile(r"\b(?:that(?:'s| is| was) (?:all|the whole|it)\b|nothing (?:more|else)\b|and no more\b)", re.IGNORECASE)
+_DISTINCT = 12
 _RATIO_MARGIN = 0.1
 _FAR = 2.0
 
@@ -70,12 +79,15 @@ class AmountClaims:
         own = {path for token in sentence.tokens for kind, path in token.refs if kind in {"quantity", "unit", "bearer"}}
         if not named and not own:
             return
+        if sentence.clauses and not any(clause.is_asserted for clause in sentence.clauses):
+            return
         wrong = self._wrong_list(sentence)
         for clause in sentence.clauses:
             if wrong:
                 break
             if clause.is_asserted and not (clause.is_past and clause.is_perfect):
                 wrong = self._wrong_clause(sentence, clause, named, context)
+        wrong = wrong or self._wrong_same(sentence, text, named, context)
         wrong = wrong or self._wrong_fragment(sentence, named, context) or self._wrong_band(sentence, own)
         if wrong:
             yield self._contradiction(text, wrong)
@@ -97,7 +109,7 @@ class AmountClaims:
             return []
         paths = _paths(group.head)
         is_count = group.word in _AMOUNT_WORDS or group.head.number is not None or group.head.tag in {"det", "adj"}
-        is_part = group.word in {"rest", "last", "all", "half", "most", "none", "any", "much", "drop", "trace", "bit", "one", "each"}
+        is_part = group.word in {"rest", "last", "all", "half", "most", "none", "any", "much", "drop", "trace", "bit", "one", "each", "crumb", "scrap", "speck", "ounce", "shred"}
         if not paths and group.of is not None and (is_count or is_part or self._is_unit(group)):
             paths = self._quantity_of(group.of)
         if not paths and group.word in _AMOUNT_WORDS and len(group.tokens) > 1:
@@ -145,6 +157,8 @@ class AmountClaims:
         paths = self._quantity_of(clause.subject)
         if paths and self._subject_is_wrong(clause, paths):
             return paths
+        if len(named) == 1 and self._says_none(clause) and not self._is_of_others(clause) and self._is_not_empty(named):
+            return named
         return self._wrong_object(sentence, clause)
 
     # --- fragments ---
@@ -185,7 +199,8 @@ class AmountClaims:
         after = tokens[place + 1] if place + 1 < len(tokens) else None
         if not about and not units:
             is_bare = after is None or after.word in _LEFT
-            about = named if len(named) == 1 and is_bare and words & _LEFT else []
+            follows = sentence.tokens[sentence.tokens.index(tokens[0]) - 1].text == ":"
+            about = named if len(named) == 1 and is_bare and (words & _LEFT or follows) else []
         paths = about or units
         if not paths or not is_first and not words & _LEFT and not about:
             return []
@@ -199,7 +214,8 @@ class AmountClaims:
             return False
         if not self._has_value(paths, number):
             return True
-        return self._is_outdated(sentence, paths, number, context) and bool(words & _LEFT)
+        is_alone = not sentence.clauses and len(sentence.tokens) <= len(words) + 1
+        return self._is_outdated(sentence, paths, number, context) and (bool(words & _LEFT) or is_alone)
 
     def _is_outdated(self, sentence: Sentence, paths: list[str], number: float, context: Sequence[Token]) -> bool:
         """Return True if a number is only the value before the turn, and no other one is named."""
@@ -210,10 +226,31 @@ class AmountClaims:
         tokens = [*context, *sentence.tokens]
         if {"other", "first"} & {token.word for token in sentence.tokens}:
             return False
-        others = [token.number for token in tokens if token.number is not None]
+        others = [
+            token.number
+            for token, after in zip(tokens, [*tokens[1:], None], strict=True)
+            if token.number is not None and not (after is not None and after.tag == "noun" and not after.refs and after.word not in _LEFT)
+        ]
         if any(_is_rounded(other, value) for other in others for value in current):
             return False
         return not _EARLIER & {token.word for token in sentence.tokens} - ({"was", "were", "had"} if self._is_past else set())
+
+    def _wrong_same(self, sentence: Sentence, text: str, named: list[str], context: Sequence[Token]) -> list[str]:
+        """Check that a number which has changed is not said to be the same."""
+        if _SAME_TEXT.search(text) is None or sentence.attributed:
+            return []
+        if any(clause.is_negative and clause.base in {"be", "remain"} for clause in sentence.clauses):
+            return []
+        tokens = [*context, *sentence.tokens]
+        units = [path for token in tokens for kind, path in token.refs if kind == "unit"]
+        for token in sentence.tokens:
+            number = token.number
+            if number is None:
+                continue
+            paths = [path for path in [*named, *units] if self._facts.values_of(path)[:1] == [number]]
+            if paths and self._is_outdated(sentence, paths[:1], number, context):
+                return paths[:1]
+        return []
 
     # --- bands ---
 
@@ -245,7 +282,7 @@ class AmountClaims:
     def _wrong_number(self, sentence: Sentence, clause: Clause, named: list[str], context: Sequence[Token]) -> list[str]:
         subject = self._quantity_of(clause.subject)
         has_number = clause.subject is not None and self._numbered(clause.subject)[1] is not None
-        if subject and not has_number and not clause.is_negative and self._wrong_reading(clause, subject):
+        if subject and (not has_number or clause.base == "become") and not clause.is_negative and self._wrong_reading(clause, subject):
             return subject
         for role, group in self._roles(clause):
             inner = self._inner_number(group)
@@ -318,6 +355,10 @@ class AmountClaims:
         is_part = group.of is not None and group.of.tokens[0].tag in {"det", "poss", "pron"} and group.head.number is not None
         cued = bool(near & _TOTAL_CUES)
         if role == "subject":
+            if clause.base == "make" and "it" in clause.rest_words[:1]:
+                return True
+            if _ALL_TEXT.search(sentence.text) is not None and not is_part:
+                return True
             if clause.base in {"remain", "survive", "last"} or (clause.is_passive and clause.base == "leave"):
                 return True
             if clause.base == "be" and {"left", "there", "remaining", "available"} & set(clause.rest_words[:4]):
@@ -331,6 +372,8 @@ class AmountClaims:
             is_yours = clause.subject is not None and not self._is_of_others(clause)
             holds = is_yours and clause.is_a("contain") and clause.base != "keep" and (cued or clause.base in {"have", "own", "contain", "count", "hold"})
             return holds or (clause.base == "be" and cued)
+        if role == "to" and clause.base in {"come", "amount", "add", "total", "hold", "bring", "cling"}:
+            return True
         if role in {"to", "with", "at"}:
             return bool({"down", "up", "left", "back"} & set(clause.rest_words[:3])) or (role == "to" and clause.is_a("fall", "rise", "lower", "raise", "spend"))
         return False
@@ -342,10 +385,12 @@ class AmountClaims:
         """Return True if the value after a subject is wrong: `the pressure stands at 70`, `drops by 3`."""
         values = self._values(paths)
         moves = clause.is_a("rise", "fall", "read", "hold_steady")
-        for word, group in clause.phrases:
+        for word, group in clause.where:
             number = _bare_number(group, is_unit=self._is_unit(group))
             if number is None or not values:
                 continue
+            if word == "at" and (self._is_unit(group) or (word, group) in clause.fronted) and not self._has_value(paths, number):
+                return True
             if word in {"to", "at", "on"} and (moves or clause.base == "be"):
                 if not self._has_value(paths, number):
                     return True
@@ -371,6 +416,8 @@ class AmountClaims:
         words = clause.rest_words
         subject = clause.subject
         assert subject is not None  # noqa: S101 - a quantity is its subject
+        if "last" in subject.all_words and clause.is_a("destroy", "empty") and not clause.objects and not clause.is_negative:
+            return self._is_not_empty(paths)
         if subject.word in {"none", "nothing"} or (subject.of is not None and subject.tokens[0].word in {"none", "not"}):
             return clause.is_a("remain") and self._is_not_empty(paths)
         if subject.is_negated and subject.tokens[0].word != "all":
@@ -458,6 +505,12 @@ class AmountClaims:
         if not moved:
             return is_strict and bool(self._values(paths))
         return all(step * sign < 0 for step in moved)
+
+    def _says_none(self, clause: Clause) -> bool:
+        """Return True for `there are none left`, `you have none`."""
+        if clause.is_negative or clause.base not in {"be", "have", "remain"}:
+            return False
+        return any(one.word == "none" and one.of is None for one in clause.objects) or (clause.subject is not None and clause.subject.word == "none" and clause.is_a("remain"))
 
     def _wrong_object(self, sentence: Sentence, clause: Clause) -> list[str]:
         """Return the paths of a quantity behind a verb about which a clause is wrong."""

@@ -432,7 +432,7 @@ class _ClauseReader:
         if form == PARTICIPLE and has_be and not clause.is_passive:
             clause.is_perfect = True
         clause.is_negative = any(token.tag == "neg" for token in tokens) or clause.modal == "cannot"
-        clause.adverbs = {token.word for token in tokens if token.tag == "adv"}
+        clause.adverbs = {token.word for token in tokens if token.tag == "adv" or token.word == "never"}
         if form == PARTICIPLE and isinstance(before, Token) and before.tag == "verb" and before.word in words_of("function", "get"):
             clause.is_passive = True
         place = first - 1
@@ -538,7 +538,7 @@ class _ClauseReader:
                 clause.governor = previous
             elif clause.subordinator:
                 clause.governor = previous
-        elif clause.is_a("sit") and self._follows(clause.end):
+        elif (clause.is_a("sit") or clause.base in {"hang", "dangle", "gleam", "glint", "come"}) and self._follows(clause.end):
             clause.subject = self._follows(clause.end)
             clause.is_fronted = True
         elif clause.form in {GERUND, PARTICIPLE}:

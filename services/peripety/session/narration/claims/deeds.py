@@ -21,7 +21,7 @@ from peripety.session.narration.claims.english import (
     verb_forms,
 )
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.words import GERUND, PARTICIPLE, verb_table, words_of
+from peripety.session.narration.claims.words import GERUND, PARTICIPLE, verb_table
 from peripety.session.state_facts import to_words
 
 if TYPE_CHECKING:
@@ -289,9 +289,9 @@ class DeedClaims:
             return None
         words = {token.word for token in sentence.tokens if token.start < tries[0].span[1]}
         is_attempt = bool(words & {"attempt", "attempts", "effort", "efforts", "try", "tries", "tried", "attempted", "bid"})
-        later = [clause for clause in sentence.clauses if clause.start > tries[0].start and clause.is_asserted]
+        later = [clause for clause in sentence.clauses if clause.start > tries[0].start and not clause.modal]
         for clause in later if is_attempt else ():
-            is_own = clause.copied_subject or (clause.subject is not None and (clause.subject.word in {"attempt", "effort", "try", "it"} or self._is_yours(clause)))
+            is_own = clause.copied_subject or (clause.subject is not None and (clause.subject.word in {"attempt", "effort", "try", "it"} or self._is_yours(clause) or self._is_object(deed, clause.subject)))
             ends = clause.base in {"end", "come", "meet", "be", "result"} and bool({"failure", "nothing", "vain"} & set(clause.rest_words))
             if is_own and (clause.base in {"fail", "flop", "misfire"} or ends):
                 return clause.is_negative
@@ -342,6 +342,8 @@ class DeedClaims:
             if self._does(deed, clause) and not clause.is_passive and self._has_object(deed, clause) and self._is_told_done(deed, clause, result):
                 return True
             states = kind.results & set(clause.rest_words) | ({verb_forms(deed.verb)[3]} & set(clause.rest_words))
+            later = {one.base for one in sentence.clauses if one.governor is clause and one.form == PARTICIPLE}
+            states |= later & {verb.partition("-")[0] for verb in kind.verbs}
             if clause.base in {"get", "have", "leave", "keep"} and states and deed.thing and any(self._is_object(deed, one) for one in clause.objects):
                 return True
         if deed.thing and self._is_object(deed, clause.subject):
@@ -378,6 +380,8 @@ class DeedClaims:
             if clause.is_negative and clause.subordinator == "" and not clause.is_infinitive:
                 words = {"again", "yet", "alone", "further", "any", "completely", "all", "quickly", "quietly", "until", "without"}
                 return not words & set(clause.rest_words)
+            if clause.is_infinitive and governor is not None and governor.base == "give" and "up" in governor.rest_words and not governor.is_negative:
+                return not governor.modal
             if clause.is_infinitive and governor is not None and governor.subordinator == "" and not governor.modal:
                 fails = governor.base == "fail" and not governor.is_negative
                 not_managed = governor.is_negative and governor.base in {"manage", "get", "bring", "be"} and ("able" in governor.rest_words or governor.base != "be")
@@ -446,5 +450,3 @@ def _related_words(kind: str) -> tuple[str, ...]:
     word = to_words(kind)
     return (word,) if " " in word else verb_forms(word)
 
-
-_UNUSED = (verb_table, words_of)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import Phrases
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.words import BASE, GERUND, PARTICIPLE, words_of
+from peripety.session.narration.claims.words import PARTICIPLE, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -168,8 +168,6 @@ class PeopleClaims:
         words = clause.rest_words
         if not is_subject:
             return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
-        if "never" in clause.adverbs and "again" in words and clause.modal in {"would", "will", "'d", "'ll"}:
-            pass
         if clause.is_negative:
             is_end = clause.base in {"survive", "breathe", "live", "wake"} or (clause.base == "make" and "it" in words)
             is_gone = clause.base == "be" and "alive" in words[:3]
@@ -441,7 +439,7 @@ class PeopleClaims:
                 return
         if sentence.clauses and not any(self._is_now(clause) for clause in sentence.clauses):
             return
-        for place, (_, group) in enumerate(sentence.groups):
+        for _, group in sentence.groups:
             owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
             living = self._living(owners)
             if living is not None and self._is_corpse(sentence, group):
@@ -454,7 +452,6 @@ class PeopleClaims:
             if is_lost or self._is_empty_seat(sentence, group):
                 yield Contradiction("presence", text.strip(), f"{self._facts.after.name_of(company)} is where you are")
                 return
-            del place
 
     def _words_before(self, sentence: Sentence, group: Group) -> list[str]:
         place = sentence.tokens.index(group.tokens[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.words import BASE, PARTICIPLE, words_of
+from peripety.session.narration.claims.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,6 +118,8 @@ class PossessionClaims:
                 yield from ((thing, one, True) for one in self._sources(clause) if one not in people)
         elif clause.is_a("hold"):
             yield from ((thing, one, False) for one in people)
+        elif self._drawn_from(clause) is not None:
+            yield thing, self._drawn_from(clause) or "", False
         elif clause.base in {"tuck", "stow", "put", "stuff", "pack"} and "away" in words:
             yield from ((thing, one, False) for one in people[:1])
         elif clause.is_a("give", "handle") and body is not None:
@@ -152,6 +154,15 @@ class PossessionClaims:
                     return self._people(clause)[0]
         return None
 
+    def _drawn_from(self, clause: Clause) -> str | None:
+        """Return the entity out of whose pocket something is taken."""
+        if clause.base not in {"pull", "take", "draw", "produce", "fish", "dig", "get", "slide", "slip", "bring", "whip", "unfold"}:
+            return None
+        for word, group in clause.phrases:
+            if word in {"of", "from"} and group.word in words_of("words", "holder") and group.owned_by():
+                return group.owned_by()[0]
+        return None
+
     def _sources(self, clause: Clause) -> list[str]:
         found = []
         for word, group in clause.phrases:
@@ -162,7 +173,7 @@ class PossessionClaims:
     def _subject_holders(self, clause: Clause, thing: str) -> Iterator[tuple[str, str, bool]]:
         words = clause.rest_words
         body = self._body_owner(clause)
-        people = [key for word, group in clause.phrases if word in {"to", "with"} for key in group.keys("entity")]
+        people = [key for word, group in clause.phrases if word in {"to", "with", "into"} for key in group.keys("entity")]
         mine = next((one for one in clause.objects if one.word in {"yours", "mine"}), None)
         if clause.is_negative:
             if body is not None or people:
@@ -216,5 +227,3 @@ class PossessionClaims:
                 yield self._contradiction(things[0], text)
                 return
 
-
-_UNUSED = (BASE, PARTICIPLE)

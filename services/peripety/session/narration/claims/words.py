@@ -303,8 +303,11 @@ class _Tagger:
     def _is_adjective_verb(self, place: int, word: str) -> bool:
         """Return True if an adjective such as `open` stands where only a verb can."""
         before = self._before(place)
-        if before is None or not verb_table().get(word):
+        readings = verb_table().get(word)
+        if before is None or not readings:
             return False
+        if before.tag == "have":
+            return any(one.form == PARTICIPLE for one in readings)
         is_plural = before.tag == "noun" and before.word.endswith("s") and not self.has_finite and word in {"open", "close"}
         return is_plural or (word != "still" and before.word in {"you", "they", "we", "i", "to"} and self._can_follow(place)) or before.tag in {"modal", "do"}
 
