@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from peripety.author.text_analysis.languages import detect_language
 from peripety.session.narration.claims.amounts import AmountClaims
 from peripety.session.narration.claims.deeds import DeedClaims
-from peripety.session.narration.claims.clauses import read_sentence, resolve_pronouns
 from peripety.session.narration.claims.english import (
     SentenceBuffer,
     is_question,
     remove_speech,
     split_sentences,
 )
+from peripety.session.narration.claims.grammar import read_sentence, resolve_pronouns
 from peripety.session.narration.claims.names import name_table
 from peripety.session.narration.claims.people import PeopleClaims
 from peripety.session.narration.claims.possessions import PossessionClaims
-from peripety.session.narration.claims.words import read_tokens
+from peripety.session.narration.claims.tagger import tag_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class ClaimChecker:
         told = remove_speech(sentence)
         if is_question(told):
             return []
-        context = read_tokens(remove_speech(before), self._names) if before else []
+        context = tag_tokens(remove_speech(before), self._names) if before else []
         resolve_pronouns(context, self._you, is_third=self._is_third)
         parsed = read_sentence(told, self._names, self._you, context, is_third=self._is_third)
         found = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from peripety.session.narration.claims.clauses import Clause, read_sentence
+from peripety.session.narration.claims.clauses import Clause
 from peripety.session.narration.claims.english import (
     Phrases,
     alternatives,
@@ -20,15 +20,17 @@ from peripety.session.narration.claims.english import (
     split_clauses,
     verb_forms,
 )
+from peripety.session.narration.claims.grammar import read_sentence
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.words import GERUND, PARTICIPLE, verb_table
+from peripety.session.narration.claims.verbs import GERUND, PARTICIPLE, verb_table, words
 from peripety.session.state_facts import to_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from peripety.session.narration.claims.told_words import NameTable
+
     from peripety.session.narration.claims.clauses import Group, Sentence
-    from peripety.session.narration.claims.words import NameTable
     from peripety.session.narration.claims.record import TurnFacts
 
 
@@ -41,9 +43,11 @@ _WRONG_ENDINGS = {
 _GUESSES = {"on", "not_won", "not_lost"}
 _MIN_MESSAGE_CHARACTERS = 12
 _NOT_WORDS = re.compile(r"[^\w]+")
-_ARTICLES = frozenset({"the", "a", "an", "your", "some", "his", "her", "their", "my", "our"})
-_PREPOSITIONS = frozenset({"for", "on", "at", "with", "to", "into", "after", "through", "up", "down", "over", "from"})
-_MISSES = frozenset({"miss", "misses", "missed", "fail", "fails", "failed", "but", "vain", "nothing", "not", "n't", "no", "without", "wide", "useless", "too", "never", "jammed"})
+_ARTICLES = words("the a an your some his her their my our")
+_PREPOSITIONS = words("for on at with to into after through up down over from")
+_MISSES = words(
+    "miss misses missed fail fails failed but vain nothing not n't no without wide useless too never jammed"
+)
 _CHANCE = re.compile(r'"(?:rand\w*|roll\w*|chance|dice|draw)"')
 
 
@@ -130,20 +134,28 @@ class DeedClaims:
         kinds = alternatives(word for roll in facts.rolls for word in _related_words(roll.kind))
         self._phrases = Phrases("deeds", {"you": rf"\b(?:you|I|we|{you})\b", "kinds": kinds})
         verbs = {form for deed in self.deeds for form in verb_forms(deed.verb)}
-        self.words = frozenset(
+        self.told_words = frozenset(
             {*self._phrases.words("signals"), *verbs, *(text.partition(" ")[0] for text in self._messages)}
         )
-        """The words with which a claim may begin."""
+        """The told_words with which a claim may begin."""
 
     def read_endings(self, names: NameTable) -> None:
-        """Read the descriptions of the endings, in the words of the names."""
+        """Read the descriptions of the endings, in the told_words of the names."""
         ends = [*self._facts.spec.get("loss_conditions", ()), *(self._facts.spec.get("win_conditions") or ())]
         for end in ends:
             name = to_words(str(end.get("name") or end["id"])).split()
-            verbs = [one.lemma for one in verb_table().get(name[0], ()) if one.form == PARTICIPLE] if name and len(name) < 3 else []  # noqa: PLR2004 - `thrown out`
+            verbs = (
+                [one.lemma for one in verb_table().get(name[0], ()) if one.form == PARTICIPLE]
+                if name and len(name) < 3
+                else []
+            )
             self._endings += [(end["id"], verb) for verb in verbs[:1]]
             description = str(end.get("description") or "")
-            parsed = read_sentence(description, names, self._facts.after.you, is_third=True) if description else None
+            parsed = (
+                read_sentence(description, names, self._facts.after.you, is_third=True)
+                if description
+                else None
+            )
             for clause in parsed.clauses if parsed is not None else ():
                 if not clause.subordinator and not clause.is_negative:
                     self._endings.append((end["id"], clause))
@@ -193,8 +205,12 @@ class DeedClaims:
             if ending == self._facts.status.condition:
                 continue
             for clause in sentence.clauses:
-                is_now = clause.is_asserted and not clause.is_negative and (self._is_past or not clause.is_past)
-                is_told = _says(clause, wanted) if isinstance(wanted, Clause) else self._befalls(clause, wanted)
+                is_now = (
+                    clause.is_asserted and not clause.is_negative and (self._is_past or not clause.is_past)
+                )
+                is_told = (
+                    _says(clause, wanted) if isinstance(wanted, Clause) else self._befalls(clause, wanted)
+                )
                 if is_now and is_told:
                     kind = self._facts.status.kind
                     expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
@@ -203,11 +219,15 @@ class DeedClaims:
 
     def _befalls(self, clause: Clause, verb: str) -> bool:
         """Return True if a clause says that the player does, or suffers, what names an ending: `escaped`."""
-        if clause.base != verb or not (clause.is_perfect or clause.is_passive or clause.is_past is self._is_past):
+        if clause.base != verb or not (
+            clause.is_perfect or clause.is_passive or clause.is_past is self._is_past
+        ):
             return False
         you = self._facts.after.you
         suffers = any(you in one.keys("entity") for one in clause.objects)
-        return suffers or (you in clause.subjects() and not clause.objects and (clause.is_passive or not clause.phrases))
+        return suffers or (
+            you in clause.subjects() and not clause.objects and (clause.is_passive or not clause.phrases)
+        )
 
     # --- dice ---
 
@@ -240,7 +260,10 @@ class DeedClaims:
             if person is not None and person not in sentence.named("entity"):
                 continue
             if deed.thing and person is None and f"{deed.action_id}/{deed.thing}" not in named:
-                if not any(clause.subject is not None and clause.subject.word == "nothing" for clause in sentence.clauses):
+                if not any(
+                    clause.subject is not None and clause.subject.word == "nothing"
+                    for clause in sentence.clauses
+                ):
                     continue
             wrong = self._contradicted_result(deed, sentence)
             if wrong is not None:
@@ -266,7 +289,12 @@ class DeedClaims:
     def _contradicted_result(self, deed: Deed, sentence: Sentence) -> str | None:
         """Return the recorded result of an action if a sentence contradicts it."""
         result = self._result_of(deed)
-        told = {"refused": "was refused", "untried": "is not an action of this turn", "failed": "failed", "done": "was carried out"}
+        told = {
+            "refused": "was refused",
+            "untried": "is not an action of this turn",
+            "failed": "failed",
+            "done": "was carried out",
+        }
         if result == "open":
             return None
         attempted = self._attempt_result(deed, sentence)
@@ -276,7 +304,11 @@ class DeedClaims:
             if result == "done":
                 wrong = self._claims_failure(deed, clause, sentence)
             else:
-                is_earlier = result == "untried" and deed.action_id in self._facts.done_before and (clause.is_past or clause.is_perfect)
+                is_earlier = (
+                    result == "untried"
+                    and deed.action_id in self._facts.done_before
+                    and (clause.is_past or clause.is_perfect)
+                )
                 wrong = not is_earlier and self._claims_success(deed, clause, sentence, result)
             if wrong:
                 return told[result]
@@ -284,18 +316,33 @@ class DeedClaims:
 
     def _attempt_result(self, deed: Deed, sentence: Sentence) -> bool | None:
         """Return the result that a sentence gives to an attempt: `your attempt to open the x fails`."""
-        tries = [clause for clause in sentence.clauses if clause.is_infinitive and self._does(deed, clause) and self._has_object(deed, clause)]
+        tries = [
+            clause
+            for clause in sentence.clauses
+            if clause.is_infinitive and self._does(deed, clause) and self._has_object(deed, clause)
+        ]
         if not tries:
             return None
-        words = {token.word for token in sentence.tokens if token.start < tries[0].span[1]}
-        is_attempt = bool(words & {"attempt", "attempts", "effort", "efforts", "try", "tries", "tried", "attempted", "bid"})
+        told_words = {token.word for token in sentence.tokens if token.start < tries[0].span[1]}
+        is_attempt = bool(told_words & words("attempt attempts effort efforts try tries tried attempted bid"))
         later = [clause for clause in sentence.clauses if clause.start > tries[0].start and not clause.modal]
         for clause in later if is_attempt else ():
-            is_own = clause.copied_subject or (clause.subject is not None and (clause.subject.word in {"attempt", "effort", "try", "it"} or self._is_yours(clause) or self._is_object(deed, clause.subject)))
-            ends = clause.base in {"end", "come", "meet", "be", "result"} and bool({"failure", "nothing", "vain"} & set(clause.rest_words))
+            is_own = clause.copied_subject or (
+                clause.subject is not None
+                and (
+                    clause.subject.word in words("attempt effort try it")
+                    or self._is_yours(clause)
+                    or self._is_object(deed, clause.subject)
+                )
+            )
+            ends = clause.base in words("end come meet be result") and bool(
+                {"failure", "nothing", "vain"} & set(clause.rest_words)
+            )
             if is_own and (clause.base in {"fail", "flop", "misfire"} or ends):
                 return clause.is_negative
-            if is_own and (clause.base in {"succeed", "work"} or (clause.base == "pay" and "off" in clause.rest_words)):
+            if is_own and (
+                clause.base in {"succeed", "work"} or (clause.base == "pay" and "off" in clause.rest_words)
+            ):
                 return not clause.is_negative
         return None
 
@@ -307,7 +354,10 @@ class DeedClaims:
             return person in group.keys("entity")
         key = f"{deed.action_id}/{deed.thing}"
         heads = [group, *group.joined, *([group.of] if group.of is not None else [])]
-        return any(key in one.keys("object") or any(("object", key) in token.refs for token in one.tokens[-2:]) for one in heads)
+        return any(
+            key in one.keys("object") or any(("object", key) in token.refs for token in one.tokens[-2:])
+            for one in heads
+        )
 
     def _has_object(self, deed: Deed, clause: Clause) -> bool:
         if not deed.thing:
@@ -317,7 +367,8 @@ class DeedClaims:
         return any(
             self._is_object(deed, one)
             for word, one in clause.phrases
-            if word in {"at", "on", "up", "through", "into", "to", "down", "over", "out", "from", "after", "with", "of", "around", "across"} or word == deed.verb
+            if word in words("at on up through into to down over out from after with of around across")
+            or word == deed.verb
         )
 
     def _is_yours(self, clause: Clause) -> bool:
@@ -339,28 +390,48 @@ class DeedClaims:
             return False
         kind = self._kinds[deed]
         if self._is_yours(clause):
-            if self._does(deed, clause) and not clause.is_passive and self._has_object(deed, clause) and self._is_told_done(deed, clause, result):
+            if (
+                self._does(deed, clause)
+                and not clause.is_passive
+                and self._has_object(deed, clause)
+                and self._is_told_done(deed, clause, result)
+            ):
                 return True
-            states = kind.results & set(clause.rest_words) | ({verb_forms(deed.verb)[3]} & set(clause.rest_words))
-            later = {one.base for one in sentence.clauses if one.governor is clause and one.form == PARTICIPLE}
+            states = kind.results & set(clause.rest_words) | (
+                {verb_forms(deed.verb)[3]} & set(clause.rest_words)
+            )
+            later = {
+                one.base for one in sentence.clauses if one.governor is clause and one.form == PARTICIPLE
+            }
             states |= later & {verb.partition("-")[0] for verb in kind.verbs}
-            if clause.base in {"get", "have", "leave", "keep"} and states and deed.thing and any(self._is_object(deed, one) for one in clause.objects):
+            if (
+                clause.base in words("get have leave keep")
+                and states
+                and deed.thing
+                and any(self._is_object(deed, one) for one in clause.objects)
+            ):
                 return True
         if deed.thing and self._is_object(deed, clause.subject):
-            words = set(clause.rest_words[:4])
+            told_words = set(clause.rest_words[:4])
             participles = {verb_forms(deed.verb)[3]}
             if clause.is_passive and clause.base in {verb.partition("-")[0] for verb in kind.verbs}:
                 return True
-            if (clause.base in kind.results or clause.verb in kind.results) and (result != "untried" or clause.base not in {"work", "run", "hum", "hold", "burn", "glow", "fall", "die", "strike"}):
+            if (clause.base in kind.results or clause.verb in kind.results) and (
+                result != "untried" or clause.base not in words("work run hum hold burn glow fall die strike")
+            ):
                 return not clause.objects or bool({one.word for one in clause.objects} & kind.results)
-            strong = words & (kind.results | participles)
-            if strong and clause.base in {"be", "stand", "lie", "get", "swing", "come", "fly", "go", "look", "hang"}:
-                return result != "untried" or clause.base in {"swing", "come", "fly", "get"} or bool(words & participles)
+            strong = told_words & (kind.results | participles)
+            if strong and clause.base in words("be stand lie get swing come fly go look hang"):
+                return (
+                    result != "untried"
+                    or clause.base in words("swing come fly get")
+                    or bool(told_words & participles)
+                )
         return False
 
     def _is_told_done(self, deed: Deed, clause: Clause, result: str) -> bool:
         if clause.is_infinitive and clause.governor is not None:
-            return clause.governor.base in {"manage", "get", "succeed", "dare", "finish", "take", "help"}
+            return clause.governor.base in words("manage get succeed dare finish take help")
         if clause.form == GERUND:
             return clause.governor is None or clause.copied_subject
         if clause.form == PARTICIPLE and not clause.is_perfect:
@@ -370,40 +441,83 @@ class DeedClaims:
         return not (result == "failed" and clause.base in {"try", "push"})
 
     def _claims_failure(self, deed: Deed, clause: Clause, sentence: Sentence) -> bool:
-        if clause.modal in {"would", "might", "may", "should", "must", "shall", "'d", "'ll"}:
+        if clause.modal in words("would might may should must shall 'd 'll"):
             return False
         kind = self._kinds[deed]
-        if clause.subject is not None and clause.subject.word == "nothing" and clause.is_passive and clause.base == deed.verb:
+        if (
+            clause.subject is not None
+            and clause.subject.word == "nothing"
+            and clause.is_passive
+            and clause.base == deed.verb
+        ):
             return True
         if self._is_yours(clause) and self._does(deed, clause) and self._has_object(deed, clause):
             governor = clause.governor
             if clause.is_negative and clause.subordinator == "" and not clause.is_infinitive:
-                words = {"again", "yet", "alone", "further", "any", "completely", "all", "quickly", "quietly", "until", "without"}
-                return not words & set(clause.rest_words)
-            if clause.is_infinitive and governor is not None and governor.base == "give" and "up" in governor.rest_words and not governor.is_negative:
+                told_words = words("again yet alone further any completely all quickly quietly until without")
+                return not told_words & set(clause.rest_words)
+            if (
+                clause.is_infinitive
+                and governor is not None
+                and governor.base == "give"
+                and "up" in governor.rest_words
+                and not governor.is_negative
+            ):
                 return not governor.modal
-            if clause.is_infinitive and governor is not None and governor.subordinator == "" and not governor.modal:
+            if (
+                clause.is_infinitive
+                and governor is not None
+                and governor.subordinator == ""
+                and not governor.modal
+            ):
                 fails = governor.base == "fail" and not governor.is_negative
-                not_managed = governor.is_negative and governor.base in {"manage", "get", "bring", "be"} and ("able" in governor.rest_words or governor.base != "be")
+                not_managed = (
+                    governor.is_negative
+                    and governor.base in words("manage get bring be")
+                    and ("able" in governor.rest_words or governor.base != "be")
+                )
                 unable = governor.base == "be" and "unable" in governor.rest_words
                 tries = governor.base in {"try", "attempt"} and self._is_vain(sentence)
                 return fails or not_managed or unable or tries
             if clause.base in {"give"} and clause.verb.endswith("up"):
                 return True
-        if deed.thing and self._is_object(deed, clause.subject) and clause.is_asserted | (clause.modal in {"will", "'ll"} and clause.is_negative):
-            if clause.is_negative and (clause.modal in {"will", "'ll"} or clause.base in kind.results | kind.verbs or clause.base in {"budge", "move", "give", "open", "work"}):
+        if (
+            deed.thing
+            and self._is_object(deed, clause.subject)
+            and clause.is_asserted | (clause.modal in {"will", "'ll"} and clause.is_negative)
+        ):
+            if clause.is_negative and (
+                clause.modal in {"will", "'ll"}
+                or clause.base in kind.results | kind.verbs
+                or clause.base in words("budge move give open work")
+            ):
                 return True
             if clause.base in {"refuse"}:
                 return True
-            if clause.base in {"be", "stay", "remain", "hold", "stand", "lie", "keep"} and kind.states & set(clause.rest_words[:3]) and not clause.is_negative:
-                return clause.base in {"stay", "remain", "hold", "keep"} or "still" in clause.adverbs
+            if (
+                clause.base in words("be stay remain hold stand lie keep")
+                and kind.states & set(clause.rest_words[:3])
+                and not clause.is_negative
+            ):
+                return clause.base in words("stay remain hold keep") or "still" in clause.adverbs
             if clause.is_negative and clause.is_passive and clause.base in kind.verbs:
                 return True
         return False
 
     def _is_vain(self, sentence: Sentence) -> bool:
         text = sentence.text.lower()
-        return any(one in text for one in ("but fail", "without success", "in vain", "to no avail", "no luck", "but it does not", "nothing gives"))
+        return any(
+            one in text
+            for one in (
+                "but fail",
+                "without success",
+                "in vain",
+                "to no avail",
+                "no luck",
+                "but it does not",
+                "nothing gives",
+            )
+        )
 
 
 def _says(clause: Clause, wanted: Clause) -> bool:
@@ -415,10 +529,19 @@ def _says(clause: Clause, wanted: Clause) -> bool:
     if wanted.base in {"be", "have", "get"}:
         told = set(wanted.rest_words) - _ARTICLES
         return bool(told) and told <= set(clause.rest_words)
-    goals = [*wanted.objects[:1], *(group for word, group in wanted.phrases[:1] if word in {"with", "to", "on", "into"})]
+    goals = [
+        *wanted.objects[:1],
+        *(group for word, group in wanted.phrases[:1] if word in words("with to on into")),
+    ]
     known = [*clause.objects, *(group for _, group in clause.phrases)]
-    particles = {token.word for token in wanted.rest[:1] if token.tag in {"prep", "adv"}} if not wanted.objects else set()
-    return all(any(_is_same_group(one, goal) for one in known) for goal in goals) and (not particles or bool(particles & set(clause.rest_words[:2])))
+    particles = (
+        {token.word for token in wanted.rest[:1] if token.tag in {"prep", "adv"}}
+        if not wanted.objects
+        else set()
+    )
+    return all(any(_is_same_group(one, goal) for one in known) for goal in goals) and (
+        not particles or bool(particles & set(clause.rest_words[:2]))
+    )
 
 
 def _is_same_group(first: Group, second: Group) -> bool:
@@ -449,4 +572,3 @@ def _related_words(kind: str) -> tuple[str, ...]:
     """Return the forms of the word for the purpose of a roll, such as climb, climbs and climbing."""
     word = to_words(kind)
     return (word,) if " " in word else verb_forms(word)
-

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import load_toml
-from peripety.session.narration.claims.words import NameTable, is_function_word
+from peripety.session.narration.claims.verbs import is_function_word
+from peripety.session.narration.claims.words import NameTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,8 +19,37 @@ if TYPE_CHECKING:
 
 # A last word of these does not name a place or an amount by itself.
 _GENERAL = frozenset(
-    "room place side area floor door way house hall thing part level number amount count total left time one point end days hours "
-    "minutes day hour until above below".split()
+    [
+        "room",
+        "place",
+        "side",
+        "area",
+        "floor",
+        "door",
+        "way",
+        "house",
+        "hall",
+        "thing",
+        "part",
+        "level",
+        "number",
+        "amount",
+        "count",
+        "total",
+        "left",
+        "time",
+        "one",
+        "point",
+        "end",
+        "days",
+        "hours",
+        "minutes",
+        "day",
+        "hour",
+        "until",
+        "above",
+        "below",
+    ]
 )
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
@@ -37,7 +67,12 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
     _add_all(table, "place", {key: [_plain(name) for name in names] for key, names in places.items()})
     _add_all(table, "thing", {thing: [thing, *_titles(facts, thing)] for thing in things})
     quantities = facts.before.quantities | after.quantities
-    _add_all(table, "quantity", {path: _quantity_names(one.names) for path, one in quantities.items()}, has_plural=True)
+    _add_all(
+        table,
+        "quantity",
+        {path: _quantity_names(one.names) for path, one in quantities.items()},
+        has_plural=True,
+    )
     units = {path: [one.unit] for path, one in quantities.items() if one.unit}
     for path, unit in units.items():
         table.add("unit", path, unit, has_plural=True)
@@ -84,7 +119,12 @@ def _add_all(table: NameTable, kind: str, names: dict[str, list[str]], *, has_pl
     for key, known in names.items():
         table.add(kind, key, known, has_plural=has_plural)
         short = [name.split()[-1] for name in known if len(name.split()) > 1]
-        table.add(kind, key, [one for one in short if heads[one] == 1 and one not in _GENERAL], has_plural=has_plural)
+        table.add(
+            kind,
+            key,
+            [one for one in short if heads[one] == 1 and one not in _GENERAL],
+            has_plural=has_plural,
+        )
 
 
 def _titles(facts: TurnFacts, thing: str) -> list[str]:
@@ -103,8 +143,15 @@ def _add_roles(table: NameTable, facts: TurnFacts, things: Iterable[str]) -> Non
     for entity in facts.spec.get("entities") or ():
         if entity["id"].replace("_", " ") in things or entity["id"] == facts.after.you:
             continue
-        found = re.match(r"^(?:the|an?|your|his|her|their|my)?\s*((?:[\w'\u2019-]+\s+){0,3}?[\w-]+)(?=[,.;:]|\s+(?:of|in|at|who|from|and|with|for|on|to|dead|killed|since)\b|$)", str(entity.get("description") or ""))
-        words = [word for word in (found[1].lower().split() if found else ()) if not word.endswith(("'s", "\u2019s"))]
+        found = re.match(
+            r"^(?:the|an?|your|his|her|their|my)?\s*((?:[\w'\u2019-]+\s+){0,3}?[\w-]+)(?=[,.;:]|\s+(?:of|in|at|who|from|and|with|for|on|to|dead|killed|since)\b|$)",
+            str(entity.get("description") or ""),
+        )
+        words = [
+            word
+            for word in (found[1].lower().split() if found else ())
+            if not word.endswith(("'s", "\u2019s"))
+        ]
         if words and not is_function_word(words[-1]) and len(words[-1]) > 2:  # noqa: PLR2004 - a noun
             roles.setdefault(words[-1], []).append(entity["id"])
     for role, owners in roles.items():
