@@ -124,6 +124,39 @@ def _state(world: _World, amount: int, pressure: int) -> dict[str, Any]:
     }
 
 
+def corpus(name: str) -> list[tuple[TurnFacts, str, str, str]]:
+    """Return the facts, the label (`true` or `false`), the kind and the text of each line of a corpus."""
+    rows = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    known = {row["situation"]: _facts_of(row) for row in rows if "spec" in row}
+    return [
+        (known[row["situation"]], row["label"], row["kind"], row["text"]) for row in rows if "text" in row
+    ]
+
+
+def _facts_of(row: dict[str, Any]) -> TurnFacts:
+    """Return the facts of a situation of a corpus, whose labels have no root and whose bands have names."""
+    document, status = dict(row["spec"]), row["status"]
+    document["labels"] = {
+        f"state.{path}": label
+        | {"bands": [{"upto": band["upto"], "word": band["name"]} for band in label.get("bands", ())]}
+        for path, label in document.get("labels", {}).items()
+    }
+    acts = [
+        ActionResolved(act["id"], {}, accepted=act["accepted"], reasons=(), changes=(), log=())
+        for act in row["actions"]
+    ]
+    dice = [
+        RollResult(act["id"], None, 10, 5, act["success"], None)  # type: ignore[arg-type]  # the draw is not read
+        for act in row["actions"]
+        if act["accepted"] and act.get("success") is not None
+    ]
+    ended = (
+        Status("ongoing") if status["state"] == "ongoing" else Status(status["state"], status["ending"], None)
+    )
+    before, after = (read_facts(document, row[name], None) for name in ("before", "after"))
+    return TurnFacts(document, before, after, (), acts, dice, ended)
+
+
 def _facts(world: _World, situation: str) -> TurnFacts:
     document, numbers = _spec(world), world.numbers
     before = read_facts(document, _state(world, numbers["O"], numbers["PO"]), None)

@@ -21,14 +21,15 @@ async def test_narrators_come_out_in_the_order_of_their_quality() -> None:
 def test_the_documented_share_of_misdeeds_is_caught() -> None:
     counts = count_misdeeds(next(case for case in cases("honest") if case.kind == "amount"))
     assert {kind: withheld for kind, (withheld, _, _) in counts.items() if withheld} == {
-        "ending": 19,
-        "unruled": 7,
+        "ending": 20,
+        "unruled": 8,
+        "playing_on": 1,
     }
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
-        "unruled": 7,
+        "unruled": 8,
         "playing_on": 20,
         "thoughts": 17,
-        "ending": 19,
+        "ending": 20,
         "tense": 19,
         "schema": 20,
     }

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 from peripety.author.text_analysis.languages import detect_language
 from peripety.session.narration.claims.amounts import AmountClaims
 from peripety.session.narration.claims.deeds import DeedClaims
+from peripety.session.narration.claims.endings import EndingClaims
 from peripety.session.narration.claims.english import (
     SentenceBuffer,
     is_question,
     remove_speech,
     split_sentences,
 )
-from peripety.session.narration.claims.grammar import read_sentence, resolve_pronouns
+from peripety.session.narration.claims.grammar import read_sentence
+from peripety.session.narration.claims.groups import resolve_pronouns
+from peripety.session.narration.claims.lives import LifeClaims
 from peripety.session.narration.claims.names import name_table
-from peripety.session.narration.claims.people import PeopleClaims
 from peripety.session.narration.claims.possessions import PossessionClaims
+from peripety.session.narration.claims.presence import PresenceClaims
 from peripety.session.narration.claims.tagger import tag_tokens
 
 if TYPE_CHECKING:
@@ -43,12 +46,14 @@ class ClaimChecker:
         self._you = facts.after.you
         self._is_third = style.get("person") == "third"
         self._amounts = AmountClaims(facts, is_past=is_past)
-        self._people = PeopleClaims(facts, is_past=is_past)
+        self._lives = LifeClaims(facts, is_past=is_past)
+        self._presence = PresenceClaims(facts, is_past=is_past)
         self._possessions = PossessionClaims(facts, is_past=is_past)
-        self._deeds = DeedClaims(facts, is_past=is_past)
+        self._deeds = DeedClaims(facts)
+        self._endings = EndingClaims(facts, is_past=is_past)
         self._names = name_table(facts, self._deeds.deeds)
-        self._deeds.read_endings(self._names)
-        self._words = (self._names.words | self._deeds.words) - _COMMON
+        self._endings.read_endings(self._names)
+        self._words = (self._names.words | self._deeds.words | self._endings.words) - _COMMON
         self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 
     def check_sentence(self, sentence: str, before: str = "") -> list[Contradiction]:
@@ -66,8 +71,10 @@ class ClaimChecker:
         parsed = read_sentence(told, self._names, self._you, context, is_third=self._is_third)
         found = [
             *self._amounts.check(parsed, sentence, context),
-            *self._people.check(parsed, sentence),
+            *self._lives.check(parsed, sentence),
+            *self._presence.check(parsed, sentence),
             *self._possessions.check(parsed, sentence),
+            *self._endings.check(parsed, sentence),
             *self._deeds.check(parsed, sentence),
         ]
         return list(dict.fromkeys(found))
@@ -85,7 +92,7 @@ class ClaimChecker:
             found += self.check_sentence(sentence, before)
             before = sentence
         for line in dialogue:
-            wrong = self._people.check_speaker(line["entity_id"], line["utterance"], narrative)
+            wrong = self._presence.check_speaker(line["entity_id"], line["utterance"], narrative)
             found += [] if wrong is None else [wrong]
         return found
 

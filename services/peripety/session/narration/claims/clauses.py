@@ -1,16 +1,16 @@
-"""Clauses of a sentence: subject, verb, objects and phrases, with polarity, tense, and whether they are asserted."""
+"""Clauses of a sentence: subject, verb, objects and phrases, with polarity, tense and assertion."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.verbs import words_of
+from peripety.session.narration.claims.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from peripety.session.narration.claims.words import Ref, Token
+    from peripety.session.narration.claims.words import Ref, Word
 
 
 @dataclass(slots=True)
@@ -25,14 +25,14 @@ class Group:
         joined: further groups of a list.
     """
 
-    tokens: list[Token]
+    tokens: list[Word]
     owner: tuple[Ref, ...] = ()
     of: Group | None = None
     joined: list[Group] = field(default_factory=list)
     is_negated: bool = False
 
     @property
-    def head(self) -> Token:
+    def head(self) -> Word:
         """The last noun or name."""
         return next(
             (one for one in reversed(self.tokens) if one.tag in {"name", "noun", "pron"}), self.tokens[-1]
@@ -101,7 +101,7 @@ class Clause:
     objects: list[Group] = field(default_factory=list)
     phrases: list[tuple[str, Group]] = field(default_factory=list)
     fronted: list[tuple[str, Group]] = field(default_factory=list)
-    rest: list[Token] = field(default_factory=list)
+    rest: list[Word] = field(default_factory=list)
     adverbs: set[str] = field(default_factory=set)
     is_negative: bool = False
     is_asserted: bool = True
@@ -136,6 +136,16 @@ class Clause:
             )
         particles = {token.word for token in self.rest[:4] if token.tag in {"prep", "adv"}}
         return any(f"{self.verb}-{word}" in known for word in particles)
+
+    def is_now(self, *, is_past: bool) -> bool:
+        """Return True if this is asserted in the tense of the story.
+
+        Args:
+            is_past: True if that tense is the past.
+        """
+        if is_past:
+            return self.is_asserted and not (self.is_perfect and self.is_past)
+        return self.is_asserted and not self.is_past
 
     @property
     def rest_words(self) -> list[str]:
@@ -174,7 +184,7 @@ class Sentence:
     """
 
     text: str
-    tokens: list[Token]
+    tokens: list[Word]
     clauses: list[Clause]
     groups: list[tuple[str, Group]]
     is_unreal: bool

@@ -1,4 +1,4 @@
-"""Claims about endings, actions and dice: that a run ended, or that something succeeded or failed."""
+"""Claims about actions: that something was done, succeeded or failed."""
 
 from __future__ import annotations
 
@@ -8,41 +8,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from peripety.session.narration.claims.clauses import Clause
-from peripety.session.narration.claims.english import (
-    Phrases,
-    alternatives,
-    drop_reported,
-    is_negative,
-    is_unreal,
-    is_unsure,
-    load_toml,
-    split_clauses,
-    verb_forms,
-)
-from peripety.session.narration.claims.grammar import read_sentence
+from peripety.session.narration.claims.english import load_toml, verb_forms
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.verbs import GERUND, PARTICIPLE, verb_table, words
+from peripety.session.narration.claims.words import GERUND, PARTICIPLE, words, words_of
 from peripety.session.state_facts import to_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from peripety.session.narration.claims.told_words import NameTable
-
-    from peripety.session.narration.claims.clauses import Group, Sentence
+    from peripety.session.narration.claims.clauses import Clause, Group, Sentence
     from peripety.session.narration.claims.record import TurnFacts
 
 
-_WRONG_ENDINGS = {
-    "ongoing": {"won", "lost", "over"},
-    "won": {"lost", "on", "not_won"},
-    "lost": {"won", "on", "not_lost"},
-    "survived": {"on"},
-}
-_GUESSES = {"on", "not_won", "not_lost"}
-_MIN_MESSAGE_CHARACTERS = 12
-_NOT_WORDS = re.compile(r"[^\w]+")
 _ARTICLES = words("the a an your some his her their my our")
 _PREPOSITIONS = words("for on at with to into after through up down over from")
 _MISSES = words(
@@ -114,51 +91,20 @@ def read_deeds(action: Mapping[str, Any]) -> Iterator[Deed]:
 
 
 class DeedClaims:
-    """Checker of claims about endings, actions and dice.
+    """Checker of claims about actions.
 
     Args:
         facts: the turn.
-        is_past: True if the past is the tense of the story.
     """
 
-    def __init__(self, facts: TurnFacts, *, is_past: bool = False) -> None:
+    def __init__(self, facts: TurnFacts) -> None:
         self._facts = facts
-        self._is_past = is_past
         self.deeds = [deed for action in facts.spec.get("actions", ()) for deed in read_deeds(action)]
         self._kinds = {deed: deed.kind for deed in self.deeds}
         names = {name.lower(): entity for entity, known in facts.after.names.items() for name in known}
         self._people = {deed.thing: names[deed.thing] for deed in self.deeds if deed.thing in names}
-        self._endings: list[tuple[str, Clause | str]] = []
-        self._messages = _unreached_messages(facts)
-        you = alternatives(facts.after.names.get(facts.after.you, ()))
-        kinds = alternatives(word for roll in facts.rolls for word in _related_words(roll.kind))
-        self._phrases = Phrases("deeds", {"you": rf"\b(?:you|I|we|{you})\b", "kinds": kinds})
-        verbs = {form for deed in self.deeds for form in verb_forms(deed.verb)}
-        self.told_words = frozenset(
-            {*self._phrases.words("signals"), *verbs, *(text.partition(" ")[0] for text in self._messages)}
-        )
-        """The told_words with which a claim may begin."""
-
-    def read_endings(self, names: NameTable) -> None:
-        """Read the descriptions of the endings, in the told_words of the names."""
-        ends = [*self._facts.spec.get("loss_conditions", ()), *(self._facts.spec.get("win_conditions") or ())]
-        for end in ends:
-            name = to_words(str(end.get("name") or end["id"])).split()
-            verbs = (
-                [one.lemma for one in verb_table().get(name[0], ()) if one.form == PARTICIPLE]
-                if name and len(name) < 3
-                else []
-            )
-            self._endings += [(end["id"], verb) for verb in verbs[:1]]
-            description = str(end.get("description") or "")
-            parsed = (
-                read_sentence(description, names, self._facts.after.you, is_third=True)
-                if description
-                else None
-            )
-            for clause in parsed.clauses if parsed is not None else ():
-                if not clause.subordinator and not clause.is_negative:
-                    self._endings.append((end["id"], clause))
+        self.words = frozenset(form for deed in self.deeds for form in verb_forms(deed.verb))
+        """The words with which a claim may begin."""
 
     def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
         """Yield the claims of a sentence that contradict the record.
@@ -167,111 +113,27 @@ class DeedClaims:
             sentence: the sentence without speech.
             text: the sentence.
         """
-        yield from self._check_described_ending(sentence, text)
-        told = drop_reported(sentence.text[sentence.attributed :])
-        if not is_unreal(told):
-            yield from self._check_ending(text, told)
-            yield from self._check_rolls(text, told)
         if not sentence.is_unreal:
             yield from self._check_actions(sentence, text)
 
-    # --- endings ---
-
-    def _check_ending(self, sentence: str, told: str) -> Iterator[Contradiction]:
-        text = _normalize(sentence)
-        clauses = dict.fromkeys([told.strip(" .!\n"), *split_clauses(told)])
-        claimed = {claim for clause in clauses for claim in self._claimed_endings(clause)}
-        wrong = _WRONG_ENDINGS[self._facts.status.kind]
-        # A narrator that does not know the end of the turn may guess that the run continues.
-        wrong = wrong if self._facts.knows_status else wrong - _GUESSES
-        if claimed & wrong or any(message in text for message in self._messages):
-            kind = self._facts.status.kind
-            expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
-            yield Contradiction("ending", sentence.strip(), expected)
-
-    def _claimed_endings(self, clause: str) -> Iterator[str]:
-        if not is_unsure(clause) and self._phrases.search("nothing_left", clause):
-            yield "over"
-        for claim in ("on", "not_won", "not_lost"):
-            if self._phrases.search(claim, clause):
-                yield claim
-                return
-        if not is_negative(clause) and not is_unsure(clause):
-            yield from (claim for claim in ("won", "lost", "over") if self._phrases.search(claim, clause))
-
-    def _check_described_ending(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
-        """Check clauses that say what the description of an ending says: `the guests leave`."""
-        for ending, wanted in self._endings:
-            if ending == self._facts.status.condition:
-                continue
-            for clause in sentence.clauses:
-                is_now = (
-                    clause.is_asserted and not clause.is_negative and (self._is_past or not clause.is_past)
-                )
-                is_told = (
-                    _says(clause, wanted) if isinstance(wanted, Clause) else self._befalls(clause, wanted)
-                )
-                if is_now and is_told:
-                    kind = self._facts.status.kind
-                    expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
-                    yield Contradiction("ending", text.strip(), expected)
-                    return
-
-    def _befalls(self, clause: Clause, verb: str) -> bool:
-        """Return True if a clause says that the player does, or suffers, what names an ending: `escaped`."""
-        if clause.base != verb or not (
-            clause.is_perfect or clause.is_passive or clause.is_past is self._is_past
-        ):
-            return False
-        you = self._facts.after.you
-        suffers = any(you in one.keys("entity") for one in clause.objects)
-        return suffers or (
-            you in clause.subjects() and not clause.objects and (clause.is_passive or not clause.phrases)
-        )
-
-    # --- dice ---
-
-    def _check_rolls(self, sentence: str, told: str) -> Iterator[Contradiction]:
-        results = {roll.success for roll in self._facts.rolls}
-        if len(results) != 1:
-            return
-        has_success = results == {True}
-        for clause in split_clauses(told):
-            claimed = None if is_unsure(clause) else self._claimed_result(clause)
-            if claimed is not None and claimed is not has_success:
-                expected = "the roll succeeded" if has_success else "the roll failed"
-                yield Contradiction("action", sentence.strip(), expected)
-                return
-
-    def _claimed_result(self, clause: str) -> bool | None:
-        """Return True if a clause states that a test succeeded, False if that it failed, else None."""
-        if self._phrases.search("no_failure", clause):
-            return True
-        if self._phrases.search("failure", clause):
-            return False
-        return True if self._phrases.search("success", clause) and not is_negative(clause) else None
-
-    # --- actions ---
-
     def _check_actions(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
         named = sentence.named("object")
+        subjects = [clause.subject.word for clause in sentence.clauses if clause.subject is not None]
+        has_nothing = "nothing" in subjects
         for deed in self.deeds:
             person = self._people.get(deed.thing)
             if person is not None and person not in sentence.named("entity"):
                 continue
-            if deed.thing and person is None and f"{deed.action_id}/{deed.thing}" not in named:
-                if not any(
-                    clause.subject is not None and clause.subject.word == "nothing"
-                    for clause in sentence.clauses
-                ):
-                    continue
+            is_named = not deed.thing or person is not None or f"{deed.action_id}/{deed.thing}" in named
+            if not is_named and not has_nothing:
+                continue
             wrong = self._contradicted_result(deed, sentence)
             if wrong is not None:
                 yield Contradiction("action", text.strip(), f"the action '{deed.name}' {wrong}")
                 return
 
     def _result_of(self, deed: Deed) -> str:
-        """Return `done`, `failed`, `refused` or `untried`; `open` if the record does not tell."""
+        """Return `done`, `failed`, `refused` or `untried`; `open` if the record does not show it."""
         results = [action.accepted for action in self._facts.actions if action.action_id == deed.action_id]
         if True not in results:
             return "refused" if results else "untried"
@@ -374,17 +236,12 @@ class DeedClaims:
     def _is_yours(self, clause: Clause) -> bool:
         return self._facts.after.you in clause.subjects()
 
-    def _is_now(self, clause: Clause) -> bool:
-        if not clause.is_asserted:
-            return False
-        return not (self._is_past and clause.is_perfect and clause.is_past and False)
-
     def _does(self, deed: Deed, clause: Clause) -> bool:
         verbs = self._kinds[deed].verbs
         return clause.verb in verbs or clause.base in verbs
 
     def _claims_success(self, deed: Deed, clause: Clause, sentence: Sentence, result: str) -> bool:
-        if not self._is_now(clause) or clause.is_negative:
+        if not clause.is_asserted or clause.is_negative:
             return False
         if result == "failed" and _MISSES & {token.word for token in sentence.tokens}:
             return False
@@ -405,7 +262,7 @@ class DeedClaims:
             }
             states |= later & {verb.partition("-")[0] for verb in kind.verbs}
             if (
-                clause.base in words("get have leave keep")
+                clause.base in words_of("sets", "causes")
                 and states
                 and deed.thing
                 and any(self._is_object(deed, one) for one in clause.objects)
@@ -479,7 +336,7 @@ class DeedClaims:
                 unable = governor.base == "be" and "unable" in governor.rest_words
                 tries = governor.base in {"try", "attempt"} and self._is_vain(sentence)
                 return fails or not_managed or unable or tries
-            if clause.base in {"give"} and clause.verb.endswith("up"):
+            if clause.base == "give" and clause.verb.endswith("up"):
                 return True
         if (
             deed.thing
@@ -492,14 +349,14 @@ class DeedClaims:
                 or clause.base in words("budge move give open work")
             ):
                 return True
-            if clause.base in {"refuse"}:
+            if clause.base == "refuse":
                 return True
             if (
-                clause.base in words("be stay remain hold stand lie keep")
+                clause.base in words_of("sets", "stays")
                 and kind.states & set(clause.rest_words[:3])
                 and not clause.is_negative
             ):
-                return clause.base in words("stay remain hold keep") or "still" in clause.adverbs
+                return clause.base in words_of("sets", "stays_2") or "still" in clause.adverbs
             if clause.is_negative and clause.is_passive and clause.base in kind.verbs:
                 return True
         return False
@@ -518,57 +375,3 @@ class DeedClaims:
                 "nothing gives",
             )
         )
-
-
-def _says(clause: Clause, wanted: Clause) -> bool:
-    """Return True if a clause has the verb, the subject and the object of another one."""
-    if clause.base != wanted.base or clause.subject is None or wanted.subject is None:
-        return False
-    if not _is_same_group(clause.subject, wanted.subject):
-        return False
-    if wanted.base in {"be", "have", "get"}:
-        told = set(wanted.rest_words) - _ARTICLES
-        return bool(told) and told <= set(clause.rest_words)
-    goals = [
-        *wanted.objects[:1],
-        *(group for word, group in wanted.phrases[:1] if word in words("with to on into")),
-    ]
-    known = [*clause.objects, *(group for _, group in clause.phrases)]
-    particles = (
-        {token.word for token in wanted.rest[:1] if token.tag in {"prep", "adv"}}
-        if not wanted.objects
-        else set()
-    )
-    return all(any(_is_same_group(one, goal) for one in known) for goal in goals) and (
-        not particles or bool(particles & set(clause.rest_words[:2]))
-    )
-
-
-def _is_same_group(first: Group, second: Group) -> bool:
-    same = set(first.head.refs) & set(second.head.refs)
-    return bool(same) or (first.word == second.word and not first.head.refs)
-
-
-def _unreached_messages(facts: TurnFacts) -> list[str]:
-    """Return the normalized messages of the endings that were not reached."""
-    spec, reached = facts.spec, facts.status.condition
-    names = {
-        _normalize(str(rule.get(key) or ""))
-        for group in ("actions", "random_events")
-        for rule in spec.get(group, ())
-        for key in ("name", "description")
-    }
-    ends = [*spec.get("loss_conditions", ()), *(spec.get("win_conditions") or ())]
-    texts = [(end["id"] == reached, _normalize(str(end.get("message") or ""))) for end in ends]
-    said = names | {text for is_reached, text in texts if is_reached}
-    return [text for _, text in texts if text not in said and len(text) >= _MIN_MESSAGE_CHARACTERS]
-
-
-def _normalize(text: str) -> str:
-    return _NOT_WORDS.sub(" ", text.lower()).strip()
-
-
-def _related_words(kind: str) -> tuple[str, ...]:
-    """Return the forms of the word for the purpose of a roll, such as climb, climbs and climbing."""
-    word = to_words(kind)
-    return (word,) if " " in word else verb_forms(word)

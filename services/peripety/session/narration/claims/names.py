@@ -7,8 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import load_toml
-from peripety.session.narration.claims.verbs import is_function_word
-from peripety.session.narration.claims.words import NameTable
+from peripety.session.narration.claims.words import NameTable, is_function_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

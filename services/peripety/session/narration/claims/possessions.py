@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.verbs import words, words_of
+from peripety.session.narration.claims.words import words, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +169,7 @@ class PossessionClaims:
         return None
 
     def _drawn_from(self, clause: Clause) -> str | None:
-        """Return the entity out of whose pocket something is taken."""
+        """Return the entity out of whose pocket something comes."""
         if clause.base not in words("pull take draw produce fish dig get slide slip bring whip unfold"):
             return None
         for word, group in clause.phrases:
@@ -235,7 +235,7 @@ class PossessionClaims:
             yield thing, people[0], False
 
     def _phrase_holders(self, clause: Clause, people: list[str]) -> Iterator[tuple[str, str, bool]]:
-        """Yield holders of things behind a preposition: `you walk off with the token`, `reach for` is none."""
+        """Yield the holders of things behind a preposition: `you walk off with the token`."""
         if clause.is_negative or clause.is_passive:
             return
         for word, group in clause.where:
@@ -247,7 +247,7 @@ class PossessionClaims:
                     takes or clause.base in words("unlock open cut dig lock light stab pry seal stamp")
                 ):
                     yield from ((thing, one, False) for one in people[:1])
-                if word in {"for"} and clause.base in {"trade", "swap", "exchange"}:
+                if word == "for" and clause.base in {"trade", "swap", "exchange"}:
                     yield from ((thing, one, False) for one in people[:1])
                 fingers = clause.subject is not None and clause.subject.word in words(
                     "fingers hand hands fist finger palm grip"

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.told_words import read_tokens
-
 from peripety.session.narration.claims.english import SPOKEN
-from peripety.session.narration.claims.verbs import (
+from peripety.session.narration.claims.words import (
     BASE,
     GERUND,
     PARTICIPLE,
     PAST,
     THIRD,
     function_tags,
+    read_tokens,
     verb_table,
     words,
     words_of,
@@ -23,9 +22,7 @@ from peripety.session.narration.claims.verbs import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.session.narration.claims.told_words import NameTable, Token
-
-    from peripety.session.narration.claims.verbs import VerbReading
+    from peripety.session.narration.claims.words import NameTable, VerbReading, Word
 
 
 _BREAKS = frozenset(";:\u2013\u2014()[].!?\u2026")
@@ -33,7 +30,7 @@ _OPEN = words("det poss num adj own")
 _ENDS = frozenset({"break", "comma", "conj", "sub", "speech", ""})
 
 
-def tag_tokens(text: str, names: NameTable) -> list[Token]:
+def tag_tokens(text: str, names: NameTable) -> list[Word]:
     """Return the tokens of a sentence without speech, with their parts of speech."""
     tokens = read_tokens(text, names)
     _Tagger(tokens).tag_all()
@@ -44,7 +41,7 @@ def tag_tokens(text: str, names: NameTable) -> list[Token]:
 class _Tagger:
     """Tagger of a sentence from left to right; verbs are recognized by their place."""
 
-    tokens: list[Token]
+    tokens: list[Word]
     has_finite: bool = False
     finite_form: str = ""
     undecided: list[int] = field(default_factory=list)
@@ -72,7 +69,7 @@ class _Tagger:
                 self.tokens[place].reading = None
         self.undecided.clear()
 
-    def _before(self, place: int) -> Token | None:
+    def _before(self, place: int) -> Word | None:
         """Return the previous token that is not an adverb or a negation."""
         place -= 1
         while place >= 0 and (self.tokens[place].tag in {"adv", "neg"}):
@@ -82,7 +79,7 @@ class _Tagger:
     def _next_word(self, place: int) -> str:
         return self.tokens[place + 1].word if place + 1 < len(self.tokens) else ""
 
-    def _tag(self, place: int, token: Token) -> str:
+    def _tag(self, place: int, token: Word) -> str:
         word, text = token.word, token.text
         if text == SPOKEN:
             return "speech"
@@ -128,7 +125,7 @@ class _Tagger:
         return following is not None and (bool(following.refs) or following.word not in function_tags())
 
     def _is_adjective_verb(self, place: int, word: str) -> bool:
-        """Return True if an adjective such as `open` stands where only a verb can."""
+        """Return True if an adjective such as `open` is where only a verb can be."""
         before = self._before(place)
         readings = verb_table().get(word)
         if before is None or not readings:
@@ -186,7 +183,7 @@ class _Tagger:
             "pron det poss be have do modal neg num"
         )
 
-    def _tag_short(self, place: int, token: Token) -> str:
+    def _tag_short(self, place: int, token: Word) -> str:
         """Return the tag of a short form such as 's: a possessive, or a form of be."""
         before = self.tokens[place - 1] if place else None
         after = self.tokens[place + 1] if place + 1 < len(self.tokens) else None
@@ -225,7 +222,7 @@ class _Tagger:
         is_gerund = any(one.form == GERUND for one in readings) and following.word not in words_of(
             "words", "body"
         )
-        after = self.tokens[place + 2].word if place + 2 < len(self.tokens) else ""
+        second = _word_at(self.tokens, place + 2)
         is_predicate = kind in words("det prep neg poss") or following.word in words(
             "here there dead gone alive now still back already"
         )
@@ -240,14 +237,14 @@ class _Tagger:
                 and THIRD not in forms
                 and BASE not in forms
                 and before.refs
-                and function_tags().get(_word_at(self.tokens, place + 2)) in words("prep det poss pron")
+                and function_tags().get(second) in words("prep det poss pron")
             )
-            or (is_gerund and function_tags().get(after) in words("prep det poss pron adv"))
+            or (is_gerund and function_tags().get(second) in words("prep det poss pron adv"))
         ):
             return "be"
         return "own"
 
-    def _tag_verb(self, place: int, token: Token, readings: Sequence[VerbReading]) -> str:
+    def _tag_verb(self, place: int, token: Word, readings: Sequence[VerbReading]) -> str:
         before, forms = self._before(place), {one.form: one for one in readings}
         token.reading = readings[0]
         chosen = self._choose_form(place, token, before, forms)
@@ -265,8 +262,8 @@ class _Tagger:
     def _choose_form(
         self,
         place: int,
-        token: Token,
-        before: Token | None,
+        token: Word,
+        before: Word | None,
         forms: Mapping[str, VerbReading],
     ) -> str | None:
         """Return the form of a word that may be a verb; None for a noun or an adjective."""
@@ -303,7 +300,7 @@ class _Tagger:
     def _form_after_subject(
         self,
         place: int,
-        before: Token,
+        before: Word,
         forms: Mapping[str, VerbReading],
         *,
         is_rare: bool,
@@ -341,12 +338,14 @@ class _Tagger:
             for token in self.tokens[max(0, place - 4) : place]
             if token.tag not in {"adv", "det", "poss"}
         ]
-        return len(names) > 2 and names[-2].word == "and" and names[-3].tag in {"name", "pron", "noun"}
+        if len(names) < 3:  # noqa: PLR2004 - `x and y`
+            return False
+        return names[-2].word == "and" and names[-3].tag in {"name", "pron", "noun"}
 
     def _form_after_noun(
         self,
         place: int,
-        before: Token | None,
+        before: Word | None,
         forms: Mapping[str, VerbReading],
         *,
         is_rare: bool,
@@ -442,6 +441,6 @@ class _Tagger:
         return any(one.form in {THIRD, PAST, BASE} and not one.is_rare for one in readings)
 
 
-def _word_at(tokens: Sequence[Token], place: int) -> str:
+def _word_at(tokens: Sequence[Word], place: int) -> str:
     """Return the word at a place; empty behind the end."""
     return tokens[place].word if place < len(tokens) else ""

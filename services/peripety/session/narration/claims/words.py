@@ -1,22 +1,112 @@
-"""Tokens of a sentence, and the names of what the record knows, which are single tokens."""
+"""Words of English: verbs with their forms and senses, words of the grammar, and names."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import NUMERAL, SPOKEN, number_forms, parse_numeral
-from peripety.session.narration.claims.verbs import is_function_word
+from peripety.session.narration.claims.english import (
+    NUMERAL,
+    SPOKEN,
+    load_toml,
+    number_forms,
+    parse_numeral,
+    verb_forms,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from peripety.session.narration.claims.verbs import VerbReading
+
+BASE, THIRD, PAST, PARTICIPLE, GERUND = "base", "third", "past", "participle", "gerund"
+
+
+@cache
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
+@cache
+def words_of(section: str, name: str) -> frozenset[str]:
+    """Return a class of words of `vocabulary.toml`."""
+    return words(load_toml("vocabulary.toml")[section][name])
+
+
+@dataclass(frozen=True, slots=True)
+class VerbReading:
+    """A form of a verb.
+
+    Attributes:
+        lemma: the base of the verb.
+        form: `base`, `third`, `past`, `participle` or `gerund`.
+        senses: the classes of its most frequent senses.
+        is_rare: True if the word is more often a noun or an adjective.
+    """
+
+    lemma: str
+    form: str
+    senses: frozenset[str]
+    is_rare: bool
+
+
+@cache
+def verb_table() -> Mapping[str, Sequence[VerbReading]]:
+    """Return the readings of each form of each verb."""
+    text = resources.files(__package__).joinpath("verbs.txt").read_text(encoding="utf-8")
+    table: dict[str, list[VerbReading]] = {}
+    for line in text.splitlines():
+        if line[0] == "#":
+            continue
+        lemma, classes, often, irregular = line.split()
+        senses, is_rare = frozenset(classes.split(",")), often != "-"
+        for word, form in sorted(_forms(lemma, [] if irregular == "-" else irregular.split(","))):
+            table.setdefault(word, []).append(VerbReading(lemma, form, senses, is_rare))
+    return table
+
+
+def _forms(lemma: str, irregular: Sequence[str]) -> set[tuple[str, str]]:
+    """Return the forms of a verb with their names.
+
+    A regular form beside an irregular one does no harm: as both are in use.
+    """
+    base, third, past, participle, gerund = verb_forms(lemma)
+    forms = {(base, BASE), (third, THIRD), (past, PAST), (participle, PARTICIPLE), (gerund, GERUND)}
+    forms |= {(one, GERUND) for one in irregular if one.endswith("ing")}
+    pasts = [one for one in irregular if not one.endswith("ing")]
+    for one in pasts:
+        is_participle_only = len(pasts) > 1 and one.endswith("n")
+        forms |= {(one, PARTICIPLE)} if is_participle_only else {(one, PAST), (one, PARTICIPLE)}
+    if lemma in words_of("verbs", "unchanging"):
+        forms |= {(lemma, PAST), (lemma, PARTICIPLE)}
+    return forms
+
+
+_TAGS = {"adjective": "adj", "subject": "pron", "object": "pron"}
+# A word of several kinds has the last one.
+_KINDS = (
+    *("adv", "adjective", "prep", "object", "subject", "det", "poss"),
+    *("conj", "sub", "neg", "modal", "be", "have", "do"),
+)
+
+
+@cache
+def function_tags() -> Mapping[str, str]:
+    """Return the part of speech of each word of the grammar."""
+    section = load_toml("vocabulary.toml")["function"]
+    return {word: _TAGS.get(kind, kind) for kind in _KINDS for word in section[kind].split()}
+
+
+def is_function_word(word: str) -> bool:
+    """Return True if a word belongs to the grammar."""
+    return word in function_tags()
 
 
 Ref = tuple[str, str]
-"""Kind (`entity`, `place`, `thing`, `quantity`, `unit`, `bearer` or `object`) and id of what the record knows."""
+"""Kind and id of what is known: `entity`, `place`, `thing`, `quantity`, `unit`, `bearer`, `object`."""
 
 _TOKEN = re.compile(
     rf"{SPOKEN}|n['\u2019]t\b|['\u2019](?:s|re|ve|ll|d|m)\b|[^\W\d_]+?(?=n['\u2019]t\b)"
@@ -27,7 +117,7 @@ _SHORT = {"ca": "can", "wo": "will", "sha": "shall"}
 
 
 @dataclass(slots=True)
-class Token:
+class Word:
     """A word of a sentence.
 
     Attributes:
@@ -82,9 +172,10 @@ class NameTable:
                 if entry not in known:
                     known.append(entry)
 
-    def find(self, tokens: Sequence[Token], place: int) -> tuple[int, tuple[Ref, ...]]:
+    def find(self, tokens: Sequence[Word], place: int) -> tuple[int, tuple[Ref, ...]]:
         """Return the number of tokens of the longest name at a place, and what it names."""
-        best, refs = 0, []
+        best = 0
+        refs: list[Ref] = []
         for words, is_proper, ref in self._names.get(tokens[place].word, ()):
             size = len(words)
             if size < best or any(
@@ -99,20 +190,20 @@ class NameTable:
         return best, tuple(dict.fromkeys(refs))
 
 
-def split_words(text: str) -> list[Token]:
+def split_words(text: str) -> list[Word]:
     """Return the words of a text as tokens without tags."""
     tokens = []
     for found in _TOKEN.finditer(text):
         word = found[0].lower().replace("\u2019", "'")
-        tokens.append(Token(found[0], _SHORT.get(word, word), found.start(), found.end()))
+        tokens.append(Word(found[0], _SHORT.get(word, word), found.start(), found.end()))
     return tokens
 
 
-def read_tokens(text: str, names: NameTable) -> list[Token]:
+def read_tokens(text: str, names: NameTable) -> list[Word]:
     """Return the tokens of a sentence without speech: names and numerals are joined."""
     plain = split_words(text)
     numerals = {found.start(): found for found in _NUMERAL.finditer(text)}
-    tokens: list[Token] = []
+    tokens: list[Word] = []
     place = 0
     while place < len(plain):
         token = plain[place]
@@ -121,7 +212,7 @@ def read_tokens(text: str, names: NameTable) -> list[Token]:
         if size:
             last = plain[place + size - 1]
             tokens.append(
-                Token(
+                Word(
                     text[token.start : last.end],
                     text[token.start : last.end].lower(),
                     token.start,
@@ -133,7 +224,7 @@ def read_tokens(text: str, names: NameTable) -> list[Token]:
             place += size
         elif numeral is not None and numeral.end() >= token.end and not (tokens and tokens[-1].word == "no"):
             tokens.append(
-                Token(
+                Word(
                     numeral[0],
                     numeral[0].lower(),
                     token.start,

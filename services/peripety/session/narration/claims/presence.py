@@ -1,4 +1,4 @@
-"""Claims about people: alive or dead, present or elsewhere."""
+"""Claims about the places of people: who is present, and where."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import Phrases
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.verbs import PARTICIPLE, words, words_of
+from peripety.session.narration.claims.words import PARTICIPLE, words, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,39 +15,14 @@ if TYPE_CHECKING:
     from peripety.session.narration.claims.record import TurnFacts
 
 
-_ACTS = words(
-    "motion contact body communication consumption perception possession social "
-    "creation competition emotion change weather"
-)
 _VISIBLE = words("motion contact body communication consumption possession")
-_SENSES = words("perception communication cognition emotion")
-_BESIDE = words(
-    "beside alongside with to at towards toward on into past around behind from for "
-    "between opposite over against"
-)
-_INSIDE = words("in inside within at on into onto aboard")
-_EXACT_CORPSES = words("corpse grave funeral cadaver tomb burial death murder killer remains carcass")
-_LIFELESS = words("lifeless dead cold still limp motionless")
-_PULSE = words("heart pulse breathing breath heartbeat")
-_ENDS = words("stop cease fail end fade")
-_IDIOMS = words(
-    "laughter laughing boredom shame embarrassment curiosity envy thirst joy act scene role part play game"
-)
-_NOT_DEATH = words(
-    "tired serious set weight certain wrong drunk asleep quiet silent calm ahead "
-    "against sure center end in on weary straight last level beat to for still"
-)
 _GONE = words("gone absent missing away elsewhere nowhere")
-_PUTS = words(
-    "put leave keep store hide drop lose lock forget hang place stow have hold send "
-    "throw want need set lay find light bury like love hate miss own use take get "
-    "make know spend"
-)
+_PUTS = words_of("sets", "puts")
 _SEATS = words("chair seat bunk bed stool place post cot desk bench spot")
 
 
-class PeopleClaims:
-    """Checker of claims about the lives and the places of entities.
+class PresenceClaims:
+    """Checker of claims about the places of entities.
 
     Args:
         facts: the turn.
@@ -71,11 +46,11 @@ class PeopleClaims:
         if sentence.is_unreal:
             return
         for clause in sentence.clauses:
-            yield from self._check_life(sentence, clause, text)
             yield from self._check_empty_place(clause, text)
             if self._here:
                 yield from self._check_presence(sentence, clause, text)
-        yield from self._check_groups(sentence, text)
+        if not sentence.clauses or any(clause.is_now(is_past=self._is_past) for clause in sentence.clauses):
+            yield from self._check_groups(sentence, text)
 
     def check_speaker(self, entity: str, utterance: str, narrative: str) -> Contradiction | None:
         """Return the contradiction in an utterance of a dead or absent entity, if there is one."""
@@ -86,62 +61,10 @@ class PeopleClaims:
             return Contradiction("presence", utterance, f"{name} is in {self._place_of(entity)}")
         return None
 
-    def _is_now(self, clause: Clause) -> bool:
-        """Return True if a clause is asserted in the tense of the story."""
-        if not clause.is_asserted:
-            return False
-        if self._is_past:
-            return not (clause.is_perfect and clause.is_past)
-        return not clause.is_past
-
-    # --- life ---
-
-    def _dead(self, keys: Iterable[str]) -> str | None:
-        return next((one for one in keys if one != self._you and self._facts.is_alive(one) is False), None)
-
-    def _living(self, keys: Iterable[str]) -> str | None:
-        return next((one for one in keys if self._facts.is_alive(one) is True), None)
-
-    def _check_life(self, sentence: Sentence, clause: Clause, text: str) -> Iterator[Contradiction]:
-        yield from self._check_recovery(clause, text)
-        dead = self._dead(clause.subjects()) or self._dead_partner(clause)
-        if dead is not None and self._is_now(clause) and not clause.is_negative and self._acts(clause, dead):
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
-            return
-        owner = None if clause.subject is None else self._dead(clause.subject.owned_by())
-        if owner is not None and self._is_now(clause) and self._is_lively_body(clause):
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(owner)} is dead")
-            return
-        living = self._living(
-            [*clause.subjects(), *(key for one in clause.objects for key in one.keys("entity"))]
-        )
-        if living is not None and clause.is_asserted and self._dies(clause, living):
-            name = self._facts.after.name_of(living)
-            yield Contradiction(
-                "life", text.strip(), f"{name} {'are' if living == self._you else 'is'} alive"
-            )
-
-    def _check_recovery(self, clause: Clause, text: str) -> Iterator[Contradiction]:
-        """Check that somebody who died in this turn is not said to live on."""
-        after = self._facts.after.alive
-        lost = next((one for one in clause.subjects() if after.get(one) is False and one != self._you), None)
-        if lost is None or clause.is_negative:
-            return
-        told_words = clause.rest_words
-        lives = (
-            clause.base in {"survive", "recover", "heal"}
-            or clause.verb == "pull-through"
-            or (clause.base == "pull" and "through" in told_words[:1])
-        )
-        mends = clause.base == "be" and told_words[:3] == ["on", "the", "mend"]
-        will = clause.base == "live" and clause.governor is not None and clause.governor.base == "go"
-        if (lives and clause.is_asserted) or mends or will:
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(lost)} is dead")
-
     def _check_empty_place(self, clause: Clause, text: str) -> Iterator[Contradiction]:
-        """Check that a place is not said to be empty while somebody is there."""
+        """Check that a place is not empty while people are there."""
         subject = clause.subject
-        if subject is None or not self._is_now(clause):
+        if subject is None or not clause.is_now(is_past=self._is_past):
             return
         places: list[str] = []
         deserted = clause.is_passive and clause.base in words("desert abandon vacate empty")
@@ -166,128 +89,8 @@ class PeopleClaims:
         for entity in self._facts.after.names if places else ():
             known = self._facts.places_of(entity)
             if known and known <= set(places) and self._facts.is_alive(entity) is not False:
-                yield Contradiction(
-                    "presence",
-                    text.strip(),
-                    f"{self._facts.after.name_of(entity)} {'are' if entity == self._you else 'is'} in {self._place_of(entity)}",
-                )
+                yield self._elsewhere(entity, text)
                 return
-
-    def _dead_partner(self, clause: Clause) -> str | None:
-        """Return a dead entity that receives something, or with whom people talk."""
-        if clause.is_a("give") and len(clause.objects) > 1:
-            return self._dead(clause.objects[0].keys("entity"))
-        if "communication" in clause.senses:
-            return next(
-                (
-                    dead
-                    for word, group in clause.phrases
-                    if word == "with" and (dead := self._dead(group.keys("entity")))
-                ),
-                None,
-            )
-        return None
-
-    def _acts(self, clause: Clause, dead: str) -> bool:
-        """Return True if only a living person does this."""
-        if dead not in clause.subjects():
-            return True
-        if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
-            return False
-        if (
-            clause.base == "look"
-            and clause.rest_words[:1]
-            and clause.rest_words[0]
-            in words("at up down over around back away toward towards to out into from round")
-        ):
-            return True
-        if clause.base in words("be look feel sound seem") and not clause.is_progressive:
-            told_words = clause.rest_words[:4]
-            return any(word in words_of("words", "alive") for word in told_words) and not (
-                {"in", "on", "at"} & set(told_words[:1]) or ("back" in told_words and clause.base != "be")
-            )
-        return not clause.is_a("rest") and clause.verb != ""
-
-    def _is_lively_body(self, clause: Clause) -> bool:
-        assert clause.subject is not None  # noqa: S101 - checked by the caller
-        if (
-            clause.copied_subject
-            or clause.is_passive
-            or clause.is_negative
-            or clause.subject.word not in words_of("words", "body")
-        ):
-            return False
-        return (
-            bool(clause.senses & _ACTS)
-            and not clause.is_a("rest", "mental")
-            and clause.base not in words("stare gaze be echo ring")
-        )
-
-    def _dies(self, clause: Clause, living: str) -> bool:
-        is_subject = living in clause.subjects()
-        told_words = clause.rest_words
-        if not is_subject:
-            return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
-        if clause.is_negative:
-            is_end = clause.base in words("survive breathe live wake") or (
-                clause.base == "make" and "it" in told_words
-            )
-            is_gone = clause.base == "be" and "alive" in told_words[:3]
-            return (
-                is_end
-                and clause.modal not in {"can", "cannot", "could"}
-                and not (clause.base in {"breathe", "live"} and len(told_words) > 1)
-            ) or is_gone
-        if clause.is_a("die") and clause.base != "pass" and clause.base not in {"give", "starve", "freeze"}:
-            return (
-                not _IDIOMS & set(told_words)
-                and told_words[:1] != ["to"]
-                and told_words[:2] != ["a", "little"]
-                and not clause.is_progressive
-            )
-        if clause.is_a("die") or (clause.is_a("kill") and clause.is_passive):
-            return True
-        if clause.base in {"stop", "cease"} and "breathing" in told_words[:2]:
-            return True
-        if clause.base in words("hang shoot drown kill") and any(
-            one.word in {"himself", "herself", "themselves"} for one in clause.objects
-        ):
-            return True
-        if (
-            clause.base in words("gun shoot cut strike hack")
-            and clause.is_passive
-            and ("dead" in told_words[:1] or (clause.base == "gun" and "down" in told_words[:1]))
-        ):
-            return True
-        if clause.base == "breathe" and {"last", "final"} & set(told_words[:2]):
-            return True
-        if (
-            clause.base in {"draw", "take", "breathe"}
-            and {"last", "final"} & set(told_words)
-            and ({"breath"} & set(told_words) or clause.base == "breathe")
-        ):
-            return True
-        if clause.base in words("be lie fall drop collapse slump sprawl go crumple"):
-            return self._is_dead_predicate(clause)
-        return False
-
-    def _is_dead_predicate(self, clause: Clause) -> bool:
-        told_words = clause.rest_words
-        for place, word in enumerate(told_words[:5]):
-            if word in words("dead lifeless deceased slain"):
-                after = told_words[place + 1] if place + 1 < len(told_words) else ""
-                if after in _NOT_DEATH and not (
-                    after in {"on", "in", "at"} and clause.base in {"lie", "fall", "drop"}
-                ):
-                    return False
-                return (
-                    told_words[place - 1] not in words("half nearly almost like as not the n't")
-                    if place
-                    else True
-                )
-        return False
-
-    # --- presence ---
 
     def _is_elsewhere(self, entity: str) -> bool:
         places = self._facts.places_of(entity)
@@ -324,7 +127,7 @@ class PeopleClaims:
         if moved:
             yield from self._check_where(clause, text)
         yield from self._check_unmoved(clause, text)
-        if not self._is_now(clause):
+        if not clause.is_now(is_past=self._is_past):
             return
         is_remote = self._phrases.search("remote", text) is not None
         absent = self._absent(clause.subjects())
@@ -332,7 +135,7 @@ class PeopleClaims:
             absent is not None
             and not is_remote
             and not clause.is_negative
-            and self._appears(sentence, clause, absent, text)
+            and self._appears(sentence, clause, absent)
         ):
             yield self._elsewhere(absent, text)
             return
@@ -351,7 +154,7 @@ class PeopleClaims:
         yield from self._check_where(clause, text)
 
     def _check_unmoved(self, clause: Clause, text: str) -> Iterator[Contradiction]:
-        """Check `has not left the x` of somebody who has left it."""
+        """Check `has not left the x` of a person who has left it."""
         if not clause.is_negative or clause.modal or clause.base not in words("leave budge move stir quit"):
             return
         named = {
@@ -382,8 +185,8 @@ class PeopleClaims:
                     return True
         return False
 
-    def _appears(self, sentence: Sentence, clause: Clause, absent: str, text: str) -> bool:
-        """Return True if an entity of another place is said to be in the scene."""
+    def _appears(self, sentence: Sentence, clause: Clause, absent: str) -> bool:
+        """Return True if a clause places an entity of another place in the scene."""
         if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
             return False
         near = self._is_near(clause)
@@ -453,7 +256,7 @@ class PeopleClaims:
                 absent is not None
                 and touches
                 and not self._names_place_of(sentence, absent)
-                and clause.base not in words("leave miss need lose keep have")
+                and clause.base not in words_of("sets", "misses")
             ):
                 return absent
             owner = self._absent(group.owned_by())
@@ -478,21 +281,17 @@ class PeopleClaims:
         return None
 
     def _goes(self, clause: Clause) -> bool:
-        """Return True if somebody with the player is said to be away."""
-        told_words = clause.rest_words
+        """Return True if a clause puts a person elsewhere who is with the player."""
+        told = clause.rest_words
         if clause.base == "be" and not clause.is_progressive:
             if clause.is_negative:
-                return "here" in told_words[:3] or told_words[:2] in (["with", "you"], ["with", "us"])
-            gone = next((word for word in told_words[:3] if word in _GONE), None)
-            return (
-                gone is not None
-                and not (gone == "gone" and "for" in told_words[:3])
-                and "far" not in told_words
-            )
+                return "here" in told[:3] or told[:2] in (["with", "you"], ["with", "us"])
+            gone = next((word for word in told[:3] if word in _GONE), None)
+            return gone is not None and not (gone == "gone" and "for" in told[:3]) and "far" not in told
         if clause.is_negative or not clause.is_a("leave") or clause.is_passive:
             return False
         if clause.base == "go" and clause.verb == "go":
-            return bool(words("out home away off") & set(told_words[:2]))
+            return bool(words("out home away off") & set(told[:2]))
         things = [
             one
             for one in clause.objects
@@ -501,25 +300,21 @@ class PeopleClaims:
             )
         ]
         if clause.base == "take":
-            return "off" in told_words[:1] and not clause.objects
+            return "off" in told[:1] and not clause.objects
         if clause.base in words("leave escape abandon desert exit flee") and things:
             return False
-        behind = {"behind", "into"} & set(told_words[:1]) and clause.base in words(
+        behind = {"behind", "into"} & set(told[:1]) and clause.base in words(
             "retreat withdraw vanish disappear escape"
         )
-        return not behind and not (
-            "silence" in told_words or "thought" in told_words or "thoughts" in told_words
-        )
+        return not behind and not ("silence" in told or "thought" in told or "thoughts" in told)
 
     def _check_alone(self, clause: Clause, text: str) -> Iterator[Contradiction]:
         if clause.base != "be" or clause.is_negative or self._you not in clause.subjects():
             return
-        told_words = clause.rest_words
-        is_alone = "alone" in {*told_words[:4], *clause.adverbs} and not {"with", "your", "feel"} & set(
-            told_words
-        )
+        told = clause.rest_words
+        is_alone = "alone" in {*told[:4], *clause.adverbs} and not {"with", "your", "feel"} & set(told)
         company = [one for one in self._facts.after.names if self._is_with_you(one)]
-        if is_alone and company and not any(word in {"this", "it"} for word in told_words):
+        if is_alone and company and not any(word in {"this", "it"} for word in told):
             yield Contradiction(
                 "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
             )
@@ -558,7 +353,7 @@ class PeopleClaims:
                 yield self._elsewhere(self._you, text)
 
     def _is_left_behind(self, clause: Clause, entity: str, place: str) -> bool:
-        """Return True if somebody who moved is said to stay in the place before."""
+        """Return True if a person who moved stays in the place before."""
         before, after = (facts.places.get(entity) for facts in (self._facts.before, self._facts.after))
         if place != before or before == after:
             return False
@@ -617,70 +412,9 @@ class PeopleClaims:
             and clause.base not in {"go", "get"}
         )
 
-    # --- groups ---
-
-    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
-        """Check what is said by nouns: the corpse of a living person, no sign of a present one."""
-        tokens = sentence.tokens
-        for first, second, third in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
-            is_late = first.word == "late" and second.tag == "name"
-            is_dead = (
-                second.text in {":", ","}
-                and third is not None
-                and third.word == "dead"
-                and first.tag == "name"
-            )
-            after = (
-                tokens[tokens.index(third) + 1].word
-                if is_dead and third is not None and third is not tokens[-1]
-                else ""
-            )
-            living = self._living(
-                key
-                for token in ((second,) if is_late else (first,) if is_dead else ())
-                for kind, key in token.refs
-                if kind == "entity"
-            )
-            if living is not None and after not in _NOT_DEATH - {"in", "on"}:
-                yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
-                return
-        if sentence.clauses and not any(self._is_now(clause) for clause in sentence.clauses):
-            return
-        for _, group in sentence.groups:
-            owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
-            living = self._living(owners)
-            if living is not None and self._is_corpse(sentence, group):
-                yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
-                return
-            company = next((one for one in owners if self._is_with_you(one)), None)
-            if company is None:
-                continue
-            is_lost = group.word in {"sign", "trace"} and "no" in self._words_before(sentence, group)
-            if is_lost or self._is_empty_seat(sentence, group):
-                yield Contradiction(
-                    "presence", text.strip(), f"{self._facts.after.name_of(company)} is where you are"
-                )
-                return
-
     def _words_before(self, sentence: Sentence, group: Group) -> list[str]:
         place = sentence.tokens.index(group.tokens[0])
         return [token.word for token in sentence.tokens[max(0, place - 2) : place + 1]]
-
-    def _is_corpse(self, sentence: Sentence, group: Group) -> bool:
-        if group.word in _EXACT_CORPSES:
-            return not any(not clause.is_asserted for clause in sentence.clauses)
-        clauses = [
-            clause for clause in sentence.clauses if clause.subject is group or group in clause.objects
-        ]
-        if group.word in {"body", "form", "figure"}:
-            told_words = group.all_words | {word for clause in clauses for word in clause.rest_words[:3]}
-            return bool(_LIFELESS & told_words) or any(clause.is_a("mourn") for clause in clauses)
-        return group.word in _PULSE and any(
-            clause.subject is group
-            and (clause.base in _ENDS or {"stopped", "gone"} & set(clause.rest_words[:2]))
-            and not clause.is_negative
-            for clause in clauses
-        )
 
     def _is_empty_seat(self, sentence: Sentence, group: Group) -> bool:
         return group.word in _SEATS and any(
@@ -689,3 +423,16 @@ class PeopleClaims:
             and not clause.is_negative
             for clause in sentence.clauses
         )
+
+    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+        """Check nouns: no sign of a person who is here."""
+        for _, group in sentence.groups:
+            owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
+            company = next((one for one in owners if self._is_with_you(one)), None)
+            if company is None:
+                continue
+            is_lost = group.word in {"sign", "trace"} and "no" in self._words_before(sentence, group)
+            if is_lost or self._is_empty_seat(sentence, group):
+                name = self._facts.after.name_of(company)
+                yield Contradiction("presence", text.strip(), f"{name} is where you are")
+                return
