@@ -52,6 +52,7 @@ def test_places(tree: dict[str, Any], place: str | None) -> None:
     [
         ({"items": {"seal": {"holder": "beta"}}}, "beta"),
         ({"seal_owner": "beta"}, "beta"),
+        ({"items": {"seal": {"holder": "beta"}, "beta_two": {"holder": "beta"}}}, "beta"),
         ({"beta": {"has": ["seal"]}}, "beta"),
         ({"people": {"beta": {"inventory": ["seal", "badge"]}}}, "beta"),
         ({"beta": {"has_seal": True}}, "beta"),

@@ -13,11 +13,12 @@ from peripety.session.narration.claims.record import TurnFacts
 from peripety.session.state_facts import read_facts
 from peripety.session.types import NarratorStats, Resolution
 from support.engine.specs import action, document, never
-from support.session.claims import cases, paraphrases
+from support.session.claims import cases, corpus, paraphrases
 from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.48, 0.02
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -50,6 +51,20 @@ def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
     assert [prose for prose in paraphrases("true") if checker.check(prose)] == []
 
 
+@pytest.mark.slow
+def test_the_documented_share_of_literary_prose_is_caught() -> None:
+    checkers: dict[int, ClaimChecker] = {}
+    found: Counter[tuple[str, bool]] = Counter()
+    for facts, label, _, text in corpus("literary"):
+        checker = checkers.setdefault(id(facts), ClaimChecker(facts))
+        found[label, bool(checker.check(text))] += 1
+    caught, missed, alarms, passed = (
+        found[label, is_found] for label in ("false", "true") for is_found in (True, False)
+    )
+    assert caught >= CAUGHT_LITERARY * (caught + missed)
+    assert alarms <= LITERARY_FALSE_ALARMS * (alarms + passed)
+
+
 @pytest.mark.parametrize(
     ("kind", "prose", "expected"),
     [
@@ -76,6 +91,10 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
         "Beta thinks that only four supplies are left.",
         "You have not won.",
         "You remember how Delta smiled at you.",
+        "Delta will never smile again, Beta thinks.",
+        "In your dream Delta walks beside you.",
+        "All supplies are gone, says Beta, and grins.",
+        "Whenever Delta comes in, you wake.",
         "Soon you will search the store.",
     ],
 )
