@@ -72,7 +72,7 @@ class AmountReader:
             told_words = [token.word for token in group.tokens]
             is_two = told_words[0] == "both" or group.word in {"pair", "couple"}
             number = 2.0 if is_two else 1.0 if "single" in told_words or "lone" in told_words else None
-        if number is None:
+        if number is None or (group.word == "one" and len(group.tokens) > 1):
             return [], None
         paths = self.quantity_of(group)
         if not paths and group.of is None:
@@ -148,9 +148,23 @@ class AmountReader:
         return bool(values) and not any(is_rounded(0.0, value) for value in values)
 
     def is_outdated(
-        self, sentence: Sentence, paths: list[str], number: float, context: Sequence[Word]
+        self,
+        sentence: Sentence,
+        paths: list[str],
+        number: float,
+        context: Sequence[Word],
+        *,
+        is_same: bool = False,
     ) -> bool:
-        """Return True if a number is only the value before the turn, and no other one is named."""
+        """Return True if a number is only the value before the turn, and no other one is named.
+
+        Args:
+            sentence: the sentence.
+            paths: the paths of the quantity.
+            number: the number.
+            context: the tokens of the sentence before.
+            is_same: True if the sentence states that it is still the value.
+        """
         known = [values for path in paths if (values := self._facts.values_of(path))]
         current = [value for values in known for value in values[1:]]
         if not current or any(is_rounded(number, value) for value in current):
@@ -166,6 +180,8 @@ class AmountReader:
         ]
         if any(is_rounded(other, value) for other in others for value in current):
             return False
+        if is_same:
+            return True
         return not _EARLIER & {token.word for token in sentence.tokens} - (
             {"was", "were", "had"} if self.is_past else set()
         )

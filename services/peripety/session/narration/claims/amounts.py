@@ -232,7 +232,14 @@ class ChangeClaims:
             is_all
             and not clause.is_negative
             and not word
-            and clause.is_a("spend", "destroy", "kill", "get")
+            and (
+                clause.is_a("spend", "destroy", "kill", "get")
+                or (
+                    group.tokens[-2:-1]
+                    and "last" in told_words
+                    and clause.base in words("light smoke fire throw shoot strike play toss share")
+                )
+            )
             and not clause.is_infinitive
         ):
             return self._amounts.is_not_empty(paths)

@@ -56,8 +56,11 @@ class Group:
     @property
     def places(self) -> list[str]:
         """The places that own or contain this: `the dome of x`, `x's dome`."""
-        return [key for kind, key in self.owner if kind == "place"] + (
-            [] if self.of is None else self.of.keys("place")
+        inside = [key for token in self.tokens[:-1] for kind, key in token.refs if kind == "place"]
+        return (
+            [key for kind, key in self.owner if kind == "place"]
+            + inside
+            + ([] if self.of is None else self.of.keys("place"))
         )
 
     def owned_by(self, kind: str = "entity") -> list[str]:
@@ -117,6 +120,7 @@ class Clause:
     is_fronted: bool = False
     part: int = 0
     span: tuple[int, int] = (0, 0)
+    verb_start: int = 0
 
     @property
     def base(self) -> str:

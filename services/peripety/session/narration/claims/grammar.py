@@ -9,7 +9,16 @@ from peripety.session.narration.claims.clauses import Clause, Group, Sentence
 from peripety.session.narration.claims.english import load_toml
 from peripety.session.narration.claims.groups import read_groups, resolve_pronouns
 from peripety.session.narration.claims.tagger import tag_tokens
-from peripety.session.narration.claims.words import BASE, GERUND, PARTICIPLE, PAST, Word, words, words_of
+from peripety.session.narration.claims.words import (
+    BASE,
+    GERUND,
+    PARTICIPLE,
+    PAST,
+    THIRD,
+    Word,
+    words,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,8 +100,10 @@ def read_sentence(
     clauses = reader.read()
     found = _UNREAL_SENTENCE.search(text)
     for clause in clauses if found is not None else ():
-        # `You remember` is a clause of its own; `in the picture` belongs to the clause around it.
-        if any(clause.span[0] <= one.start() < clause.span[1] for one in _UNREAL_SENTENCE.finditer(text)):
+        # `In the picture` belongs to the clause around it, and at the beginning to the whole part.
+        places = [one.start() for one in _UNREAL_SENTENCE.finditer(text)]
+        is_first = clause.part == 0 and any(place < clauses[0].verb_start for place in places)
+        if is_first or any(clause.span[0] <= place < clause.span[1] for place in places):
             clause.is_asserted = False
     return Sentence(
         text, tokens, clauses, reader.groups, found is not None and not clauses, reader.attributed
@@ -118,7 +129,7 @@ class _ClauseReader:
             stop = starts[number + 1][0] if number + 1 < len(starts) else len(items)
             part += any(isinstance(one, Word) and one.tag in _HARD for one in region) if number else 0
             clause = self._make_clause(items[first : last + 1], main, first, last)
-            clause.part = part
+            clause.part, clause.verb_start = part, _first(items[first]).start
             self._add_subject(clause, region, clauses, first)
             self._add_rest(clause, items[last + 1 : stop], is_last=stop == len(items))
             begin = max(
@@ -375,19 +386,24 @@ class _ClauseReader:
         return next((one for one in items[cut + 1 :] if isinstance(one, Group)), None)
 
     def _subject_in(self, items: Sequence[Word | Group], *, is_first: bool = False) -> Group | None:
-        """Return the first group without a preposition."""
+        """Return the group without a preposition: `row by row the guests`."""
         after_preposition = False
+        found = None
         for item in items:
             if isinstance(item, Word):
                 if item.tag in {"prep", "to"}:
                     after_preposition = True
                 elif item.tag in {"comma", "break", "speech"} and is_first:
-                    return None
+                    return found
                 continue
-            if not after_preposition and not _is_time(item):
-                return item
+            if (
+                not after_preposition
+                and not _is_time(item)
+                and (found is None or item.tokens[0].tag == "det")
+            ):
+                found = item
             after_preposition = False
-        return None
+        return found
 
     def _add_rest(self, clause: Clause, items: Sequence[Word | Group], *, is_last: bool) -> None:
         """Add the objects and phrases between this verb and the next clause."""
@@ -475,7 +491,7 @@ class _ClauseReader:
             if self._is_attribution(clause):
                 for one in clauses:
                     one.is_asserted &= one is clause or one.part > clause.part
-                self.attributed = max(self.attributed, clause.span[0])
+                self.attributed = max(self.attributed, clause.verb_start)
         for clause in clauses:
             future = clause.modal and clause.modal not in {"can", "cannot", "could"}
             if clause.subordinator in words("when whenever once after wherever where") and any(
@@ -492,9 +508,8 @@ class _ClauseReader:
     def _is_attribution(self, clause: Clause) -> bool:
         """Return True for `…, Delta says` behind words that have no quotes."""
         if (
-            clause.base in _SAYING
-            and clause.copied_subject
-            and clause.form in {PAST, PARTICIPLE}
+            clause.base in _SAYING - {"tell", "ask", "answer", "reply", "call"}
+            and clause.form in {PAST, PARTICIPLE, THIRD}
             and clause.start
         ):
             first, after = (

@@ -62,7 +62,16 @@ class LifeClaims:
         return next((one for one in keys if one != self._you and self._facts.is_alive(one) is False), None)
 
     def _living(self, keys: Iterable[str]) -> str | None:
-        return next((one for one in keys if self._facts.is_alive(one) is True), None)
+        is_over = self._facts.status.kind == "lost"
+        return next(
+            (
+                one
+                for one in keys
+                if self._facts.is_alive(one) is True
+                or (one == self._you and not is_over and self._facts.is_alive(one) is None)
+            ),
+            None,
+        )
 
     def _check_life(self, clause: Clause, text: str) -> Iterator[Contradiction]:
         yield from self._check_recovery(clause, text)
@@ -75,18 +84,28 @@ class LifeClaims:
         ):
             yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
             return
+        if dead is not None and clause.is_now(is_past=self._is_past) and self._is_undead(clause):
+            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
+            return
         owner = None if clause.subject is None else self._dead(clause.subject.owned_by())
         if owner is not None and clause.is_now(is_past=self._is_past) and self._is_lively_body(clause):
             yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(owner)} is dead")
             return
-        living = self._living(
-            [*clause.subjects(), *(key for one in clause.objects for key in one.keys("entity"))]
-        )
-        if living is not None and clause.is_asserted and self._dies(clause, living):
+        people = [*clause.subjects(), *(key for one in clause.objects for key in one.keys("entity"))]
+        alive = (one for one in people if self._living([one]) is not None)
+        living = next((one for one in alive if self._dies(clause, one)), None)
+        if living is not None and clause.is_asserted:
             name = self._facts.after.name_of(living)
             yield Contradiction(
                 "life", text.strip(), f"{name} {'are' if living == self._you else 'is'} alive"
             )
+
+    @staticmethod
+    def _is_undead(clause: Clause) -> bool:
+        """Return True for `is not dead`, `has a pulse`."""
+        if clause.base == "be":
+            return clause.is_negative and "dead" in clause.rest_words[:3] and "only" not in clause.rest_words
+        return clause.base == "have" and not clause.is_negative and "pulse" in clause.rest_words[:4]
 
     def _check_recovery(self, clause: Clause, text: str) -> Iterator[Contradiction]:
         """Check that a person who died in this turn does not live on."""
@@ -161,9 +180,10 @@ class LifeClaims:
         if not is_subject:
             return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
         if clause.is_negative:
-            is_end = clause.base in words("survive breathe live wake") or (
+            is_end = clause.base in (words("survive breathe live wake") if living != self._you else {"survive"}) or (
                 clause.base == "make" and "it" in told
             )
+            is_end |= clause.verb.startswith("get") and told[:2] == ["up", "again"]
             is_gone = clause.base == "be" and "alive" in told[:3]
             return (
                 is_end
@@ -225,7 +245,17 @@ class LifeClaims:
         ]
         if group.word in {"body", "form", "figure"}:
             told = group.all_words | {word for clause in clauses for word in clause.rest_words[:3]}
-            return bool(_LIFELESS & told) or any(clause.is_a("mourn") for clause in clauses)
+            lies = any(
+                clause.subject is group
+                and clause.base in words("be lie hang float rest sprawl swing")
+                and clause.phrases
+                for clause in clauses
+            )
+            return (
+                bool(_LIFELESS & told)
+                or (group.word == "body" and lies)
+                or any(clause.is_a("mourn") for clause in clauses)
+            )
         return group.word in _PULSE and any(
             clause.subject is group
             and (clause.base in _ENDS or {"stopped", "gone"} & set(clause.rest_words[:2]))

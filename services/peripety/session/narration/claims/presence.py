@@ -309,11 +309,27 @@ class PresenceClaims:
         return not behind and not ("silence" in told or "thought" in told or "thoughts" in told)
 
     def _check_alone(self, clause: Clause, text: str) -> Iterator[Contradiction]:
-        if clause.base != "be" or clause.is_negative or self._you not in clause.subjects():
-            return
         told = clause.rest_words
-        is_alone = "alone" in {*told[:4], *clause.adverbs} and not {"with", "your", "feel"} & set(told)
         company = [one for one in self._facts.after.names if self._is_with_you(one)]
+        is_nobody = (
+            clause.base == "be"
+            and clause.subject is not None
+            and clause.subject.word == "there"
+            and any(
+                one.word == "nobody" or one.head.word == "one" and one.is_negated for one in clause.objects
+            )
+            and ("here" in told or any(set(group.keys("place")) & self._here for _, group in clause.phrases))
+        )
+        if company and is_nobody:
+            yield Contradiction(
+                "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
+            )
+            return
+        if clause.is_negative or self._you not in clause.subjects() or clause.is_infinitive:
+            return
+        if clause.base not in words("be come stand sit walk arrive wait stay enter return"):
+            return
+        is_alone = "alone" in {*told, *clause.adverbs} and not {"with", "your", "feel"} & set(told)
         if is_alone and company and not any(word in {"this", "it"} for word in told):
             yield Contradiction(
                 "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
@@ -321,6 +337,11 @@ class PresenceClaims:
 
     def _check_where(self, clause: Clause, text: str) -> Iterator[Contradiction]:
         if clause.is_negative:
+            own = {key for word, one in clause.phrases if word in {"in", "at"} for key in one.keys("place")}
+            for entity in clause.subjects() if clause.base == "be" and own else ():
+                if self._facts.places_of(entity) == own and self._facts.is_alive(entity) is not False:
+                    yield self._elsewhere(entity, text)
+                    return
             return
         for entity in clause.subjects():
             places = self._facts.places_of(entity)
@@ -339,7 +360,7 @@ class PresenceClaims:
         named = [*subject.keys("place"), *subject.places]
         if named and not set(named) & self._here:
             is_around = any(
-                word in words("around about over above under beneath")
+                word in words("around round about over above under beneath")
                 and (
                     self._you in group.keys("entity")
                     or (self._you in group.owned_by() and group.word in {"head", "feet"})
@@ -377,6 +398,15 @@ class PresenceClaims:
         carried = clause.is_passive and bool(clause.senses & words("motion contact possession social change"))
         for word, group in clause.where:
             places = group.keys("place")
+            if not places and not puts and word in words("at by on in through beside"):
+                # `at the kitchen table`, `through the doors of the x`
+                is_door = group.word in words(
+                    "door doors doorway hatch window gate entrance wall stairs side edge"
+                )
+                through = word == "through" and is_door and clause.is_a("move")
+                near = not is_door and word != "through" and clause.is_a("sit")
+                if group.places and (near or through):
+                    return group.places[0]
             if not places or puts:
                 continue
             if word in words("in inside within aboard") and (not clause.is_passive or carried):

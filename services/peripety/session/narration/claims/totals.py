@@ -154,8 +154,10 @@ class TotalClaims:
         if not self._amounts.has_value(paths, number):
             return True
         is_alone = not sentence.clauses and len(sentence.tokens) <= len(told) + 1
+        place = next((n for n, token in enumerate(sentence.tokens) if token.number == number), 0)
+        is_listed = any(token.text == ":" for token in sentence.tokens[max(0, place - 2) : place])
         return self._amounts.is_outdated(sentence, paths, number, context) and (
-            bool(told & _LEFT) or is_alone
+            is_listed or bool(told & _LEFT) or is_alone
         )
 
     def find_wrong_same(
@@ -173,7 +175,7 @@ class TotalClaims:
             if number is None:
                 continue
             paths = [path for path in [*named, *units] if self._amounts.values_of(path)[:1] == [number]]
-            if paths and self._amounts.is_outdated(sentence, paths[:1], number, context):
+            if paths and self._amounts.is_outdated(sentence, paths[:1], number, context, is_same=True):
                 return paths[:1]
         return []
 
@@ -323,6 +325,8 @@ class TotalClaims:
             )
             return holds or (clause.base == "be" and cued)
         if role == "to" and clause.base in words("come amount add total hold bring cling"):
+            return True
+        if role == "at" and clause.base == "be":
             return True
         if role in {"to", "with", "at"}:
             return bool(words("down up left back") & set(clause.rest_words[:3])) or (
