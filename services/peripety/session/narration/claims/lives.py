@@ -180,9 +180,9 @@ class LifeClaims:
         if not is_subject:
             return clause.is_a("kill", "mourn") and not clause.is_negative and not clause.is_infinitive
         if clause.is_negative:
-            is_end = clause.base in (words("survive breathe live wake") if living != self._you else {"survive"}) or (
-                clause.base == "make" and "it" in told
-            )
+            is_end = clause.base in (
+                words("survive breathe live wake") if living != self._you else {"survive"}
+            ) or (clause.base == "make" and "it" in told)
             is_end |= clause.verb.startswith("get") and told[:2] == ["up", "again"]
             is_gone = clause.base == "be" and "alive" in told[:3]
             return (

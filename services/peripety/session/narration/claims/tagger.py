@@ -92,7 +92,9 @@ class _Tagger:
         if word == "all" and self._next_word(place) == "but":
             self.tokens[place + 1].tag = "adv"
             return "adv"
-        if _word_at(self.tokens, place + 2) == word and self._next_word(place) in words("by in to after for on upon"):
+        if _word_at(self.tokens, place + 2) == word and self._next_word(place) in words(
+            "by in to after for on upon"
+        ):
             # `side by side`
             self.tokens[place + 1].tag = self.tokens[place + 2].tag = "adv"
             return "adv"
