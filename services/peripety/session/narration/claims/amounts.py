@@ -227,7 +227,11 @@ class ChangeClaims:
         ):
             return self._amounts.is_not_empty(paths)
         told_words = {token.word for token in group.tokens}
-        is_all = {"last", "rest", "all"} & told_words or "every" in before or group.tokens[0].word == "all"
+        is_all = (
+            {"last", "rest", "all", "every"} & told_words
+            or "every" in before
+            or group.tokens[0].word == "all"
+        )
         if (
             is_all
             and not clause.is_negative
@@ -344,14 +348,20 @@ class AmountClaims:
         }
         if not named and not own:
             return
-        if sentence.clauses and not any(clause.is_asserted for clause in sentence.clauses):
-            return
         wrong = self._totals.find_wrong_list(sentence)
         for clause in sentence.clauses:
             if wrong:
                 break
             if clause.is_asserted and not (clause.is_past and clause.is_perfect):
                 wrong = self._wrong_clause(sentence, clause, named, context)
+        if sentence.clauses and not any(clause.is_asserted for clause in sentence.clauses):
+            is_if = any(
+                clause.subordinator in {"if", "unless"} or clause.is_infinitive for clause in sentence.clauses
+            )
+            found = self._totals.find_wrong_fragment(sentence, named, context) if is_if else []
+            if found:
+                yield self._amounts.contradiction(text, found)
+            return
         wrong = wrong or self._totals.find_wrong_same(sentence, text, named, context)
         wrong = (
             wrong

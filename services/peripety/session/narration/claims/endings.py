@@ -37,6 +37,7 @@ _WRONG_ENDINGS = {
 }
 _GUESSES = {"on", "not_won", "not_lost"}
 _MIN_MESSAGE_CHARACTERS = 12
+_HAD = re.compile(r"\bhad\b(?! to\b)|(?<=\w)['\u2019]d\b(?= \w+(?:ed|en|ne|n|t)\b)", re.IGNORECASE)
 _NOT_WORDS = re.compile(r"[^\w]+")
 _ARTICLES = words("the a an your some his her their my our")
 
@@ -53,6 +54,7 @@ class EndingClaims:
         self._facts = facts
         self._is_past = is_past
         self._endings: list[tuple[str, Clause | str]] = []
+        self._titles: set[str] = set()
         self._messages = _unreached_messages(facts)
         you = alternatives(facts.after.names.get(facts.after.you, ()))
         kinds = alternatives(word for roll in facts.rolls for word in _related_words(roll.kind))
@@ -65,7 +67,10 @@ class EndingClaims:
         """Read the descriptions of the endings, in the words of the names."""
         ends = [*self._facts.spec.get("loss_conditions", ()), *(self._facts.spec.get("win_conditions") or ())]
         for end in ends:
-            name = to_words(str(end.get("name") or end["id"])).split()
+            title = str(end.get("name") or end["id"])
+            name = to_words(title).split()
+            if len(name) > 1 and end["id"] != self._facts.status.condition:
+                self._titles.add(_normalize(title))
             verbs = (
                 [one.lemma for one in verb_table().get(name[0], ()) if one.form == PARTICIPLE]
                 if name and len(name) < 3  # noqa: PLR2004 - `thrown out`
@@ -97,12 +102,15 @@ class EndingClaims:
 
     def _check_ending(self, sentence: str, told: str) -> Iterator[Contradiction]:
         text = _normalize(sentence)
+        if self._is_past:
+            # What had been done is what is so, in a story in the past.
+            told = _HAD.sub("have", told)
         clauses = dict.fromkeys([told.strip(" .!\n"), *split_clauses(told)])
         claimed = {claim for clause in clauses for claim in self._claimed_endings(clause)}
         wrong = _WRONG_ENDINGS[self._facts.status.kind]
         # A narrator that does not know the end of the turn may guess that the run continues.
         wrong = wrong if self._facts.knows_status else wrong - _GUESSES
-        if claimed & wrong or any(message in text for message in self._messages):
+        if claimed & wrong or any(message in text for message in self._messages) or text in self._titles:
             kind = self._facts.status.kind
             expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
             yield Contradiction("ending", sentence.strip(), expected)

@@ -474,6 +474,7 @@ class _ClauseReader:
                         clause.phrases
                         and clause.phrases[0][0] == particle
                         and particle in words("up down out off away back over")
+                        and not clause.phrases[0][1].keys("entity")
                     ):
                         clause.objects.insert(0, clause.phrases.pop(0)[1])
 

@@ -176,6 +176,10 @@ def resolve_pronouns(
         (),
     )
     has_own = False
+    named = {key for token in tokens for kind, key in token.refs if kind == "entity" and key != you}
+    if not people and not is_third and len(named) == 1:
+        # `With the token in her hand Delta …`
+        people = [*named]
     for token in tokens:
         if token.tag in {"pron", "poss"}:
             if token.word in _SECOND or token.word in _FIRST:

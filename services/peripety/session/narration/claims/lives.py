@@ -80,6 +80,7 @@ class LifeClaims:
             dead is not None
             and clause.is_now(is_past=self._is_past)
             and not clause.is_negative
+            and not (clause.subordinator in {"when", "while"} and clause.base == "be")
             and self._acts(clause, dead)
         ):
             yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from peripety.session.narration.claims.record import TurnFacts
 
 _NOT_HELD = words("sight mind view eye look need glance hope interest use")
-_INTO = words("in into inside on onto around under from at to within against through between about")
+_INTO = words(
+    "round over across in into inside on onto around under from at to within against through between about"
+)
 _IS_AT = words(
     "be lie rest sit hang gleam shine end land dangle bounce swing nestle stay "
     "remain clink weigh glint drop fall wait press jingle belong find slip slide "

@@ -190,6 +190,8 @@ class PresenceClaims:
         if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
             return False
         near = self._is_near(clause)
+        if not near and self._is_relative(sentence, clause):
+            return False
         if self._names_place_of(sentence, absent):
             return near and clause.is_a("arrive", "give") and not clause.is_perfect
         if clause.base == "be" and not clause.is_progressive:
@@ -242,7 +244,7 @@ class PresenceClaims:
                 and clause.subject.word == "there"
                 and clause.base in words("be stand sit wait")
             ):
-                return self._absent(key for one in clause.objects for key in one.keys("entity"))
+                return self._absent(key for one in clause.objects[:1] for key in one.keys("entity"))
             return None
         joined = self._absent(clause.subjects())
         if joined is not None and not clause.is_a("mental"):

@@ -321,6 +321,14 @@ class _Tagger:
         if PARTICIPLE in forms:
             return PARTICIPLE
         if BASE in forms:
+            if (
+                not is_person
+                and not before.word.endswith("s")
+                and self._has_plural(place)
+                and self._has_object(place)
+            ):
+                self.undecided.append(place)
+                return None
             is_plural = before.word in words("you they we i") or (
                 before.tag == "name" and before.word.endswith("s")
             )

@@ -81,6 +81,8 @@ class TotalClaims:
                 continue
             if tokens[0].start < sentence.attributed:
                 continue
+            if sentence.clauses and sentence.clauses[0].subordinator in {"if", "unless"}:
+                continue
             found = self._wrong_part(sentence, tokens, named, context)
             if found:
                 return found
@@ -185,6 +187,15 @@ class TotalClaims:
         """Return the paths about which the numbers of a clause are wrong; empty if they are not wrong."""
         subject = self._amounts.quantity_of(clause.subject)
         has_number = clause.subject is not None and self._amounts.numbered(clause.subject)[1] is not None
+        if subject and has_number and clause.base == "become" and not clause.is_negative:
+            current = [value for path in subject for value in self._amounts.values_of(path)[1:]]
+            numbers = [
+                number
+                for one in clause.objects
+                if (number := bare_number(one, is_unit=self._amounts.is_unit(one))) is not None
+            ]
+            if numbers and current and not any(is_rounded(numbers[0], value) for value in current):
+                return subject
         if (
             subject
             and (not has_number or clause.base == "become")
