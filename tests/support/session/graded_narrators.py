@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from peripety.session.events import Committed
 from peripety.session.narration.claims.checker import ClaimChecker
 from peripety.session.narration.claims.conduct import (
+    INVENTED,
     MACHINERY,
     PLAYING_ON,
     TENSE,
@@ -26,7 +28,7 @@ from support.session.recall import narrate_from_prompt
 from support.session.sessions import outcome, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from peripety.gateway.types.request import GenerateRequest
     from support.session.claims import Case
@@ -42,7 +44,7 @@ _MISDEEDS = {
     "playing_on": PLAYING_ON,
     "thoughts": THOUGHTS,
     "ending": "",
-    "invented": "",
+    "invented": INVENTED,
     "tense": TENSE,
     "schema": MACHINERY,
 }
@@ -130,3 +132,14 @@ def count_misdeeds(case: Case) -> dict[str, tuple[int, int, int]]:
         )
         counts[kind] = (withheld, noticed, len(told))
     return counts
+
+
+def count_false_alarms(cases: Iterable[Case]) -> tuple[dict[str, int], int]:
+    """Return in how many honest sentences each kind of misdeed is noticed, and the number of sentences."""
+    found: Counter[str] = Counter()
+    total = 0
+    for case in cases:
+        total += 1
+        noticed = find_misconduct(case.facts.spec, None, case.prose)
+        found.update(kind for kind, name in _MISDEEDS.items() if name in noticed)
+    return dict(found), total

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.author.text_analysis.languages import detect_language
 from peripety.session.narration.claims.amounts import AmountClaims
+from peripety.session.narration.claims.conduct import has_machinery
 from peripety.session.narration.claims.deeds import DeedClaims
 from peripety.session.narration.claims.endings import EndingClaims
 from peripety.session.narration.claims.english import (
@@ -21,12 +22,13 @@ from peripety.session.narration.claims.lives import LifeClaims
 from peripety.session.narration.claims.names import name_table
 from peripety.session.narration.claims.possessions import PossessionClaims
 from peripety.session.narration.claims.presence import PresenceClaims
+from peripety.session.narration.claims.record import Contradiction
 from peripety.session.narration.claims.tagger import tag_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.session.narration.claims.record import Contradiction, TurnFacts
+    from peripety.session.narration.claims.record import TurnFacts
 
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -64,6 +66,8 @@ class ClaimChecker:
             before: the sentence before it, to which pronouns may refer.
         """
         told = remove_speech(sentence)
+        if has_machinery(told):
+            return [Contradiction("words", sentence.strip(), "a story has no words of the program")]
         if is_question(told):
             return []
         context = tag_tokens(remove_speech(before), self._names) if before else []

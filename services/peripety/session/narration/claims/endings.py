@@ -14,6 +14,7 @@ from peripety.session.narration.claims.english import (
     is_unreal,
     is_unsure,
     split_clauses,
+    split_sentences,
     verb_forms,
 )
 from peripety.session.narration.claims.grammar import read_sentence
@@ -64,7 +65,7 @@ class EndingClaims:
         """The words with which a claim may begin."""
 
     def read_endings(self, names: NameTable) -> None:
-        """Read the descriptions of the endings, in the words of the names."""
+        """Read the descriptions and messages of the endings, with names."""
         ends = [*self._facts.spec.get("loss_conditions", ()), *(self._facts.spec.get("win_conditions") or ())]
         for end in ends:
             title = str(end.get("name") or end["id"])
@@ -77,15 +78,11 @@ class EndingClaims:
                 else []
             )
             self._endings += [(end["id"], verb) for verb in verbs[:1]]
-            description = str(end.get("description") or "")
-            parsed = (
-                read_sentence(description, names, self._facts.after.you, is_third=True)
-                if description
-                else None
-            )
-            for clause in parsed.clauses if parsed is not None else ():
-                if not clause.subordinator and not clause.is_negative:
-                    self._endings.append((end["id"], clause))
+            for text in (str(end.get("description") or ""), str(end.get("message") or "")):
+                for sentence in split_sentences(text):
+                    parsed = read_sentence(sentence, names, self._facts.after.you, is_third=True)
+                    plain = (one for one in parsed.clauses if not one.subordinator and not one.is_negative)
+                    self._endings += [(end["id"], clause) for clause in plain]
 
     def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
         """Yield the claims of a sentence that contradict the record.
@@ -178,7 +175,9 @@ class EndingClaims:
 
 def _says(clause: Clause, wanted: Clause) -> bool:
     """Return True if a clause has the verb, the subject and the object of another one."""
-    if clause.base != wanted.base or clause.subject is None or wanted.subject is None:
+    if clause.base != wanted.base or clause.is_passive is not wanted.is_passive:
+        return False
+    if clause.subject is None or wanted.subject is None:
         return False
     if not _is_same_group(clause.subject, wanted.subject):
         return False
