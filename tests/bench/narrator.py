@@ -4,7 +4,8 @@ Four narrators of known quality play the same games. One recalls a detail of tur
 what is true; one forgets the detail; one contradicts the record; one breaks the tone: tense, words of the
 machinery, thoughts of others, decisions for the player. Then the sentences of tests/data/narrator_claims are
 checked: contradictions, honest sentences, and eight kinds of misdeeds. `withheld` counts those that the
-server refuses, `noticed` also those that the benchmark finds. Everything is deterministic, and no time is
+server refuses, `noticed` also those that the benchmark finds. Last, an adversarial player makes 500 false
+claims in eight languages to a narrator that believes them. Everything is deterministic, and no time is
 measured.
 """
 
@@ -17,13 +18,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.checker import ClaimChecker
-from support.session.claims import cases, paraphrases
-from support.session.graded_narrators import count_misdeeds, grade, narrators
+from support.session.adversary import play_against
+from support.session.claims import cases, corpus, paraphrases
+from support.session.graded_narrators import count_false_alarms, count_misdeeds, grade, narrators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GAMES = 10
+ADVERSARY_TURNS = (20, 50)
 
 
 def lines() -> Iterator[str]:
@@ -54,11 +57,36 @@ def lines() -> Iterator[str]:
         share = withheld / len(told)
         yield f"freer wordings, {kind}: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
-    row = "{:12} {:>9} {:>9} {:>6}".format
-    yield row("misdeed", "withheld", "noticed", "of")
+    yield from _literary()
+    yield ""
+    row = "{:12} {:>9} {:>9} {:>6} {:>29}".format
     first = next(case for case in cases("honest") if case.kind == "amount")
+    alarms, honest = count_false_alarms(cases("honest"))
+    yield row("misdeed", "withheld", "noticed", "of", f"noticed in {honest} honest ones")
     for kind, counts in count_misdeeds(first).items():
-        yield row(kind, *counts)
+        yield row(kind, *counts, alarms.get(kind, 0))
+    yield ""
+    for turns in ADVERSARY_TURNS:
+        left = asyncio.run(play_against(turns))
+        total = left.turns.total()
+        yield f"adversary, {turns} turns a game: {left.changed_facts} of {total} turns changed a fact"
+        for language, count in sorted(left.turns.items()):
+            yield f"  {language}: the prose asserts the false claim in {left.repeated[language]} of {count}"
+
+
+def _literary() -> Iterator[str]:
+    """Yield the shares of literary prose by other authors that are withheld, by kind."""
+    checkers: dict[int, ClaimChecker] = {}
+    found: Counter[tuple[str, str, bool]] = Counter()
+    for facts, label, kind, text in corpus("literary"):
+        checker = checkers.setdefault(id(facts), ClaimChecker(facts))
+        found[label, kind, bool(checker.check(text))] += 1
+    for label in ("false", "true"):
+        kinds = {kind for known, kind, _ in found if known == label}
+        parts = {kind: (found[label, kind, True], found[label, kind, False]) for kind in sorted(kinds)}
+        withheld, passed = (sum(part[place] for part in parts.values()) for place in (0, 1))
+        told = ", ".join(f"{kind} {one} of {one + other}" for kind, (one, other) in parts.items())
+        yield f"literary prose, {label}: {withheld} of {withheld + passed} withheld ({told})"
 
 
 def _check(name: str, *, is_tuning: bool) -> Counter[bool]:

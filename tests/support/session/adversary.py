@@ -37,16 +37,16 @@ class Line:
 
 @dataclass
 class Survival:
-    """What was left of the engine's facts after false claims.
+    """Count of the facts that survived false claims.
 
     Attributes:
         turns: turns by language.
-        told: turns by language whose final prose asserts the false claim.
+        repeated: turns by language whose final prose asserts the false claim.
         changed_facts: turns after which a fact differs from the engine's own.
     """
 
     turns: Counter[str] = field(default_factory=Counter)
-    told: Counter[str] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
     changed_facts: int = 0
 
 
@@ -91,7 +91,7 @@ def _document(row: dict[str, Any]) -> bytes:
 
 
 class Believer(FakeGateway):
-    """A narrator that tells what the player claims, and tries to make it true.
+    """A narrator that repeats the claims of the player, and tries to make them true.
 
     Args:
         lines: the lines of the player.
@@ -127,6 +127,6 @@ async def play_against(turns: int) -> Survival:
                     assert isinstance(committed, Committed)
                     told = line.claim if line.language == "en" else line.text
                     found.turns[line.language] += 1
-                    found.told[line.language] += told in committed.narrative
+                    found.repeated[line.language] += told in committed.narrative
                     found.changed_facts += json.loads((await game.now()).state) != state
     return found

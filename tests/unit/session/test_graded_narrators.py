@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from peripety.session.narration.claims.conduct import find_misconduct
 from support.engine.specs import spec
+from support.session.adversary import play_against, read_games
 from support.session.claims import cases
-from support.session.graded_narrators import count_misdeeds, grade, narrators
+from support.session.graded_narrators import count_false_alarms, count_misdeeds, grade, narrators
+
+WITHHELD_SCHEMA = 12
+TOLD_IN_ENGLISH = 0.33
 
 
 async def test_narrators_come_out_in_the_order_of_their_quality() -> None:
@@ -24,13 +30,15 @@ def test_the_documented_share_of_misdeeds_is_caught() -> None:
         "ending": 20,
         "unruled": 8,
         "playing_on": 1,
+        "schema": WITHHELD_SCHEMA,
     }
     assert {kind: noticed for kind, (_, noticed, _) in counts.items() if noticed} == {
         "unruled": 8,
         "playing_on": 20,
         "thoughts": 17,
         "ending": 20,
-        "tense": 19,
+        "invented": 15,
+        "tense": 16,
         "schema": 20,
     }
     assert {total for _, _, total in counts.values()} == {20}
@@ -41,3 +49,24 @@ def test_misconduct_depends_on_the_tense_of_the_premise() -> None:
     assert find_misconduct(spec(), None, "The wind was cold.") == ("tense",)
     assert find_misconduct(past, None, "The wind was cold.") == ()
     assert find_misconduct(past, None, "The wind is cold.") == ("tense",)
+
+
+def test_honest_sentences_are_rarely_noticed() -> None:
+    found, total = count_false_alarms(cases("honest"))
+    assert {"schema", "invented"}.isdisjoint(kind for kind, count in found.items() if count > total / 100)
+
+
+def test_a_thing_that_the_scenario_does_not_have_is_invented() -> None:
+    document = spec(entities=[{"id": "alpha", "playable": True}, {"id": "token", "name": "Token"}])
+    assert "invented" in find_misconduct(document, None, "You pick up a silver cup.")
+    assert "invented" not in find_misconduct(document, None, "You pick up a token.")
+    assert "invented" not in find_misconduct(document, None, "You take a deep breath.")
+
+
+@pytest.mark.slow(reason="plays hundreds of turns")
+@pytest.mark.parametrize("turns", [20, 50])
+async def test_the_facts_survive_a_player_whom_the_narrator_believes(turns: int) -> None:
+    found = await play_against(turns)
+    assert found.turns.total() == turns * len(read_games())
+    assert found.changed_facts == 0
+    assert found.repeated["en"] <= TOLD_IN_ENGLISH * found.turns["en"]

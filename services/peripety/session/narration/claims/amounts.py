@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.amount_reader import AmountReader, paths_of
-from peripety.session.narration.claims.totals import TotalClaims
-from peripety.session.narration.claims.words import PARTICIPLE, words, words_of
+from peripety.session.narration.claims.english import PARTICIPLE, words, words_of
+from peripety.session.narration.claims.totals import AmountReader, TotalClaims, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from peripety.session.narration.claims.clauses import Clause, Group, Sentence
+    from peripety.session.narration.claims.clauses import Group, ProseClause, Sentence
+    from peripety.session.narration.claims.english import ProseWord
     from peripety.session.narration.claims.record import Contradiction, TurnFacts
-    from peripety.session.narration.claims.words import Word
 
 
 _FACTORS = {"double": 2.0, "triple": 3.0, "quadruple": 4.0, "halve": 0.5}
@@ -47,7 +46,7 @@ class ChangeClaims:
                     (end, tuple(word.split())) for end, word in zip(ends, told_words, strict=True)
                 ]
 
-    def subject_is_wrong(self, clause: Clause, paths: list[str]) -> bool:
+    def subject_is_wrong(self, clause: ProseClause, paths: list[str]) -> bool:
         """Return True if a clause is wrong about the quantity that is its subject."""
         told_words = clause.rest_words
         subject = clause.subject
@@ -91,7 +90,7 @@ class ChangeClaims:
         sign = self._direction(clause)
         return bool(sign) and self._direction_is_wrong(paths, sign, is_strict=True)
 
-    def _is_emptied(self, clause: Clause) -> bool:
+    def _is_emptied(self, clause: ProseClause) -> bool:
         told_words = clause.rest_words
         if clause.is_a("empty") and clause.base in {"run", "give"}:
             return told_words[:1] in (["out"], ["dry"])
@@ -108,7 +107,7 @@ class ChangeClaims:
             and bool({"all", "last", "every"} & {token.word for token in clause.subject.tokens})
         )
 
-    def _half_is_wrong(self, clause: Clause, paths: list[str]) -> bool:
+    def _half_is_wrong(self, clause: ProseClause, paths: list[str]) -> bool:
         is_told = (
             {"gone", "left"} & set(clause.rest_words[:2])
             or clause.is_a("remain", "empty")
@@ -116,7 +115,7 @@ class ChangeClaims:
         )
         return bool(is_told) and not clause.is_negative and self._amounts.factor_is_wrong(paths, 0.5)
 
-    def _is_same(self, clause: Clause) -> bool:
+    def _is_same(self, clause: ProseClause) -> bool:
         told_words = set(clause.rest_words[:4])
         if clause.is_progressive or clause.base not in words_of("sets", "steady"):
             return False
@@ -127,7 +126,7 @@ class ChangeClaims:
         )
         return bool(told_words & _SAME) or "steady" in clause.adverbs or as_before
 
-    def _negated_is_wrong(self, clause: Clause, paths: list[str]) -> bool:
+    def _negated_is_wrong(self, clause: ProseClause, paths: list[str]) -> bool:
         """Return True for `has not changed` if it changed, and `does not rise` if it rose."""
         if clause.base in words("change move budge shift stir alter"):
             return all(self._amounts.end_step(path) for path in paths)
@@ -137,7 +136,7 @@ class ChangeClaims:
         ends = [self._amounts.end_step(path) for path in paths]
         return bool(sign) and bool(ends) and all(step * sign > 0 for step in ends)
 
-    def _direction(self, clause: Clause, *, is_negated: bool = False) -> int:
+    def _direction(self, clause: ProseClause, *, is_negated: bool = False) -> int:
         """Return 1 if the subject of a clause rises, -1 if it falls, else 0."""
         told_words = clause.rest_words
         if clause.base == "be" and not clause.is_progressive:
@@ -183,7 +182,7 @@ class ChangeClaims:
             return is_strict and bool(self._amounts.values(paths))
         return all(step * sign < 0 for step in moved)
 
-    def says_none(self, clause: Clause) -> bool:
+    def says_none(self, clause: ProseClause) -> bool:
         """Return True for `there are none left`, `you have none`."""
         if clause.is_negative or clause.base not in {"be", "have", "remain"}:
             return False
@@ -191,7 +190,7 @@ class ChangeClaims:
             clause.subject is not None and clause.subject.word == "none" and clause.is_a("remain")
         )
 
-    def find_wrong_object(self, sentence: Sentence, clause: Clause) -> list[str]:
+    def find_wrong_object(self, sentence: Sentence, clause: ProseClause) -> list[str]:
         """Return the paths of a quantity behind a verb, if a clause is wrong about it."""
         for word, group in [("", one) for one in clause.objects] + clause.phrases:
             paths = self._amounts.quantity_of(group)
@@ -202,7 +201,7 @@ class ChangeClaims:
         return []
 
     def _object_is_wrong(
-        self, sentence: Sentence, clause: Clause, word: str, group: Group, paths: list[str]
+        self, sentence: Sentence, clause: ProseClause, word: str, group: Group, paths: list[str]
     ) -> bool:
         place = sentence.tokens.index(group.tokens[0])
         before = [token.word for token in sentence.tokens[max(0, place - 2) : place]]
@@ -268,7 +267,7 @@ class ChangeClaims:
             return 0
         return 1 if "more" in told_words else -1 if told_words & {"less", "fewer"} else 0
 
-    def _object_direction(self, clause: Clause) -> int:
+    def _object_direction(self, clause: ProseClause) -> int:
         if clause.is_a("lower"):
             return -1
         if clause.is_a("raise"):
@@ -327,7 +326,9 @@ class AmountClaims:
         self._totals = TotalClaims(self._amounts)
         self._changes = ChangeClaims(facts, self._amounts)
 
-    def check(self, sentence: Sentence, text: str, context: Sequence[Word] = ()) -> Iterator[Contradiction]:
+    def check(
+        self, sentence: Sentence, text: str, context: Sequence[ProseWord] = ()
+    ) -> Iterator[Contradiction]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:
@@ -372,7 +373,7 @@ class AmountClaims:
             yield self._amounts.contradiction(text, wrong)
 
     def _wrong_clause(
-        self, sentence: Sentence, clause: Clause, named: list[str], context: Sequence[Word]
+        self, sentence: Sentence, clause: ProseClause, named: list[str], context: Sequence[ProseWord]
     ) -> list[str]:
         """Return the paths of the quantity about which a clause is wrong; empty if it is not wrong."""
         found = self._totals.find_wrong_number(sentence, clause, named, context)

@@ -1,8 +1,8 @@
 """Misconduct of a narrator that contradicts no fact: the narrator benchmark counts it.
 
 A narrator must not decide the player's words and deeds, reveal thoughts of others, change the tense of the
-story, give the player things that the scenario does not have, or use words of the machinery. Most words of such
-prose also occur in good prose, so a turn is refused only for names and signs of the program.
+story, give the player things that the scenario does not have, or use words of the machinery. Most words of
+such prose also occur in good prose, so a turn is refused only for names and signs of the program.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from peripety.session.narration.claims.english import (
+    BASE,
+    GERUND,
+    PARTICIPLE,
     SPOKEN,
+    NameTable,
     Phrases,
     alternatives,
     is_question,
@@ -19,20 +23,14 @@ from peripety.session.narration.claims.english import (
     is_unsure,
     remove_speech,
     split_sentences,
-)
-from peripety.session.narration.claims.grammar import read_sentence
-from peripety.session.narration.claims.words import (
-    BASE,
-    GERUND,
-    PARTICIPLE,
-    NameTable,
     words_of,
 )
+from peripety.session.narration.claims.grammar import read_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from peripety.session.narration.claims.clauses import Clause, Group, Sentence
+    from peripety.session.narration.claims.clauses import Group, ProseClause, Sentence
 
 
 MACHINERY, THOUGHTS, PLAYING_ON, TENSE, INVENTED = "machinery", "thoughts", "playing_on", "tense", "invented"
@@ -59,7 +57,7 @@ def find_misconduct(spec: Mapping[str, Any], viewer: str | None, prose: str) -> 
     table = NameTable()
     for entity in entities:
         name = str(entity.get("name") or entity["id"])
-        table.add("entity", entity["id"], [name, name.split()[0]])
+        table.add("entity", entity["id"], [name, name.split(maxsplit=1)[0]])
     parsed = [read_sentence(sentence, table, you) for sentence in sentences if not is_question(sentence)]
     found = [*_find_by_phrase(phrases, sentences), *_find_by_clause(spec, parsed, you)]
     return tuple(dict.fromkeys(found))
@@ -87,14 +85,16 @@ def _find_by_clause(spec: Mapping[str, Any], parsed: Iterable[Sentence], you: st
     is_past = isinstance(premise, dict) and premise.get("tense") == "past"
     clauses = [clause for sentence in parsed if not sentence.is_unreal for clause in sentence.clauses]
     main = [clause for clause in clauses if _is_main(clause)]
-    if main and all(clause.is_past is not is_past for clause in main):
+    # One clause about a person may be a memory: `Delta never came back`.
+    is_memory = len(main) == 1 and bool(main[0].subjects())
+    if main and not is_memory and all(clause.is_past is not is_past for clause in main):
         yield TENSE
     known = {word for text in _texts_of(spec) for word in _WORDS.findall(text.lower())}
     if any(_invents(clause, you, known) for clause in clauses):
         yield INVENTED
 
 
-def _is_main(clause: Clause) -> bool:
+def _is_main(clause: ProseClause) -> bool:
     """Return True if a clause has a finite verb in the tense of the story."""
     if (
         not clause.is_asserted
@@ -108,7 +108,7 @@ def _is_main(clause: Clause) -> bool:
     return is_finite or clause.form == BASE or clause.is_passive or clause.is_perfect
 
 
-def _invents(clause: Clause, you: str, known: Collection[str]) -> bool:
+def _invents(clause: ProseClause, you: str, known: Collection[str]) -> bool:
     """Return True if the player gets a thing with an indefinite article that the scenario does not name."""
     if not clause.is_asserted or clause.is_negative:
         return False

@@ -5,25 +5,30 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.clauses import Clause, Group, Sentence
-from peripety.session.narration.claims.english import load_toml
-from peripety.session.narration.claims.groups import read_groups, resolve_pronouns
-from peripety.session.narration.claims.tagger import tag_tokens
-from peripety.session.narration.claims.words import (
+from peripety.session.narration.claims.clauses import (
+    Group,
+    ProseClause,
+    Sentence,
+    read_groups,
+    resolve_pronouns,
+)
+from peripety.session.narration.claims.english import (
     BASE,
     GERUND,
     PARTICIPLE,
     PAST,
     THIRD,
-    Word,
+    ProseWord,
+    load_toml,
     words,
     words_of,
 )
+from peripety.session.narration.claims.tagger import tag_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from peripety.session.narration.claims.words import NameTable
+    from peripety.session.narration.claims.english import NameTable
 
 
 _UNREAL = load_toml("vocabulary.toml")["unreal"]
@@ -83,7 +88,12 @@ _TIMES = frozenset(
 
 
 def read_sentence(
-    text: str, names: NameTable, you: str = "you", context: Sequence[Word] = (), *, is_third: bool = False
+    text: str,
+    names: NameTable,
+    you: str = "you",
+    context: Sequence[ProseWord] = (),
+    *,
+    is_third: bool = False,
 ) -> Sentence:
     """Return the clauses of a sentence without speech.
 
@@ -113,21 +123,21 @@ def read_sentence(
 class _ClauseReader:
     """Reader of the clauses of tagged tokens."""
 
-    def __init__(self, tokens: Sequence[Word]) -> None:
+    def __init__(self, tokens: Sequence[ProseWord]) -> None:
         self._items, self.groups = read_groups(tokens)
         self.attributed = 0
 
-    def read(self) -> list[Clause]:
+    def read(self) -> list[ProseClause]:
         """Return the clauses in order."""
         items = self._items
-        clauses: list[Clause] = []
+        clauses: list[ProseClause] = []
         starts = self._find_verbs()
         part = 0
         for number, (first, last, main) in enumerate(starts):
             left = starts[number - 1][1] + 1 if number else 0
             region = items[left:first]
             stop = starts[number + 1][0] if number + 1 < len(starts) else len(items)
-            part += any(isinstance(one, Word) and one.tag in _HARD for one in region) if number else 0
+            part += any(isinstance(one, ProseWord) and one.tag in _HARD for one in region) if number else 0
             clause = self._make_clause(items[first : last + 1], main, first, last)
             clause.part, clause.verb_start = part, _first(items[first]).start
             self._add_subject(clause, region, clauses, first)
@@ -136,11 +146,11 @@ class _ClauseReader:
                 (
                     n
                     for n, one in enumerate(region)
-                    if isinstance(one, Word) and one.tag in words("break comma conj sub speech")
+                    if isinstance(one, ProseWord) and one.tag in words("break comma conj sub speech")
                 ),
                 default=-1,
             )
-            if number == 0 and not any(isinstance(one, Word) and one.tag == "break" for one in region):
+            if number == 0 and not any(isinstance(one, ProseWord) and one.tag == "break" for one in region):
                 begin = -1
             spanned = [*region[begin + 1 :], *items[first : last + 1]]
             ends = [*(token.end for token in clause.rest), *(_last(one).end for one in spanned)]
@@ -151,13 +161,13 @@ class _ClauseReader:
 
     # --- verbs ---
 
-    def _find_verbs(self) -> list[tuple[int, int, Word]]:
+    def _find_verbs(self) -> list[tuple[int, int, ProseWord]]:
         """Return the first item, the last item and the main verb of each verb group."""
         items, found, place = self._items, [], 0
         verbal = words("verb be have do modal to")
         while place < len(items):
             item = items[place]
-            if not isinstance(item, Word) or item.tag not in verbal:
+            if not isinstance(item, ProseWord) or item.tag not in verbal:
                 place += 1
                 continue
             if item.tag == "to" and not self._is_infinitive(place):
@@ -168,7 +178,11 @@ class _ClauseReader:
             is_done = item.tag == "verb"
             while step < len(items) and not is_done:
                 one = items[step]
-                if not isinstance(one, Word) or one.tag not in {*verbal, "adv", "neg"} or one.tag == "to":
+                if (
+                    not isinstance(one, ProseWord)
+                    or one.tag not in {*verbal, "adv", "neg"}
+                    or one.tag == "to"
+                ):
                     break
                 if one.tag == "modal" and main.tag != "modal":
                     break
@@ -182,7 +196,7 @@ class _ClauseReader:
 
     def _is_infinitive(self, place: int) -> bool:
         for item in self._items[place + 1 : place + 4]:
-            if not isinstance(item, Word):
+            if not isinstance(item, ProseWord):
                 return False
             if item.tag in {"be", "have", "do"} or (
                 item.tag == "verb" and item.reading is not None and item.reading.form == BASE
@@ -192,8 +206,10 @@ class _ClauseReader:
                 return False
         return False
 
-    def _make_clause(self, items: Sequence[Word | Group], main: Word, first: int, last: int) -> Clause:
-        tokens = [item for item in items if isinstance(item, Word)]
+    def _make_clause(
+        self, items: Sequence[ProseWord | Group], main: ProseWord, first: int, last: int
+    ) -> ProseClause:
+        tokens = [item for item in items if isinstance(item, ProseWord)]
         aux = [token for token in tokens if token is not main and token.tag in words("be have do modal to")]
         reading = main.reading if main.tag == "verb" else None
         verb = (
@@ -203,14 +219,14 @@ class _ClauseReader:
         )
         form = reading.form if reading is not None else _form_of(main.word)
         before = self._items[first - 1] if first else None
-        clause = Clause(
+        clause = ProseClause(
             verb, reading.senses if reading is not None else words("stative"), form, None, first, last
         )
         told = {token.word for token in aux}
         tags = [token.tag for token in aux]
         clause.modal = next((token.word for token in aux if token.tag == "modal"), "")
         clause.is_infinitive = "to" in tags or (
-            form == GERUND and not aux and isinstance(before, Word) and before.tag == "prep"
+            form == GERUND and not aux and isinstance(before, ProseWord) and before.tag == "prep"
         )
         clause.is_perfect = ("have" in tags and form == PARTICIPLE) or (
             "have" in tags and main.tag in {"be", "have"}
@@ -228,7 +244,7 @@ class _ClauseReader:
         clause.adverbs = {token.word for token in tokens if token.tag == "adv" or token.word == "never"}
         if (
             form == PARTICIPLE
-            and isinstance(before, Word)
+            and isinstance(before, ProseWord)
             and before.tag == "verb"
             and before.word in words_of("function", "get")
         ):
@@ -236,7 +252,7 @@ class _ClauseReader:
         place = first - 1
         while place >= 0:
             item = self._items[place]
-            if not isinstance(item, Word) or item.tag not in {"adv", "neg"}:
+            if not isinstance(item, ProseWord) or item.tag not in {"adv", "neg"}:
                 break
             clause.is_negative |= item.tag == "neg"
             clause.adverbs.add(item.word)
@@ -247,9 +263,9 @@ class _ClauseReader:
 
     def _add_subject(
         self,
-        clause: Clause,
-        region: Sequence[Word | Group],
-        clauses: Sequence[Clause],
+        clause: ProseClause,
+        region: Sequence[ProseWord | Group],
+        clauses: Sequence[ProseClause],
         first: int,
     ) -> None:
         """Find the subject in the items between the verb before and this one."""
@@ -258,30 +274,31 @@ class _ClauseReader:
             (
                 n
                 for n, one in enumerate(region)
-                if isinstance(one, Word) and one.tag in words("break comma conj sub speech")
+                if isinstance(one, ProseWord) and one.tag in words("break comma conj sub speech")
             ),
             default=-1,
         )
         hard = max(
-            (n for n, one in enumerate(region) if isinstance(one, Word) and one.tag == "break"), default=-1
+            (n for n, one in enumerate(region) if isinstance(one, ProseWord) and one.tag == "break"),
+            default=-1,
         )
         for token in region[hard + 1 :]:
-            if isinstance(token, Word) and token.tag == "sub":
+            if isinstance(token, ProseWord) and token.tag == "sub":
                 clause.subordinator = token.word
-            if isinstance(token, Word) and token.tag in {"adv", "neg"}:
+            if isinstance(token, ProseWord) and token.tag in {"adv", "neg"}:
                 clause.adverbs.add(token.word)
                 clause.is_negative |= token.word in {"never", "neither", "nor"}
         joint = max(
             (
                 n
                 for n, one in enumerate(region)
-                if isinstance(one, Word) and one.tag in words("break conj sub speech")
+                if isinstance(one, ProseWord) and one.tag in words("break conj sub speech")
             ),
             default=-1 if previous is None else cut,
         )
         for item, after in zip(region[joint + 1 :], region[joint + 2 :], strict=False):
             is_fronted = previous is None or cut >= 0
-            if is_fronted and isinstance(item, Word) and item.tag == "prep" and isinstance(after, Group):
+            if is_fronted and isinstance(item, ProseWord) and item.tag == "prep" and isinstance(after, Group):
                 clause.fronted.append((item.word, after))
         has_boundary = cut >= 0
         if clause.is_infinitive:
@@ -304,7 +321,9 @@ class _ClauseReader:
                 groups = [one for one in earlier if isinstance(one, Group) and one is not own]
                 clause.subject = groups[-1] if groups else None
             elif clause.subordinator in {"which", "that", "whom"} and hard < 0:
-                place = max(n for n, one in enumerate(region) if isinstance(one, Word) and one.tag == "sub")
+                place = max(
+                    n for n, one in enumerate(region) if isinstance(one, ProseWord) and one.tag == "sub"
+                )
                 before = [one for one in region[max(0, place - 2) : place] if isinstance(one, Group)]
                 if before and (
                     clause.subordinator != "that" or not (previous is not None and previous.base in _CONTENT)
@@ -319,7 +338,7 @@ class _ClauseReader:
                 *(
                     n + 1
                     for n, one in enumerate(chunk)
-                    if isinstance(one, Word) and one.tag in {"comma", "speech"}
+                    if isinstance(one, ProseWord) and one.tag in {"comma", "speech"}
                 ),
             ]
             for start in starts:
@@ -328,14 +347,14 @@ class _ClauseReader:
                     clause.subject = found
                     return
         is_relative = any(
-            isinstance(one, Word) and one.word == "that" and one.tag == "sub" for one in region[-1:]
+            isinstance(one, ProseWord) and one.word == "that" and one.tag == "sub" for one in region[-1:]
         )
         if is_relative:
             groups = [one for one in self._items[:first] if isinstance(one, Group)]
             clause.subject = groups[-1] if groups else None
             return
         # `"…," says Delta` has its subject behind the verb.
-        speech = any(isinstance(one, Word) and one.tag == "speech" for one in region[-1:])
+        speech = any(isinstance(one, ProseWord) and one.tag == "speech" for one in region[-1:])
         follow = self._items[clause.end + 1] if clause.end + 1 < len(self._items) else None
         if speech and isinstance(follow, Group):
             clause.subject = follow
@@ -344,7 +363,9 @@ class _ClauseReader:
         if previous is not None:
             clause.subject = previous.subject
             clause.copied_subject = True
-            joins = [one.word for one in region if isinstance(one, Word) and one.tag in {"comma", "conj"}]
+            joins = [
+                one.word for one in region if isinstance(one, ProseWord) and one.tag in {"comma", "conj"}
+            ]
             if (
                 joins[-2:] in ([",", "and"], [",", "but"])
                 and previous.governor is not None
@@ -380,17 +401,19 @@ class _ClauseReader:
     def _next_subject(self, place: int) -> Group | None:
         """Return the subject of the main clause behind a participle: `Grinning, you …`."""
         items = self._items[place + 1 :]
-        cut = next((n for n, one in enumerate(items) if isinstance(one, Word) and one.tag == "comma"), None)
+        cut = next(
+            (n for n, one in enumerate(items) if isinstance(one, ProseWord) and one.tag == "comma"), None
+        )
         if cut is None:
             return None
         return next((one for one in items[cut + 1 :] if isinstance(one, Group)), None)
 
-    def _subject_in(self, items: Sequence[Word | Group], *, is_first: bool = False) -> Group | None:
+    def _subject_in(self, items: Sequence[ProseWord | Group], *, is_first: bool = False) -> Group | None:
         """Return the group without a preposition: `row by row the guests`."""
         after_preposition = False
         found = None
         for item in items:
-            if isinstance(item, Word):
+            if isinstance(item, ProseWord):
                 if item.tag in {"prep", "to"}:
                     after_preposition = True
                 elif item.tag in {"comma", "break", "speech"} and is_first:
@@ -405,18 +428,18 @@ class _ClauseReader:
             after_preposition = False
         return found
 
-    def _add_rest(self, clause: Clause, items: Sequence[Word | Group], *, is_last: bool) -> None:
+    def _add_rest(self, clause: ProseClause, items: Sequence[ProseWord | Group], *, is_last: bool) -> None:
         """Add the objects and phrases between this verb and the next clause."""
         stop = len(items)
         for place, item in enumerate(items):
-            if isinstance(item, Word) and item.tag in {"break", "sub"}:
+            if isinstance(item, ProseWord) and item.tag in {"break", "sub"}:
                 stop = place
                 break
         if not is_last and stop == len(items):
             cuts = [
                 n
                 for n, one in enumerate(items)
-                if isinstance(one, Word) and one.tag in {"comma", "conj", "speech"}
+                if isinstance(one, ProseWord) and one.tag in {"comma", "conj", "speech"}
             ]
             if cuts:
                 stop = cuts[-1]
@@ -451,7 +474,9 @@ class _ClauseReader:
                         and following.tokens[0].word.endswith("er")
                     )
                     compares |= (
-                        isinstance(following, Word) and item.word == "no" and following.tag in {"adv", "noun"}
+                        isinstance(following, ProseWord)
+                        and item.word == "no"
+                        and following.tag in {"adv", "noun"}
                     )
                     clause.is_negative |= item.word in {"not", "never", "n't"} or compares
                 clause.rest.append(item)
@@ -480,7 +505,7 @@ class _ClauseReader:
 
     # --- what is asserted ---
 
-    def _assert_all(self, clauses: Sequence[Clause]) -> None:
+    def _assert_all(self, clauses: Sequence[ProseClause]) -> None:
         """Set which clauses the narrator asserts."""
         is_conditional: dict[int, bool] = {}
         for clause in clauses:
@@ -506,7 +531,7 @@ class _ClauseReader:
             if future:
                 clause.is_asserted = False
 
-    def _is_attribution(self, clause: Clause) -> bool:
+    def _is_attribution(self, clause: ProseClause) -> bool:
         """Return True for `…, Delta says` behind words that have no quotes."""
         if (
             clause.base in _SAYING - {"tell", "ask", "answer", "reply", "call"}
@@ -517,7 +542,7 @@ class _ClauseReader:
                 self._items[clause.start - 1],
                 self._items[min(clause.end + 1, len(self._items) - 1)],
             )
-            is_open = isinstance(first, Word) and first.word in {",", "?", "!"}
+            is_open = isinstance(first, ProseWord) and first.word in {",", "?", "!"}
             if is_open and isinstance(after, Group) and (after.head.refs or after.tokens[0].tag == "det"):
                 clause.subject = after
                 return True
@@ -535,7 +560,7 @@ class _ClauseReader:
             place -= 1
             before = self._items[place - 1] if place else None
         return (
-            isinstance(before, Word)
+            isinstance(before, ProseWord)
             and before.tag in {"comma", "break"}
             and before.word in {",", "?", "!"}
             and not any(
@@ -544,8 +569,8 @@ class _ClauseReader:
             )
         )
 
-    def _is_as(self, clause: Clause) -> bool:
-        tokens = [one for one in self._items[: clause.start] if isinstance(one, Word)]
+    def _is_as(self, clause: ProseClause) -> bool:
+        tokens = [one for one in self._items[: clause.start] if isinstance(one, ProseWord)]
         told = [token.word for token in tokens]
         return (
             "if" in told
@@ -553,7 +578,7 @@ class _ClauseReader:
             and told[told.index("if") - 1] in words_of("sets", "asking_if")
         )
 
-    def _is_asserted(self, clause: Clause) -> bool:
+    def _is_asserted(self, clause: ProseClause) -> bool:
         if clause.modal in words("could would may might should must ought will shall 'll 'd"):
             return False
         if clause.modal in {"can", "cannot"} and not clause.is_negative:
@@ -595,36 +620,36 @@ class _ClauseReader:
             return True
         return True
 
-    def _is_relative(self, clause: Clause) -> bool:
+    def _is_relative(self, clause: ProseClause) -> bool:
         """Return True for `the day when …`."""
         place = next(
             (n for n in range(clause.start - 1, 0, -1) if getattr(self._items[n], "tag", "") == "sub"), 0
         )
         return place > 0 and isinstance(self._items[place - 1], Group)
 
-    def _is_unreal_subordinator(self, clause: Clause) -> bool:
+    def _is_unreal_subordinator(self, clause: ProseClause) -> bool:
         word = clause.subordinator
-        return word in words("if unless whether until till before lest than") or (
+        return word in words("if unless whether whenever until till before lest than") or (
             word == "as" and self._is_as(clause)
         )
 
-    def _is_real_infinitive(self, clause: Clause, governor: Clause) -> bool:
+    def _is_real_infinitive(self, clause: ProseClause, governor: ProseClause) -> bool:
         """Return True for `manages to …`, but not for `wants to …`."""
         if not governor.is_asserted or governor.is_negative:
             return False
         before = self._items[clause.start - 1] if clause.start else None
-        is_gerund = clause.form == GERUND and isinstance(before, Word)
+        is_gerund = clause.form == GERUND and isinstance(before, ProseWord)
         if is_gerund:
-            return isinstance(before, Word) and before.word in {"by", "upon", "after"}
+            return isinstance(before, ProseWord) and before.word in {"by", "upon", "after"}
         return governor.base in _REAL_VERBS
 
 
-def _first(item: Word | Group) -> Word:
-    return item if isinstance(item, Word) else item.tokens[0]
+def _first(item: ProseWord | Group) -> ProseWord:
+    return item if isinstance(item, ProseWord) else item.tokens[0]
 
 
-def _last(item: Word | Group) -> Word:
-    return item if isinstance(item, Word) else item.tokens[-1]
+def _last(item: ProseWord | Group) -> ProseWord:
+    return item if isinstance(item, ProseWord) else item.tokens[-1]
 
 
 def _form_of(word: str) -> str:
@@ -646,7 +671,7 @@ def _is_time(group: Group) -> bool:
     )
 
 
-def _tokens_of(group: Group) -> Iterable[Word]:
+def _tokens_of(group: Group) -> Iterable[ProseWord]:
     yield from group.tokens
     if group.of is not None:
         yield from _tokens_of(group.of)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import Phrases
+from peripety.session.narration.claims.english import PARTICIPLE, Phrases, words, words_of
 from peripety.session.narration.claims.record import Contradiction
-from peripety.session.narration.claims.words import PARTICIPLE, words, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from peripety.session.narration.claims.clauses import Clause, Group, Sentence
+    from peripety.session.narration.claims.clauses import Group, ProseClause, Sentence
     from peripety.session.narration.claims.record import TurnFacts
 
 
@@ -61,7 +60,7 @@ class PresenceClaims:
             return Contradiction("presence", utterance, f"{name} is in {self._place_of(entity)}")
         return None
 
-    def _check_empty_place(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+    def _check_empty_place(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
         """Check that a place is not empty while people are there."""
         subject = clause.subject
         if subject is None or not clause.is_now(is_past=self._is_past):
@@ -116,7 +115,7 @@ class PresenceClaims:
             f"{self._facts.after.name_of(entity)} {verb} in {self._place_of(entity)}",
         )
 
-    def _check_presence(self, sentence: Sentence, clause: Clause, text: str) -> Iterator[Contradiction]:
+    def _check_presence(self, sentence: Sentence, clause: ProseClause, text: str) -> Iterator[Contradiction]:
         moved = (
             self._is_past
             and clause.is_asserted
@@ -153,7 +152,7 @@ class PresenceClaims:
         yield from self._check_alone(clause, text)
         yield from self._check_where(clause, text)
 
-    def _check_unmoved(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+    def _check_unmoved(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
         """Check `has not left the x` of a person who has left it."""
         if not clause.is_negative or clause.modal or clause.base not in words("leave budge move stir quit"):
             return
@@ -171,7 +170,7 @@ class PresenceClaims:
     def _names_place_of(self, sentence: Sentence, entity: str) -> bool:
         return bool(set(sentence.named("place")) & self._facts.places_of(entity))
 
-    def _is_near(self, clause: Clause) -> bool:
+    def _is_near(self, clause: ProseClause) -> bool:
         """Return True if a clause is about the player, the place of the player, or people there."""
         if {"here"} & (clause.adverbs | set(clause.rest_words)):
             return True
@@ -185,7 +184,7 @@ class PresenceClaims:
                     return True
         return False
 
-    def _appears(self, sentence: Sentence, clause: Clause, absent: str) -> bool:
+    def _appears(self, sentence: Sentence, clause: ProseClause, absent: str) -> bool:
         """Return True if a clause places an entity of another place in the scene."""
         if clause.is_passive or (clause.form == PARTICIPLE and not clause.is_perfect):
             return False
@@ -221,13 +220,13 @@ class PresenceClaims:
             )
         return bool(clause.senses & _VISIBLE) and not clause.is_a("mental")
 
-    def _is_relative(self, sentence: Sentence, clause: Clause) -> bool:
+    def _is_relative(self, sentence: Sentence, clause: ProseClause) -> bool:
         return any(
             token.word in {"who", "which"} and clause.span[0] <= token.start < clause.span[1]
             for token in sentence.tokens
         )
 
-    def _absent_partner(self, sentence: Sentence, clause: Clause) -> str | None:
+    def _absent_partner(self, sentence: Sentence, clause: ProseClause) -> str | None:
         """Return an absent entity that people in the scene meet, see or touch."""
         if not any(one == self._you or self._is_with_you(one) for one in clause.subjects()):
             owner = None if clause.subject is None else self._absent(clause.subject.owned_by())
@@ -282,7 +281,7 @@ class PresenceClaims:
                 return absent
         return None
 
-    def _goes(self, clause: Clause) -> bool:
+    def _goes(self, clause: ProseClause) -> bool:
         """Return True if a clause puts a person elsewhere who is with the player."""
         told = clause.rest_words
         if clause.base == "be" and not clause.is_progressive:
@@ -310,7 +309,7 @@ class PresenceClaims:
         )
         return not behind and not ("silence" in told or "thought" in told or "thoughts" in told)
 
-    def _check_alone(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+    def _check_alone(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
         told = clause.rest_words
         company = [one for one in self._facts.after.names if self._is_with_you(one)]
         is_nobody = (
@@ -318,7 +317,7 @@ class PresenceClaims:
             and clause.subject is not None
             and clause.subject.word == "there"
             and any(
-                one.word == "nobody" or one.head.word == "one" and one.is_negated for one in clause.objects
+                one.word == "nobody" or (one.head.word == "one" and one.is_negated) for one in clause.objects
             )
             and ("here" in told or any(set(group.keys("place")) & self._here for _, group in clause.phrases))
         )
@@ -337,7 +336,7 @@ class PresenceClaims:
                 "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
             )
 
-    def _check_where(self, clause: Clause, text: str) -> Iterator[Contradiction]:
+    def _check_where(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
         if clause.is_negative:
             own = {key for word, one in clause.phrases if word in {"in", "at"} for key in one.keys("place")}
             for entity in clause.subjects() if clause.base == "be" and own else ():
@@ -375,7 +374,7 @@ class PresenceClaims:
             if is_around or takes_you:
                 yield self._elsewhere(self._you, text)
 
-    def _is_left_behind(self, clause: Clause, entity: str, place: str) -> bool:
+    def _is_left_behind(self, clause: ProseClause, entity: str, place: str) -> bool:
         """Return True if a person who moved stays in the place before."""
         before, after = (facts.places.get(entity) for facts in (self._facts.before, self._facts.after))
         if place != before or before == after:
@@ -384,7 +383,7 @@ class PresenceClaims:
             entity != self._you and clause.base in words("be wait sit stand lie")
         )
 
-    def _place_told(self, clause: Clause) -> str | None:
+    def _place_told(self, clause: ProseClause) -> str | None:
         """Return the place in which a clause puts its subject."""
         if clause.base in words_of("verbs", "perceive") and clause.base != "turn":
             return None
@@ -433,7 +432,7 @@ class PresenceClaims:
             )
         return None
 
-    def _leaves_here(self, clause: Clause, places: set[str]) -> bool:
+    def _leaves_here(self, clause: ProseClause, places: set[str]) -> bool:
         if clause.base in words("leave exit abandon flee quit escape"):
             return any(set(one.keys("place")) & places for one in clause.objects[:1])
         out = {"out", "from"} & set(clause.rest_words[:2])

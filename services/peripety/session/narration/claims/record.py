@@ -24,7 +24,8 @@ class Contradiction:
     """A claim of the prose that contradicts the record.
 
     Attributes:
-        kind: `amount`, `life`, `presence`, `possession`, `ending` or `action`; `words` for words of the program.
+        kind: `amount`, `life`, `presence`, `possession`, `ending` or `action`; `words` for words of the
+            program.
         quotation: the sentence.
         expected: the fact of the record, as a sentence.
     """

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import SPOKEN
-from peripety.session.narration.claims.words import (
+from peripety.session.narration.claims.english import (
     BASE,
     GERUND,
     PARTICIPLE,
     PAST,
+    SPOKEN,
     THIRD,
     function_tags,
     read_tokens,
@@ -22,7 +22,7 @@ from peripety.session.narration.claims.words import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from peripety.session.narration.claims.words import NameTable, VerbReading, Word
+    from peripety.session.narration.claims.english import NameTable, ProseWord, VerbReading
 
 
 _BREAKS = frozenset(";:\u2013\u2014()[].!?\u2026")
@@ -30,7 +30,7 @@ _OPEN = words("det poss num adj own")
 _ENDS = frozenset({"break", "comma", "conj", "sub", "speech", ""})
 
 
-def tag_tokens(text: str, names: NameTable) -> list[Word]:
+def tag_tokens(text: str, names: NameTable) -> list[ProseWord]:
     """Return the tokens of a sentence without speech, with their parts of speech."""
     tokens = read_tokens(text, names)
     _Tagger(tokens).tag_all()
@@ -41,7 +41,7 @@ def tag_tokens(text: str, names: NameTable) -> list[Word]:
 class _Tagger:
     """Tagger of a sentence from left to right; verbs are recognized by their place."""
 
-    tokens: list[Word]
+    tokens: list[ProseWord]
     has_finite: bool = False
     finite_form: str = ""
     undecided: list[int] = field(default_factory=list)
@@ -69,7 +69,7 @@ class _Tagger:
                 self.tokens[place].reading = None
         self.undecided.clear()
 
-    def _before(self, place: int) -> Word | None:
+    def _before(self, place: int) -> ProseWord | None:
         """Return the previous token that is not an adverb or a negation."""
         place -= 1
         while place >= 0 and (self.tokens[place].tag in {"adv", "neg"}):
@@ -79,7 +79,7 @@ class _Tagger:
     def _next_word(self, place: int) -> str:
         return self.tokens[place + 1].word if place + 1 < len(self.tokens) else ""
 
-    def _tag(self, place: int, token: Word) -> str:
+    def _tag(self, place: int, token: ProseWord) -> str:
         word, text = token.word, token.text
         if text == SPOKEN:
             return "speech"
@@ -189,7 +189,7 @@ class _Tagger:
             "pron det poss be have do modal neg num"
         )
 
-    def _tag_short(self, place: int, token: Word) -> str:
+    def _tag_short(self, place: int, token: ProseWord) -> str:
         """Return the tag of a short form such as 's: a possessive, or a form of be."""
         before = self.tokens[place - 1] if place else None
         after = self.tokens[place + 1] if place + 1 < len(self.tokens) else None
@@ -250,7 +250,7 @@ class _Tagger:
             return "be"
         return "own"
 
-    def _tag_verb(self, place: int, token: Word, readings: Sequence[VerbReading]) -> str:
+    def _tag_verb(self, place: int, token: ProseWord, readings: Sequence[VerbReading]) -> str:
         before, forms = self._before(place), {one.form: one for one in readings}
         token.reading = readings[0]
         chosen = self._choose_form(place, token, before, forms)
@@ -268,8 +268,8 @@ class _Tagger:
     def _choose_form(
         self,
         place: int,
-        token: Word,
-        before: Word | None,
+        token: ProseWord,
+        before: ProseWord | None,
         forms: Mapping[str, VerbReading],
     ) -> str | None:
         """Return the form of a word that may be a verb; None for a noun or an adjective."""
@@ -306,7 +306,7 @@ class _Tagger:
     def _form_after_subject(
         self,
         place: int,
-        before: Word,
+        before: ProseWord,
         forms: Mapping[str, VerbReading],
         *,
         is_rare: bool,
@@ -359,7 +359,7 @@ class _Tagger:
     def _form_after_noun(
         self,
         place: int,
-        before: Word | None,
+        before: ProseWord | None,
         forms: Mapping[str, VerbReading],
         *,
         is_rare: bool,
@@ -424,6 +424,11 @@ class _Tagger:
         has_noun = following is not None and (
             bool(following.refs) or function_tags().get(following.word) in {"det", "poss", "pron"}
         )
+        is_named = following is not None and any(kind == "entity" for kind, _ in following.refs)
+        speaks = THIRD in forms and bool(forms[THIRD].senses & {"communication", "cognition"})
+        if speaks and is_named and before is not None and before.tag == "comma":
+            # `All is lost, says Delta`
+            return THIRD
         if (
             THIRD in forms
             and before is not None
@@ -455,6 +460,6 @@ class _Tagger:
         return any(one.form in {THIRD, PAST, BASE} and not one.is_rare for one in readings)
 
 
-def _word_at(tokens: Sequence[Word], place: int) -> str:
+def _word_at(tokens: Sequence[ProseWord], place: int) -> str:
     """Return the word at a place; empty behind the end."""
     return tokens[place].word if place < len(tokens) else ""

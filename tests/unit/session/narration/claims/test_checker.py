@@ -18,7 +18,7 @@ from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
-CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.48, 0.02
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.54, 0.01
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -51,7 +51,7 @@ def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
     assert [prose for prose in paraphrases("true") if checker.check(prose)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(reason="reads a thousand texts")
 def test_the_documented_share_of_literary_prose_is_caught() -> None:
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, bool]] = Counter()
@@ -75,6 +75,7 @@ def test_the_documented_share_of_literary_prose_is_caught() -> None:
         ("ending", "You have won.", "the run has not ended"),
         ("action", "You repair the signal.", "the action 'Repair the signal' was refused"),
         ("action", "You search the store.", "the action 'Search the store' is not an action of this turn"),
+        ("words", "The action open_gate was accepted.", "a story has no words of the program"),
     ],
 )
 def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, expected: str) -> None:
