@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from peripety.engine import RuleError
-    from peripety.session.narration.claims.record import Contradiction
+    from peripety.session.narration.claims.record import WrongClaim
     from peripety.session.narration.turn_context import NarrationContext, ScenarioRules
     from peripety.session.turn_transaction import TurnResult
 
@@ -247,7 +247,7 @@ def _build_checker(scene: NarrationContext, played: TurnResult) -> ClaimChecker:
     )
 
 
-def _describe_contradiction(contradiction: Contradiction) -> str:
+def _describe_contradiction(contradiction: WrongClaim) -> str:
     quotation = truncate_text(contradiction.quotation, _QUOTATION_CHARACTERS)
     return f"'{quotation}' contradicts the record: {contradiction.expected}; narrate what was recorded"
 

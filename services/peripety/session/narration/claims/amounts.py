@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from peripety.session.narration.claims.clauses import Group, ProseClause, Sentence
     from peripety.session.narration.claims.english import ProseWord
-    from peripety.session.narration.claims.record import Contradiction, TurnFacts
+    from peripety.session.narration.claims.record import TurnFacts, WrongClaim
 
 
 _FACTORS = {"double": 2.0, "triple": 3.0, "quadruple": 4.0, "halve": 0.5}
@@ -326,9 +326,7 @@ class AmountClaims:
         self._totals = TotalClaims(self._amounts)
         self._changes = ChangeClaims(facts, self._amounts)
 
-    def check(
-        self, sentence: Sentence, text: str, context: Sequence[ProseWord] = ()
-    ) -> Iterator[Contradiction]:
+    def check(self, sentence: Sentence, text: str, context: Sequence[ProseWord] = ()) -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:

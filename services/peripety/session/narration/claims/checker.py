@@ -23,7 +23,7 @@ from peripety.session.narration.claims.english import (
 from peripety.session.narration.claims.grammar import read_sentence
 from peripety.session.narration.claims.people import LifeClaims, PossessionClaims
 from peripety.session.narration.claims.presence import PresenceClaims
-from peripety.session.narration.claims.record import Contradiction
+from peripety.session.narration.claims.record import WrongClaim
 from peripety.session.narration.claims.tagger import tag_tokens
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class ClaimChecker:
         self._words = (self._names.words | self._deeds.words | self._endings.words) - _COMMON
         self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 
-    def check_sentence(self, sentence: str, before: str = "") -> list[Contradiction]:
+    def check_sentence(self, sentence: str, before: str = "") -> list[WrongClaim]:
         """Return the claims of a sentence that contradict the record.
 
         Args:
@@ -211,7 +211,7 @@ class ClaimChecker:
         """
         told = remove_speech(sentence)
         if has_machinery(told):
-            return [Contradiction("words", sentence.strip(), "a story has no words of the program")]
+            return [WrongClaim("words", sentence.strip(), "a story has no words of the program")]
         if is_question(told):
             return []
         context = tag_tokens(remove_speech(before), self._names) if before else []
@@ -227,7 +227,7 @@ class ClaimChecker:
         ]
         return list(dict.fromkeys(found))
 
-    def check(self, narrative: str, dialogue: Sequence[Mapping[str, Any]] = ()) -> list[Contradiction]:
+    def check(self, narrative: str, dialogue: Sequence[Mapping[str, Any]] = ()) -> list[WrongClaim]:
         """Return the claims of a whole narration that contradict the record.
 
         Args:

@@ -27,7 +27,7 @@ from peripety.session.narration.claims.english import (
     words_of,
 )
 from peripety.session.narration.claims.grammar import read_sentence
-from peripety.session.narration.claims.record import Contradiction
+from peripety.session.narration.claims.record import WrongClaim
 from peripety.session.state_facts import to_words
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class DeedClaims:
         self.words = frozenset(form for deed in self.deeds for form in verb_forms(deed.verb))
         """The words with which a claim may begin."""
 
-    def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def check(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:
@@ -134,7 +134,7 @@ class DeedClaims:
         if not sentence.is_unreal:
             yield from self._check_actions(sentence, text)
 
-    def _check_actions(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def _check_actions(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         named = sentence.named("object")
         subjects = [clause.subject.word for clause in sentence.clauses if clause.subject is not None]
         has_nothing = "nothing" in subjects
@@ -147,7 +147,7 @@ class DeedClaims:
                 continue
             wrong = self._contradicted_result(deed, sentence)
             if wrong is not None:
-                yield Contradiction("action", text.strip(), f"the action '{deed.name}' {wrong}")
+                yield WrongClaim("action", text.strip(), f"the action '{deed.name}' {wrong}")
                 return
 
     def _result_of(self, deed: Deed) -> str:
@@ -449,7 +449,7 @@ class EndingClaims:
                     plain = (one for one in parsed.clauses if not one.subordinator and not one.is_negative)
                     self._endings += [(end["id"], clause) for clause in plain]
 
-    def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def check(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:
@@ -462,7 +462,7 @@ class EndingClaims:
             yield from self._check_ending(text, told)
             yield from self._check_rolls(text, told)
 
-    def _check_ending(self, sentence: str, told: str) -> Iterator[Contradiction]:
+    def _check_ending(self, sentence: str, told: str) -> Iterator[WrongClaim]:
         text = _normalize(sentence)
         if self._is_past:
             # In a story in the past, `had been done` is a state of now.
@@ -475,7 +475,7 @@ class EndingClaims:
         if claimed & wrong or any(message in text for message in self._messages) or text in self._titles:
             kind = self._facts.status.kind
             expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
-            yield Contradiction("ending", sentence.strip(), expected)
+            yield WrongClaim("ending", sentence.strip(), expected)
 
     def _claimed_endings(self, clause: str) -> Iterator[str]:
         if not is_unsure(clause) and self._phrases.search("nothing_left", clause):
@@ -487,7 +487,7 @@ class EndingClaims:
         if not is_negative(clause) and not is_unsure(clause):
             yield from (claim for claim in ("won", "lost", "over") if self._phrases.search(claim, clause))
 
-    def _check_described_ending(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def _check_described_ending(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check clauses that repeat the description of an ending: `the guests leave`."""
         for ending, wanted in self._endings:
             if ending == self._facts.status.condition:
@@ -504,7 +504,7 @@ class EndingClaims:
                 if is_now and is_told:
                     kind = self._facts.status.kind
                     expected = "the run has not ended" if kind == "ongoing" else f"the run has ended: {kind}"
-                    yield Contradiction("ending", text.strip(), expected)
+                    yield WrongClaim("ending", text.strip(), expected)
                     return
 
     def _befalls(self, clause: ProseClause, verb: str) -> bool:
@@ -519,7 +519,7 @@ class EndingClaims:
             you in clause.subjects() and not clause.objects and (clause.is_passive or not clause.phrases)
         )
 
-    def _check_rolls(self, sentence: str, told: str) -> Iterator[Contradiction]:
+    def _check_rolls(self, sentence: str, told: str) -> Iterator[WrongClaim]:
         results = {roll.success for roll in self._facts.rolls}
         if len(results) != 1:
             return
@@ -528,7 +528,7 @@ class EndingClaims:
             claimed = None if is_unsure(clause) else self._claimed_result(clause)
             if claimed is not None and claimed is not has_success:
                 expected = "the roll succeeded" if has_success else "the roll failed"
-                yield Contradiction("action", sentence.strip(), expected)
+                yield WrongClaim("action", sentence.strip(), expected)
                 return
 
     def _claimed_result(self, clause: str) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import PARTICIPLE, words, words_of
-from peripety.session.narration.claims.record import Contradiction
+from peripety.session.narration.claims.record import WrongClaim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ class LifeClaims:
         self._is_past = is_past
         self._you = facts.after.you
 
-    def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def check(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:
@@ -73,7 +73,7 @@ class LifeClaims:
             None,
         )
 
-    def _check_life(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
+    def _check_life(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         yield from self._check_recovery(clause, text)
         dead = self._dead(clause.subjects()) or self._dead_partner(clause)
         if (
@@ -83,23 +83,21 @@ class LifeClaims:
             and not (clause.subordinator in {"when", "while"} and clause.base == "be")
             and self._acts(clause, dead)
         ):
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
+            yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
             return
         if dead is not None and clause.is_now(is_past=self._is_past) and self._is_undead(clause):
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
+            yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(dead)} is dead")
             return
         owner = None if clause.subject is None else self._dead(clause.subject.owned_by())
         if owner is not None and clause.is_now(is_past=self._is_past) and self._is_lively_body(clause):
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(owner)} is dead")
+            yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(owner)} is dead")
             return
         people = [*clause.subjects(), *(key for one in clause.objects for key in one.keys("entity"))]
         alive = (one for one in people if self._living([one]) is not None)
         living = next((one for one in alive if self._dies(clause, one)), None)
         if living is not None and clause.is_asserted:
             name = self._facts.after.name_of(living)
-            yield Contradiction(
-                "life", text.strip(), f"{name} {'are' if living == self._you else 'is'} alive"
-            )
+            yield WrongClaim("life", text.strip(), f"{name} {'are' if living == self._you else 'is'} alive")
 
     @staticmethod
     def _is_undead(clause: ProseClause) -> bool:
@@ -108,7 +106,7 @@ class LifeClaims:
             return clause.is_negative and "dead" in clause.rest_words[:3] and "only" not in clause.rest_words
         return clause.base == "have" and not clause.is_negative and "pulse" in clause.rest_words[:4]
 
-    def _check_recovery(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
+    def _check_recovery(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         """Check that a person who died in this turn does not live on."""
         after = self._facts.after.alive
         lost = next((one for one in clause.subjects() if after.get(one) is False and one != self._you), None)
@@ -123,7 +121,7 @@ class LifeClaims:
         mends = clause.base == "be" and told[:3] == ["on", "the", "mend"]
         will = clause.base == "live" and clause.governor is not None and clause.governor.base == "go"
         if (lives and clause.is_asserted) or mends or will:
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(lost)} is dead")
+            yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(lost)} is dead")
 
     def _dead_partner(self, clause: ProseClause) -> str | None:
         """Return a dead entity that receives something, or with whom people talk."""
@@ -264,7 +262,7 @@ class LifeClaims:
             for clause in clauses
         )
 
-    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check nouns: the corpse of a living person, the late person."""
         living = self._living(_late_or_dead(sentence.tokens))
         is_now = not sentence.clauses or any(
@@ -275,7 +273,7 @@ class LifeClaims:
             if self._is_corpse(sentence, group):
                 living = living or self._living(owners)
         if living is not None:
-            yield Contradiction("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
+            yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
 
 
 def _late_or_dead(tokens: Sequence[ProseWord]) -> Iterator[str]:
@@ -317,7 +315,7 @@ class PossessionClaims:
         held = {*facts.before.holders.values(), *facts.after.holders.values()}
         self._knows_you = self._you in facts.after.names or self._you in held
 
-    def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def check(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:
@@ -335,13 +333,13 @@ class PossessionClaims:
                     return
         yield from self._check_groups(sentence, text)
 
-    def _contradiction(self, thing: str, text: str) -> Contradiction:
+    def _contradiction(self, thing: str, text: str) -> WrongClaim:
         current = self._facts.after.holders.get(thing, "")
         verb = "have" if current == self._you else "has"
         where = current not in self._facts.after.names and current != self._you
         name = self._facts.after.name_of(current)
         told = f"the {thing} is in the {name}" if where else f"{name} {verb} the {thing}"
-        return Contradiction("possession", text.strip(), told)
+        return WrongClaim("possession", text.strip(), told)
 
     def _contradicts(self, thing: str, holder: str, *, is_denied: bool, clause: ProseClause | None) -> bool:
         if holder == self._you and not self._knows_you:
@@ -539,7 +537,7 @@ class PossessionClaims:
                     owners = clause.subject.owned_by() if clause.subject is not None else []
                     yield from ((thing, one, False) for one in owners[:1])
 
-    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check nouns in a row: `the token in your pocket`, `in your pocket hangs the token`."""
         if sentence.clauses and not any(
             clause.is_asserted and not clause.is_negative for clause in sentence.clauses

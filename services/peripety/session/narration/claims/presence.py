@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import PARTICIPLE, Phrases, words, words_of
-from peripety.session.narration.claims.record import Contradiction
+from peripety.session.narration.claims.record import WrongClaim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ class PresenceClaims:
         self._here = facts.places_of(self._you)
         self._phrases = Phrases("people")
 
-    def check(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def check(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:
@@ -51,16 +51,16 @@ class PresenceClaims:
         if not sentence.clauses or any(clause.is_now(is_past=self._is_past) for clause in sentence.clauses):
             yield from self._check_groups(sentence, text)
 
-    def check_speaker(self, entity: str, utterance: str, narrative: str) -> Contradiction | None:
+    def check_speaker(self, entity: str, utterance: str, narrative: str) -> WrongClaim | None:
         """Return the contradiction in an utterance of a dead or absent entity, if there is one."""
         name = self._facts.after.name_of(entity)
         if self._facts.is_alive(entity) is False:
-            return Contradiction("life", utterance, f"{name} is dead")
+            return WrongClaim("life", utterance, f"{name} is dead")
         if self._is_elsewhere(entity) and not self._phrases.search("remote", narrative):
-            return Contradiction("presence", utterance, f"{name} is in {self._place_of(entity)}")
+            return WrongClaim("presence", utterance, f"{name} is in {self._place_of(entity)}")
         return None
 
-    def _check_empty_place(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
+    def _check_empty_place(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         """Check that a place is not empty while people are there."""
         subject = clause.subject
         if subject is None or not clause.is_now(is_past=self._is_past):
@@ -107,15 +107,15 @@ class PresenceClaims:
         known = (one for one in keys if one != self._you and self._is_elsewhere(one))
         return next((one for one in known if self._facts.is_alive(one) is not False), None)
 
-    def _elsewhere(self, entity: str, text: str) -> Contradiction:
+    def _elsewhere(self, entity: str, text: str) -> WrongClaim:
         verb = "are" if entity == self._you else "is"
-        return Contradiction(
+        return WrongClaim(
             "presence",
             text.strip(),
             f"{self._facts.after.name_of(entity)} {verb} in {self._place_of(entity)}",
         )
 
-    def _check_presence(self, sentence: Sentence, clause: ProseClause, text: str) -> Iterator[Contradiction]:
+    def _check_presence(self, sentence: Sentence, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         moved = (
             self._is_past
             and clause.is_asserted
@@ -145,14 +145,14 @@ class PresenceClaims:
                 return
         company = next((one for one in clause.subjects() if self._is_with_you(one)), None)
         if company is not None and self._goes(clause):
-            yield Contradiction(
+            yield WrongClaim(
                 "presence", text.strip(), f"{self._facts.after.name_of(company)} is where you are"
             )
             return
         yield from self._check_alone(clause, text)
         yield from self._check_where(clause, text)
 
-    def _check_unmoved(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
+    def _check_unmoved(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         """Check `has not left the x` of a person who has left it."""
         if not clause.is_negative or clause.modal or clause.base not in words("leave budge move stir quit"):
             return
@@ -309,7 +309,7 @@ class PresenceClaims:
         )
         return not behind and not ("silence" in told or "thought" in told or "thoughts" in told)
 
-    def _check_alone(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
+    def _check_alone(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         told = clause.rest_words
         company = [one for one in self._facts.after.names if self._is_with_you(one)]
         is_nobody = (
@@ -322,7 +322,7 @@ class PresenceClaims:
             and ("here" in told or any(set(group.keys("place")) & self._here for _, group in clause.phrases))
         )
         if company and is_nobody:
-            yield Contradiction(
+            yield WrongClaim(
                 "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
             )
             return
@@ -332,11 +332,11 @@ class PresenceClaims:
             return
         is_alone = "alone" in {*told, *clause.adverbs} and not {"with", "your", "feel"} & set(told)
         if is_alone and company and not any(word in {"this", "it"} for word in told):
-            yield Contradiction(
+            yield WrongClaim(
                 "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
             )
 
-    def _check_where(self, clause: ProseClause, text: str) -> Iterator[Contradiction]:
+    def _check_where(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         if clause.is_negative:
             own = {key for word, one in clause.phrases if word in {"in", "at"} for key in one.keys("place")}
             for entity in clause.subjects() if clause.base == "be" and own else ():
@@ -455,7 +455,7 @@ class PresenceClaims:
             for clause in sentence.clauses
         )
 
-    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[Contradiction]:
+    def _check_groups(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check nouns: no sign of a person who is here."""
         for _, group in sentence.groups:
             owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
@@ -465,5 +465,5 @@ class PresenceClaims:
             is_lost = group.word in {"sign", "trace"} and "no" in self._words_before(sentence, group)
             if is_lost or self._is_empty_seat(sentence, group):
                 name = self._facts.after.name_of(company)
-                yield Contradiction("presence", text.strip(), f"{name} is where you are")
+                yield WrongClaim("presence", text.strip(), f"{name} is where you are")
                 return

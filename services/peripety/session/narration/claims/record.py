@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
+class WrongClaim:
     """A claim of the prose that contradicts the record.
 
     Attributes:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from peripety.session.narration.claims.english import words, words_of
-from peripety.session.narration.claims.record import Contradiction
+from peripety.session.narration.claims.record import WrongClaim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -191,14 +191,14 @@ class AmountReader:
         """Return True if the subject of a clause is another person than the player."""
         return any(one != self._facts.after.you for one in clause.subjects())
 
-    def contradiction(self, text: str, paths: Sequence[str]) -> Contradiction:
+    def contradiction(self, text: str, paths: Sequence[str]) -> WrongClaim:
         """Return the contradiction of a text about some paths."""
         told = []
         for path in dict.fromkeys(paths):
             values = self._facts.values_of(path)
             was = f" (before the turn {values[0]:.10g})" if values[0] != values[-1] else ""
             told.append(f"{self.quantities[path].names[0]} is {values[-1]:.10g}{was}")
-        return Contradiction("amount", text.strip(), "; ".join(told))
+        return WrongClaim("amount", text.strip(), "; ".join(told))
 
 
 def is_rounded(claimed: float, value: float) -> bool:
