@@ -27,7 +27,7 @@ from peripety.scenario.dry_run.rate_interval import ThresholdSide
 from peripety.scenario.rule_text import describe_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from peripety.core.concurrency import Executor
     from peripety.engine import Persona, Program
@@ -74,15 +74,18 @@ class _Trial:
 async def try_numbers(program: Program, workers: Executor) -> tuple[str, ...]:
     """Return a line about each of the most useful changes of numbers; none if no change is useful.
 
+    The trials of one number are one piece of work, between which it can be cancelled.
+
     Args:
         program: a scenario with rates of players outside their bands.
         workers: runs the trials.
     """
-    return await workers.run(_NumberTrials(program).describe_best)
+    return await _NumberTrials(program, workers).describe_best()
 
 
 class _NumberTrials:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, workers: Executor) -> None:
+        self._workers = workers
         self._spec = program.spec
         least = program.spec["negativity_budget"]["min_fail_rate"]
         budget = PlayerLimit("TOO_EASY", "", "random", "lost", least, ThresholdSide.BELOW)
@@ -92,51 +95,49 @@ class _NumberTrials:
         self._numbers = numbers[:_MAX_NUMBERS]
         self._personas: tuple[Persona, ...] = tuple(dict.fromkeys(limit.persona for limit in self._limits))
 
-    def describe_best(self) -> tuple[str, ...]:
+    async def describe_best(self) -> tuple[str, ...]:
         """Return the lines about the best trials, those with all rates inside first."""
-        present = self._try({})
+        present = await self._workers.run(self._try, {})
         found: list[tuple[_Trial, str]] = []
         for count in range(1, _MAX_CHANGES + 1):
             if present is None or present.distance == 0:
                 break
-            useful = self._extend(present)
+            useful = await self._extend(present)
             if not useful:
                 break
-            found += self._confirm(useful[: _MAX_CONFIRMED if count == 1 else 1])
+            for trial in useful[: _MAX_CONFIRMED if count == 1 else 1]:
+                found += await self._workers.run(self._confirm, trial)
             if any(trial.distance == 0 for trial, _ in found):
                 break
             present = useful[0]
         found.sort(key=lambda one: one[0].rank)
         return tuple(line for _, line in found[:_MAX_TOLD])
 
-    def _extend(self, present: _Trial) -> list[_Trial]:
+    async def _extend(self, present: _Trial) -> list[_Trial]:
         """Return the useful trials with one more move than another one, the best first."""
-        trials = [
-            self._try({**present.values, number: step})
-            for number in self._numbers
-            for step in _list_steps(number, present.values.get(number, number.value))
-        ]
-        useful = [trial for trial in trials if trial and trial.distance < _USEFUL * present.distance]
+        trials: list[_Trial] = []
+        for number in self._numbers:
+            trials += await self._workers.run(self._try_steps, present, number)
+        useful = [trial for trial in trials if trial.distance < _USEFUL * present.distance]
         return sorted(useful, key=lambda trial: trial.rank)
 
-    def _confirm(self, trials: Sequence[_Trial]) -> list[tuple[_Trial, str]]:
-        """Return the best trials on fresh runs, each with a line about it."""
-        found = []
-        for trial in trials:
-            spec = self._change(trial.values)
-            rates = self._measure(spec, FIRST_FRESH_RUN, _CONFIRMING_RUNS, validates=True)
-            if rates is not None:
-                distance = self._distance(rates)
-                told = ", ".join(
-                    f"{limit.persona} {_VERBS[limit.counted]} {rates[limit]:.1%}"
-                    for limit in self._first_limits()
-                )
-                inside = "all inside" if distance == 0 else "not all inside"
-                changes = ", ".join(
-                    _describe_change(self._spec, number, value) for number, value in trial.values.items()
-                )
-                found.append((_Trial(trial.values, distance), f"{changes}: {told} ({inside})"))
-        return found
+    def _try_steps(self, present: _Trial, number: TunableNumber) -> list[_Trial]:
+        steps = _list_steps(number, present.values.get(number, number.value))
+        trials = [self._try({**present.values, number: step}) for step in steps]
+        return [trial for trial in trials if trial is not None]
+
+    def _confirm(self, trial: _Trial) -> list[tuple[_Trial, str]]:
+        """Return a trial on fresh runs with a line about it; none for a document that is not valid."""
+        rates = self._measure(self._change(trial.values), FIRST_FRESH_RUN, _CONFIRMING_RUNS, validates=True)
+        if rates is None:
+            return []
+        distance = self._distance(rates)
+        told = ", ".join(
+            f"{limit.persona} {_VERBS[limit.counted]} {rates[limit]:.1%}" for limit in self._first_limits()
+        )
+        inside = "all inside" if distance == 0 else "not all inside"
+        changes = (_describe_change(self._spec, number, value) for number, value in trial.values.items())
+        return [(_Trial(trial.values, distance), f"{', '.join(changes)}: {told} ({inside})")]
 
     def _first_limits(self) -> list[PlayerLimit]:
         """Return one limit of each persona."""
