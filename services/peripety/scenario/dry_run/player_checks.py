@@ -5,8 +5,9 @@ thinks can win, or if a winner has anything to do. From version 1.1 on, these pl
 
 - With `solutions`, `par` follows them and `curious` tries everything once. A solution wins often, and trying
   everything wins sometimes. `curious` does not read: where a choice among n is irreversible, it is right
-  in one case of n at best, so the least rate is that share of what is required of other documents. If `par`
-  does worse than `curious`, the steps are wrong and not the numbers, and this is the only finding about both.
+  in one case of n at best, so the least rate is that share of what is required of other documents. It does
+  not repeat what helps either. Where nothing is hidden, a win of a player who looks ahead counts as well. If `par` does
+  worse than such a player, the steps are wrong and not the numbers, and this is the only finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
 
 Each rate is compared with its limits as the gate compares the fail rate: a sequential test in blocks, where
@@ -25,7 +26,12 @@ from peripety import engine
 from peripety.engine.lowering import lower
 from peripety.errors import Finding, Severity
 from peripety.scenario.dry_run.drift import are_related, list_read_paths, list_written_paths
-from peripety.scenario.dry_run.player_texts import describe_figures, explain, format_rate
+from peripety.scenario.dry_run.player_texts import (
+    describe_figures,
+    describe_use,
+    explain,
+    format_rate,
+)
 from peripety.scenario.dry_run.rate_interval import ThresholdSide, compare_to_threshold, rate_interval
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
 from peripety.scenario.dry_run.solution_trace import trace_solutions
@@ -102,6 +108,13 @@ def _at_most(
     return PlayerLimit(code, path, persona, counted, rate, ThresholdSide.ABOVE)
 
 
+_FORESEEING: tuple[Persona, ...] = ("greedy", "planner")
+_LOGIC = {
+    "actions": ("preconditions", "derives"),
+    "random_events": ("when", "derives"),
+    "loss_conditions": ("when",),
+    "win_conditions": ("when",),
+}
 _CURIOUS_AT_LEAST = 0.15
 _CURIOUS_AT_MOST = 0.5
 
@@ -182,11 +195,17 @@ async def check_players(
         for persona in (*thinking, "idle")
     }
     missed = [limit for limit in limits if players.is_missed(limit, reports[limit.persona])]
+    foreseeing = [reports[persona] for persona in _FORESEEING] if is_open(program.spec) else []
+    if any(players.reach_least(report) for report in foreseeing):
+        missed = [limit for limit in missed if limit.code != "CURIOUS_LOSES"]
+    figures = [players.describe(limits, missed, report) for report in reports.values()]
     findings: list[Finding] = []
-    codes = {limit.code for limit in missed}
-    if "SOLUTION_FAILS" in codes and _wins_less(reports["par"], reports["curious"]):
-        findings.append(await players.find_misleading_steps(reports["par"], reports["curious"]))
-        missed = [limit for limit in missed if limit.persona not in {"par", "curious"}]
+    if any(limit.code == "SOLUTION_FAILS" for limit in missed):
+        figures.append(await players.trace(reports["par"]))
+        better = players.find_better(reports["par"], reports["curious"], foreseeing)
+        if better is not None:
+            findings.append(await players.find_misleading_steps(reports["par"], better))
+            missed = [limit for limit in missed if limit.persona not in {"par", "curious"}]
     for persona in (*thinking, "idle"):
         if persona in thinking:
             findings += await players.find_win_at_once(reports[persona])
@@ -195,9 +214,6 @@ async def check_players(
     low, _ = rate_interval(random.lost, random.runs)
     skilled = [reports[persona] for persona in thinking if persona != "curious"]
     is_chance = all(rate_interval(report.lost, report.runs)[1] >= low for report in skilled)
-    figures = [players.describe(limits, report) for report in reports.values()]
-    if "SOLUTION_FAILS" in codes:
-        figures.append(await players.trace(reports["par"]))
     return PlayerVerdict(tuple(findings), is_chance, tuple(filter(None, figures)))
 
 
@@ -229,8 +245,21 @@ def _count_choices(param: dict[str, Any]) -> int:
     return len(set(param.get("enum", [""]))) if param["type"] == "string" else 1
 
 
-def _wins_less(par: DryRunReport, curious: DryRunReport) -> bool:
-    return par.won * curious.runs < curious.won * par.runs
+def is_open(spec: dict[str, Any]) -> bool:
+    """Return True if no rule reads what is hidden: players with lookahead see what any player sees."""
+    if "deal" in spec or "visibility" in spec:
+        return False
+    rules = [
+        rule.get(key)
+        for section, keys in _LOGIC.items()
+        for rule in lower(spec).spec.get(section, [])
+        for key in keys
+    ]
+    paths = {path for logic in rules for path in list_read_paths(logic)}
+    return not any(
+        path.startswith(("state.hidden", "state.private")) and not path.startswith("state.hidden.once")
+        for path in paths
+    )
 
 
 async def check_new_document(
@@ -313,13 +342,40 @@ class _Players:
         why = await explain(self._program, report, self._options, self._workers)
         return [self._to_finding(limit, report, why) for limit in missed]
 
-    async def find_misleading_steps(self, par: DryRunReport, curious: DryRunReport) -> Finding:
-        """Return the finding for solutions that win less often than the curious persona."""
-        wins, tries = par.won / par.runs, curious.won / curious.runs
+    def _rate(self, report: DryRunReport) -> float:
+        return (report.won if self._has_wins else report.survived) / report.runs
+
+    def reach_least(self, report: DryRunReport) -> bool:
+        """Return True if a persona wins as often as is required of the curious one."""
+        return self._rate(report) >= _CURIOUS_AT_LEAST
+
+    def find_better(
+        self,
+        par: DryRunReport,
+        curious: DryRunReport,
+        foreseeing: Sequence[DryRunReport],
+    ) -> DryRunReport | None:
+        """Return the best runs of a player who does not know the solutions; None if those of par are better.
+
+        Those of a player with lookahead, which are few, must be clearly better.
+        """
+        better = [curious] if self._rate(curious) > self._rate(par) else []
+        better += [
+            report
+            for report in foreseeing
+            if report.won > par.won * report.runs / par.runs
+            and (_are_apart((report.won, report.runs), (par.won, par.runs)))
+        ]
+        return max(better, key=self._rate, default=None)
+
+    async def find_misleading_steps(self, par: DryRunReport, better: DryRunReport) -> Finding:
+        """Return the finding for solutions that win less often than a player who does not know them."""
+        who = "tries everything" if better.persona == "curious" else "looks ahead"
         why = await explain(self._program, par, self._options, self._workers)
         message = (
-            f"the steps win {wins:.1%} of {par.runs} runs, and a player who tries everything {tries:.1%} of"
-            f" {curious.runs}: change the steps, not the numbers; {why}"
+            f"the steps win {self._rate(par):.1%} of {par.runs} runs, and a player who {who}"
+            f" {self._rate(better):.1%} of {better.runs}: change the steps, not the numbers; of the steps:"
+            f" {why}; the {better.persona} persona takes in a run {describe_use(better)}"
         )
         return Finding("SOLUTION_MISLEADS", "/solutions", message)
 
@@ -327,7 +383,12 @@ class _Players:
         """Return a line about illegal steps of the solutions, and those before which runs are lost."""
         return await self._workers.run(trace_solutions, self._program, par)
 
-    def describe(self, limits: Sequence[PlayerLimit], report: DryRunReport) -> str:
+    def describe(
+        self,
+        limits: Sequence[PlayerLimit],
+        missed: Sequence[PlayerLimit],
+        report: DryRunReport,
+    ) -> str:
         """Return a line about a persona, with the band of its rate."""
         own = [limit for limit in limits if limit.persona == report.persona]
         limit = own[0] if own else _at_most("", "", report.persona, "won", 1)
@@ -343,8 +404,10 @@ class _Players:
                 if least
                 else f"at most {most}"
             )
-            missed = next((one.missed for one in own if self.is_missed(one, report)), None)
-            band = f"must be {asked}: {_SIDES[missed]}"
+            side = next((one.missed for one in own if one in missed), None)
+            band = f"must be {asked}: {_SIDES[side]}"
+            if side is None and any(self.is_missed(one, report) for one in own):
+                band = f"must be {asked}, or {' or '.join(_FORESEEING)} wins as often: inside"
         return describe_figures(
             report, f"{self._verb(limit)} {limit.count(self._program, report) / report.runs:.1%}", band
         )

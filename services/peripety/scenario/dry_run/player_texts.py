@@ -92,6 +92,14 @@ def describe_figures(report: DryRunReport, counted: str, band: str) -> str:
     return "; ".join(told)
 
 
+def describe_use(report: DryRunReport) -> str:
+    """Return the actions of detailed runs, the most frequent first, with their mean number in a run."""
+    uses = report.detail.actions if report.detail else {}
+    taken = Counter({name: use.taken for name, use in uses.items()}).most_common(_MAX_PATH)
+    told = [f"{name} {count / report.runs:.1f} times" for name, count in taken if count]
+    return ", ".join(told) or "no action"
+
+
 def format_rate(rate: float) -> str:
     """Format a limit of a rate, without digits that it does not need."""
     return f"{rate * 100:.3g}%"

@@ -200,7 +200,7 @@ class SpecEvaluator:
             refused = {finding.code for finding in filter_errors(trial.verdict.players)}
             # The reference core would take minutes.
             if refused & _TRIED and engine.BACKEND == "native":
-                reached = replace(reached, trials=await try_numbers(trial.program, self._workers))
+                reached = replace(reached, trials=await try_numbers(trial.program, refused, self._workers))
             depth = EvaluationDepth.CERTIFICATE
             if reached.errors or self._level < ValidationLevel.CERTIFICATE:
                 yield reached

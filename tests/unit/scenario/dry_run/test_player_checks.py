@@ -193,6 +193,42 @@ async def test_steps_that_do_worse_than_trying_everything_are_one_finding() -> N
     assert "a turn is lost at step 1 'guess', which is not legal, in 64, at the median in turn 1" in steps
 
 
+def mill(**parts: Any) -> dict[str, Any]:
+    """One action is to be repeated; the others are of no use."""
+    vain = [action(f"u{number}") for number in range(6)]
+    document = spec(
+        spec_version="1.1",
+        state={"a": 14, "b": 0},
+        horizon=20,
+        actions=[action("turn", [{"op": "inc", "path": "state.b", "value": 1}]), *vain],
+        loss_conditions=[at_most("out", "state.a", 0), at_most("less", "state.a", -1)],
+        win_conditions=[{"id": "w", "when": {">=": [{"var": "state.b"}, 8]}}],
+        random_events=[event("drop", [{"op": "dec", "path": "state.a", "value": 3}])],
+        negativity_budget={"min_fail_rate": 0.25, "decay_per_turn": {"state.a": 1}},
+        solutions=[{"id": "s", "steps": [{"action": "turn"}]}],
+    )
+    return {**document, **parts}
+
+
+async def test_where_nothing_is_hidden_a_player_who_looks_ahead_shows_that_a_win_can_be_found() -> None:
+    verdict = await judged(mill())
+    assert "CURIOUS_LOSES" not in codes(verdict)
+    assert any(
+        "curious: wins 0.0%" in line and "or greedy or planner wins as often: inside" in line
+        for line in verdict.figures
+    )
+    read = {"and": [{">=": [{"var": "state.b"}, 8]}, {"==": [{"var": "state.hidden.k"}, 1]}]}
+    hidden = mill(state={"a": 14, "b": 0, "hidden": {"k": 1}}, win_conditions=[{"id": "w", "when": read}])
+    assert "CURIOUS_LOSES" in codes(await judged(hidden))
+
+
+async def test_steps_that_do_worse_than_lookahead_are_wrong_where_nothing_is_hidden() -> None:
+    slow = [{"id": "s", "steps": [{"action": "u0"}, {"action": "u1"}, {"action": "turn"}]}]
+    message = found(await judged(mill(solutions=slow)), "SOLUTION_MISLEADS").message
+    assert "a player who looks ahead" in message
+    assert " persona takes in a run turn " in message
+
+
 async def test_of_few_wins_no_turn_and_no_path_is_told() -> None:
     report = program(quest()).dry_run(runs=64, persona="random")
     assert 0 < report.won < 16
