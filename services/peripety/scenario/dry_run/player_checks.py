@@ -6,8 +6,9 @@ thinks can win, or if a winner has anything to do. From version 1.1 on, these pl
 - With `solutions`, `par` follows them and `curious` tries everything once. A solution wins often, and trying
   everything wins sometimes. `curious` does not read: where a choice among n is irreversible, it is right
   in one case of n at best, so the least rate is that share of what is required of other documents. It does
-  not repeat what helps either. Where nothing is hidden, a win of a player who looks ahead counts as well. If `par` does
-  worse than such a player, the steps are wrong and not the numbers, and this is the only finding about both.
+  not repeat what helps either. So where nothing is hidden, a win of a player who looks ahead counts as well.
+  If `par` does worse than such a player, the steps are wrong and not the numbers, and this is the only
+  finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
 
 Each rate is compared with its limits as the gate compares the fail rate: a sequential test in blocks, where
