@@ -29,7 +29,7 @@ _COMMON = "common.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
+class PlotGauge:
     """Quantity of a plot.
 
     Attributes:
@@ -65,7 +65,7 @@ class Plot:
     """
 
     id: str
-    gauges: Mapping[str, Gauge]
+    gauges: Mapping[str, PlotGauge]
     truths: Sequence[str]
     actions: Sequence[Mapping[str, Any]]
     events: Sequence[Mapping[str, Any]]
@@ -79,7 +79,7 @@ def load_plot(plot_id: str) -> Plot:
     """Return the rules of a plot."""
     table = _read(f"{plot_id}.json")
     gauges = {
-        name: Gauge(
+        name: PlotGauge(
             one["start"],
             one["max"],
             one.get("each_turn", 0),
@@ -157,7 +157,7 @@ def gauge_path(name: str) -> str:
     return _FLAGS.get(name, f"state.{name}")
 
 
-def find_top(gauge: Gauge, name: str, scale: PlotNumbers) -> int:
+def find_top(gauge: PlotGauge, name: str, scale: PlotNumbers) -> int:
     """Return the maximum of a gauge."""
     return scale.to_amount(name, scale.turns if gauge.is_clock else gauge.top)
 
