@@ -146,7 +146,7 @@ export async function* follow(
       onConnection(false);
     }
     failures += 1;
-    await pause(Math.min(250 * 2 ** Math.min(failures, 5), 8000), signal);
+    await pause(150 * 2 ** Math.min(failures, 5), signal);
   }
 }
 

@@ -125,6 +125,7 @@ async def test_a_connection_that_breaks_anywhere_loses_and_repeats_nothing(
     limits = [drawn.randrange(1, 4000) for _ in range(8)]
     proxy = CuttingProxy(int(edge.url.rpartition(":")[2]), limits)
     async with proxy.serving() as port, visiting(browser, f"http://127.0.0.1:{port}") as visitor:
+        visitor.page.set_default_timeout(60_000)
         await visitor.open(f"#/play/{session_id}")
         await visitor.wait_for_turn(3)
         assert await visitor.page.locator(".prose").all_inner_texts() == expected

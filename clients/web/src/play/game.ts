@@ -153,6 +153,7 @@ export function nameOf(story: Story, path: string): string {
   if (label) return clean(label.name);
   const segments = parsePath(path);
   const last = segments[segments.length - 1] ?? path;
+  if (segments.length === 3 && segments[1] === "places") return nameOfId(story, String(last));
   if (typeof last === "number") return `${words(String(segments[segments.length - 2] ?? ""))} ${last + 1}`;
   return capitalize(words(last));
 }

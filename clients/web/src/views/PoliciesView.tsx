@@ -1,9 +1,297 @@
-import { t } from "../i18n";
+// Policies: each sentence beside its rules in English, a call to try, and what differs from another policy.
+import type { TargetedSubmitEvent } from "preact";
+import { useState } from "preact/hooks";
+import { rpc, Problem } from "../api";
+import { date, percent, t } from "../i18n";
+import { clean } from "../text";
+import { Empty, ProblemBox, Skeleton, toProblem, useLoaded, useTitle } from "../ui";
 
-export default function View() {
+interface Summary {
+  policy_id: string;
+  policy_hash: string;
+  rules?: number;
+  scenarios?: number;
+  create_time?: string;
+}
+
+interface Request {
+  server_name: string;
+  tool_name: string;
+  arguments?: unknown;
+  roles?: string[];
+}
+
+interface Decision {
+  decision: string;
+  rule_id?: string;
+  by_invariant?: boolean;
+  reasons?: string[];
+}
+
+interface Decided {
+  request: Request;
+  decision: Decision;
+}
+
+interface Sentence {
+  sentence?: string;
+  rules?: { rule_id: string; text: string; decided?: Decided; nearest?: Decided }[];
+}
+
+interface Policy {
+  policy_id: string;
+  policy_hash: string;
+  scenarios?: { description: string; request: Request; expected: string }[];
+  verification?: {
+    passed?: number;
+    failed?: number;
+    coverage?: { kind: string; covered?: number; reachable?: number }[];
+    mutation?: { score?: number; killed?: number; survived?: number };
+  };
+  create_time?: string;
+}
+
+export default function PoliciesView({ id }: { id: string }) {
+  useTitle(t("nav.policies"));
+  const [list, reload] = useLoaded(
+    (signal) => rpc<{ policies?: Summary[] }>("PolicyService/ListPolicies", { page_size: 100 }, signal),
+    [],
+  );
+  if (list.state !== "ready") {
+    return (
+      <main id="main" class="page stack">
+        <h1>{t("nav.policies")}</h1>
+        {list.state === "failed" ? <ProblemBox problem={list.problem} retry={reload} /> : <Skeleton lines={6} />}
+      </main>
+    );
+  }
+  const policies = list.value.policies ?? [];
+  return id ? <Opened id={id} others={policies.filter((one) => one.policy_id !== id)} /> : <List policies={policies} />;
+}
+
+function List({ policies }: { policies: Summary[] }) {
   return (
-    <main id="main" class="page">
-      <p>{t("loading")}</p>
+    <main id="main" class="page stack">
+      <h1>{t("nav.policies")}</h1>
+      <p class="lead-text">{t("policies.about")}</p>
+      {policies.length === 0 && (
+        <Empty title={t("policies.none")}>
+          <p>{t("policies.none.hint")}</p>
+          <pre class="command">peripety policy compile examples/policies/office -o out --server 127.0.0.1:50051</pre>
+        </Empty>
+      )}
+      <ul class="cards">
+        {policies.map((one) => (
+          <li key={one.policy_id} class="card">
+            <a class="card-link" href={`#/policies/${one.policy_id}`}>
+              <span class="card-title">{clean(one.policy_id)}</span>
+              <span class="card-text">
+                <span>{t("policies.rules", { n: one.rules ?? 0 })}</span>
+                <span>{t("policies.scenarios", { n: one.scenarios ?? 0 })}</span>
+                <span>{date(one.create_time)}</span>
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
     </main>
+  );
+}
+
+function Opened({ id, others }: { id: string; others: Summary[] }) {
+  const [found, reload] = useLoaded(
+    async (signal) => {
+      const [got, explained] = await Promise.all([
+        rpc<{ policy: Policy }>("PolicyService/GetPolicy", { policy_id: id }, signal),
+        rpc<{ sentences?: Sentence[] }>("PolicyService/ExplainPolicy", { policy: { policy_id: id } }, signal),
+      ]);
+      return { policy: got.policy, sentences: explained.sentences ?? [] };
+    },
+    [id],
+  );
+  if (found.state !== "ready") {
+    return (
+      <main id="main" class="page stack">
+        <h1>{t("nav.policies")}</h1>
+        {found.state === "failed" ? <ProblemBox problem={found.problem} retry={reload} /> : <Skeleton lines={8} />}
+      </main>
+    );
+  }
+  const { policy, sentences } = found.value;
+  const report = policy.verification;
+  return (
+    <main id="main" class="page stack">
+      <header class="stack-small">
+        <p class="quiet">
+          <a href="#/policies">{t("nav.policies")}</a>
+        </p>
+        <h1>{clean(policy.policy_id)}</h1>
+        <p class="quiet small">
+          {t("version")} <code>{policy.policy_hash.slice(0, 12)}</code> · {date(policy.create_time)}
+        </p>
+      </header>
+      {report && (
+        <dl class="figures-row">
+          <Figure name={t("policies.passed")} value={t("policies.of", { n: report.passed ?? 0, all: (report.passed ?? 0) + (report.failed ?? 0) })} />
+          {(report.coverage ?? []).map((one) => (
+            <Figure key={one.kind} name={t("policies.coverage", { kind: one.kind.replace(/_/g, " ") })} value={share(one.covered, one.reachable)} />
+          ))}
+          {report.mutation && <Figure name={t("policies.mutation")} value={percent(report.mutation.score ?? 0)} />}
+        </dl>
+      )}
+      <section class="stack-small">
+        <h2>{t("policies.text")}</h2>
+        <p class="quiet">{t("policies.text.about")}</p>
+        <ol class="sentences">
+          {sentences.map((one, index) => (
+            <li key={index} class={one.rules?.length ? "sentence" : "sentence missing"}>
+              <p class="sentence-text" dir="auto">
+                {clean(one.sentence || t("policies.nosentence"))}
+              </p>
+              <div class="stack-small">
+                {(one.rules ?? []).map((rule) => (
+                  <div key={rule.rule_id} class="rule" dir="auto">
+                    <p>{clean(rule.text)}</p>
+                    <p class="quiet small">
+                      <code>{clean(rule.rule_id)}</code>
+                      {rule.decided && <> · {t("policies.example")} <Call decided={rule.decided} /></>}
+                      {rule.nearest && <> · {t("policies.nearest")} <Call decided={rule.nearest} /></>}
+                    </p>
+                  </div>
+                ))}
+                {!one.rules?.length && <p class="warn-text">{t("policies.notfollowed")}</p>}
+              </div>
+            </li>
+          ))}
+        </ol>
+      </section>
+      <TryCall id={id} policy={policy} />
+      <Compare id={id} others={others} />
+    </main>
+  );
+}
+
+function share(part = 0, whole = 0): string {
+  return whole ? percent(part / whole) : "–";
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Call({ decided }: { decided: Decided }) {
+  return (
+    <span class="call">
+      <code>{callText(decided.request)}</code> <DecisionWord decision={decided.decision.decision} />
+    </span>
+  );
+}
+
+function callText(request: Request): string {
+  const text = request.arguments === undefined ? "" : ` ${JSON.stringify(request.arguments)}`;
+  const roles = request.roles?.length ? ` (${request.roles.join(", ")})` : "";
+  return clean(`${request.server_name}/${request.tool_name}${text}${roles}`);
+}
+
+function DecisionWord({ decision }: { decision: string }) {
+  const kind = decision === "allow" ? "good-text" : decision === "deny" ? "bad-text" : "warn-text";
+  return <strong class={kind}>{clean(decision.replace(/_/g, " "))}</strong>;
+}
+
+function TryCall({ id, policy }: { id: string; policy: Policy }) {
+  const first = policy.scenarios?.[0]?.request;
+  const [text, setText] = useState(() =>
+    JSON.stringify(first ?? { server_name: "", tool_name: "", arguments: {}, roles: [] }, null, 2),
+  );
+  const [decision, setDecision] = useState<Decision>();
+  const [problem, setProblem] = useState<Problem>();
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    setProblem(undefined);
+    try {
+      const request = JSON.parse(text) as Request;
+      setDecision((await rpc<{ result: Decision }>("PolicyService/Decide", { policy: { policy_id: id }, request })).result);
+    } catch (error) {
+      setDecision(undefined);
+      setProblem(error instanceof SyntaxError ? new Problem("NOT_JSON", 0, error.message) : toProblem(error));
+    }
+  };
+  return (
+    <section class="stack-small">
+      <h2>{t("policies.try")}</h2>
+      <form class="stack-small" onSubmit={submit}>
+        <label for="call">{t("policies.call")}</label>
+        <textarea id="call" class="field code" rows={7} dir="ltr" spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <div class="buttons">
+          <button class="button primary">{t("policies.decide")}</button>
+          <p role="status">
+            {decision && (
+              <>
+                <DecisionWord decision={decision.decision} /> {t("policies.by", { rule: clean(decision.rule_id || t("policies.default")) })}
+              </>
+            )}
+          </p>
+        </div>
+        {decision?.reasons && (
+          <ul class="notes">
+            {decision.reasons.map((one, index) => (
+              <li key={index} dir="auto">
+                {clean(one)}
+              </li>
+            ))}
+          </ul>
+        )}
+      </form>
+      {problem && <ProblemBox problem={problem} />}
+    </section>
+  );
+}
+
+function Compare({ id, others }: { id: string; others: Summary[] }) {
+  const [found, setFound] = useState<{ equivalent?: boolean; changes?: { witness: Request; before: Decision; after: Decision }[] }>();
+  const [problem, setProblem] = useState<Problem>();
+  if (!others.length) return null;
+  const compare = async (other: string) => {
+    setFound(undefined);
+    if (!other) return;
+    try {
+      setFound(await rpc("PolicyService/DiffPolicies", { before: { policy_id: other }, after: { policy_id: id } }));
+    } catch (error) {
+      setProblem(toProblem(error));
+    }
+  };
+  return (
+    <section class="stack-small">
+      <h2>{t("policies.compare")}</h2>
+      <label class="stack-small">
+        <span>{t("policies.before")}</span>
+        <select class="field" onChange={(event) => compare(event.currentTarget.value)}>
+          <option value="">{t("compare.choose")}</option>
+          {others.map((one) => (
+            <option key={one.policy_id} value={one.policy_id}>
+              {clean(one.policy_id)}
+            </option>
+          ))}
+        </select>
+      </label>
+      {problem && <ProblemBox problem={problem} />}
+      {found &&
+        (found.equivalent ? (
+          <p>{t("policies.equivalent")}</p>
+        ) : (
+          <ul class="notes">
+            {(found.changes ?? []).map((one, index) => (
+              <li key={index}>
+                <code>{callText(one.witness)}</code>: <DecisionWord decision={one.before.decision} /> → <DecisionWord decision={one.after.decision} />
+              </li>
+            ))}
+          </ul>
+        ))}
+    </section>
   );
 }

@@ -1,9 +1,315 @@
-import { t } from "../i18n";
+// Generated tests: a run as it happens, and what was measured beside the run's own opinion.
+import type { TargetedSubmitEvent } from "preact";
+import { useEffect, useReducer, useState } from "preact/hooks";
+import { asProblem, rpc, rpcStream, type Problem } from "../api";
+import { date, number, percent, t, tMaybe } from "../i18n";
+import { go } from "../router";
+import { capitalize, clean, words } from "../text";
+import type { ScenarioSummary } from "../types";
+import { Empty, ProblemBox, Skeleton, toProblem, useLoaded, useTitle } from "../ui";
 
-export default function View() {
+interface RunSummary {
+  run_id: string;
+  task_id?: string;
+  phase?: string;
+  total_tests?: number;
+  stopped_by?: string;
+  create_time?: string;
+}
+
+interface Verdict {
+  status?: string;
+  counts?: boolean;
+  new_kills?: string[];
+  findings?: { code: string; message: string }[];
+}
+
+interface TestCard {
+  test_id: string;
+  category: string;
+  input: string;
+  expected_output?: string;
+  reasoning?: string;
+  confidence?: number;
+  round?: number;
+  global?: boolean;
+  combinatorial?: boolean;
+  verdict?: Verdict;
+}
+
+interface Reflection {
+  category?: string;
+  text: string;
+  action?: string;
+  recommendations?: string[];
+}
+
+interface Quality {
+  coverage?: { kind: string; covered?: number; reachable?: number }[];
+  mutation?: { killed?: number; survived?: number; equivalent?: number; score?: number; survivors?: { operator: string; path: string; before?: unknown; after?: unknown }[] };
+  counting_tests?: number;
+}
+
+interface Run {
+  task: string;
+  categories: { name: string }[];
+  environment?: { working_directory?: string; files?: { path: string }[] };
+  phase: string;
+  category: string;
+  round: number;
+  status: string;
+  tests: TestCard[];
+  reflections: Reflection[];
+  quality?: Quality;
+  stats?: { comprehensiveness_score?: number; total_rounds?: number; total_tokens_used?: number; stopped_by?: string; duplicates?: number; uncertainties?: string[]; quality?: Quality };
+  duplicates: number;
+  error?: Problem;
+}
+
+const START: Run = {
+  task: "",
+  categories: [],
+  phase: "",
+  category: "",
+  round: 0,
+  status: "",
+  tests: [],
+  reflections: [],
+  duplicates: 0,
+};
+
+function addEvent(run: Run, event: any): Run {
+  if (event.start) {
+    return { ...run, task: event.start.task_description, categories: event.start.categories ?? [], environment: event.start.environment };
+  }
+  if (event.progress) {
+    const { phase = run.phase, current_category: category = "", round_number: round = 0, status = "" } = event.progress;
+    return { ...run, phase, category, round, status };
+  }
+  if (event.test) return { ...run, tests: [...run.tests, event.test] };
+  if (event.test_ran) {
+    const { test_id: id, verdict } = event.test_ran;
+    return { ...run, tests: run.tests.map((one) => (one.test_id === id ? { ...one, verdict } : one)) };
+  }
+  if (event.reflection) return { ...run, reflections: [...run.reflections, event.reflection] };
+  if (event.duplicate) return { ...run, duplicates: run.duplicates + 1 };
+  if (event.measured) return { ...run, quality: event.measured };
+  if (event.complete) return { ...run, phase: "complete", status: "", stats: event.complete.stats, quality: event.complete.stats?.quality ?? run.quality };
+  if (event.error) return { ...run, error: asProblem({ code: event.error.reason, detail: event.error.message }) };
+  return run;
+}
+
+export default function TestsView({ id }: { id: string }) {
+  useTitle(t("nav.tests"));
+  return id ? <RunView id={id} /> : <Start />;
+}
+
+function Start() {
+  const [runs, reload] = useLoaded(async (signal) => {
+    const [listed, scenarios] = await Promise.all([
+      rpc<{ runs?: RunSummary[] }>("TestGenService/ListTestRuns", { page_size: 30 }, signal),
+      rpc<{ scenarios?: ScenarioSummary[] }>("ScenarioService/ListScenarios", { page_size: 100 }, signal),
+    ]);
+    return { runs: listed.runs ?? [], scenarios: scenarios.scenarios ?? [] };
+  }, []);
   return (
-    <main id="main" class="page">
-      <p>{t("loading")}</p>
+    <main id="main" class="page stack">
+      <h1>{t("tests.title")}</h1>
+      <p class="lead-text">{t("tests.about")}</p>
+      {runs.state === "failed" && <ProblemBox problem={runs.problem} retry={reload} />}
+      {runs.state === "loading" && <Skeleton lines={6} />}
+      {runs.state === "ready" && (
+        <>
+          <StartForm scenarios={runs.value.scenarios} />
+          <section class="stack-small">
+            <h2>{t("tests.runs")}</h2>
+            {!runs.value.runs.length && <Empty title={t("tests.none")}>{t("tests.none.hint")}</Empty>}
+            <ul class="cards">
+              {runs.value.runs.map((one) => (
+                <li key={one.run_id} class="card">
+                  <a class="card-link" href={`#/tests/${one.run_id}`}>
+                    <span class="card-title" dir="auto">
+                      {clean(one.task_id || one.run_id)}
+                    </span>
+                    <span class="card-text">
+                      <span>{t("tests.count", { n: one.total_tests ?? 0 })}</span>
+                      <span>{phaseWord(one.phase)}</span>
+                      <span>{date(one.create_time)}</span>
+                    </span>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </section>
+        </>
+      )}
     </main>
+  );
+}
+
+function phaseWord(phase = ""): string {
+  return phase ? tMaybe(`phase.${phase}`, words(phase)) : "";
+}
+
+function StartForm({ scenarios }: { scenarios: ScenarioSummary[] }) {
+  const [problem, setProblem] = useState<Problem>();
+  const [isStarting, setStarting] = useState(false);
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const data = new FormData(event.currentTarget);
+    let scenario = String(data.get("scenario"));
+    if (scenario === "random") scenario = scenarios[Math.floor(Math.random() * scenarios.length)]!.scenario_id;
+    const name = scenarios.find((one) => one.scenario_id === scenario)?.name;
+    const description = String(data.get("task")).trim() || name || "";
+    setStarting(true);
+    setProblem(undefined);
+    try {
+      const request = {
+        task_id: name ?? description.slice(0, 60),
+        task_description: description,
+        context: "scenario",
+        subject: { scenario_id: scenario },
+      };
+      for await (const answer of rpcStream<any>("TestGenService/GenerateTests", request)) {
+        // The run goes on without this stream; its view follows it from the start.
+        return go(`#/tests/${answer.event.run_id}`);
+      }
+    } catch (error) {
+      setProblem(toProblem(error));
+    } finally {
+      setStarting(false);
+    }
+  };
+  if (!scenarios.length) return <Empty title={t("home.noscenarios")}>{t("tests.noscenarios.hint")}</Empty>;
+  return (
+    <form class="stack-small form" onSubmit={submit}>
+      <label class="stack-small">
+        <span>{t("tests.subject")}</span>
+        <select class="field" name="scenario">
+          {scenarios.map((one) => (
+            <option key={one.scenario_id} value={one.scenario_id}>
+              {clean(one.name)}
+            </option>
+          ))}
+          <option value="random">{t("tests.random")}</option>
+        </select>
+      </label>
+      <label class="stack-small">
+        <span>{t("tests.task")}</span>
+        <textarea class="field" name="task" rows={3} placeholder={t("tests.task.hint")} />
+      </label>
+      <div class="buttons">
+        <button class="button primary" aria-disabled={isStarting}>
+          {t("tests.start")}
+        </button>
+      </div>
+      {problem && <ProblemBox problem={problem} />}
+    </form>
+  );
+}
+
+function RunView({ id }: { id: string }) {
+  const [run, add] = useReducer<Run, any>(addEvent, START);
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => {
+    const abort = new AbortController();
+    const follow = async () => {
+      for await (const answer of rpcStream<any>("TestGenService/ResumeTests", { run_id: id }, abort.signal)) add(answer.event);
+    };
+    follow().catch((error: unknown) => abort.signal.aborted || setProblem(toProblem(error)));
+    return () => abort.abort();
+  }, [id]);
+  const done = run.stats !== undefined;
+  const mutation = run.quality?.mutation;
+  return (
+    <main id="main" class="page stack">
+      <header class="stack-small">
+        <p class="quiet">
+          <a href="#/tests">{t("nav.tests")}</a>
+        </p>
+        <h1 dir="auto">{clean(run.task || t("loading"))}</h1>
+        <p class="quiet" role="status">
+          {[phaseWord(run.phase), run.category && capitalize(words(run.category)), run.round > 0 && t("tests.round", { n: run.round }), clean(run.status)]
+            .filter(Boolean)
+            .join(" · ")}
+        </p>
+      </header>
+      {problem && <ProblemBox problem={problem} />}
+      {run.error && <ProblemBox problem={run.error} />}
+      <dl class="figures-row">
+        <Figure name={t("tests.measured")} value={mutation ? percent(mutation.score ?? 0) : "–"} note={mutation ? t("tests.killed", { n: mutation.killed ?? 0, all: (mutation.killed ?? 0) + (mutation.survived ?? 0) }) : t("tests.unmeasured")} />
+        <Figure name={t("tests.opinion")} value={run.stats?.comprehensiveness_score ? t("tests.score", { n: run.stats.comprehensiveness_score }) : "–"} note={t("tests.opinion.about")} />
+        <Figure name={t("tests.tests")} value={number(run.tests.length)} note={run.quality ? t("tests.counting", { n: run.quality.counting_tests ?? 0 }) : t("tests.duplicates", { n: run.duplicates })} />
+        {done && <Figure name={t("tests.rounds")} value={number(run.stats!.total_rounds ?? 0)} note={tMaybe(`stopped.${run.stats!.stopped_by}`, words(run.stats!.stopped_by ?? ""))} />}
+        {(run.quality?.coverage ?? []).map((one) => (
+          <Figure key={one.kind} name={t("policies.coverage", { kind: words(one.kind) })} value={one.reachable ? percent((one.covered ?? 0) / one.reachable) : "–"} note="" />
+        ))}
+      </dl>
+      {(mutation?.survivors ?? []).length > 0 && (
+        <details>
+          <summary>{t("tests.survivors", { n: mutation!.survived ?? 0 })}</summary>
+          <ul class="notes">
+            {mutation!.survivors!.map((one, index) => (
+              <li key={index}>
+                <strong>{words(one.operator)}</strong> <code>{clean(one.path)}</code>{" "}
+                <span class="quiet">
+                  {clean(JSON.stringify(one.before) ?? "–")} → {clean(JSON.stringify(one.after) ?? "–")}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {run.reflections.length > 0 && (
+        <section class="stack-small">
+          <h2>{t("tests.reflections")}</h2>
+          <ul class="notes">
+            {run.reflections.map((one, index) => (
+              <li key={index} dir="auto">
+                <strong>{one.category ? capitalize(words(one.category)) : t("tests.all")}</strong> {clean(one.text)}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section class="stack-small">
+        <h2>{t("tests.tests")}</h2>
+        {!run.tests.length && !problem && <Skeleton lines={4} />}
+        <ul class="test-cards">
+          {[...run.tests].reverse().map((one) => (
+            <li key={one.test_id} class={`test-card ${one.verdict?.status ?? ""}`}>
+              <p class="quiet small">
+                {capitalize(words(one.category))} · {one.combinatorial ? t("tests.combinatorial") : t("tests.round", { n: one.round ?? 1 })}
+                {one.verdict?.status && <> · {tMaybe(`verdict.${one.verdict.status}`, words(one.verdict.status))}</>}
+                {(one.verdict?.new_kills ?? []).length > 0 && <> · {t("tests.kills", { n: one.verdict!.new_kills!.length })}</>}
+              </p>
+              <p class="test-input" dir="auto">
+                {clean(one.input)}
+              </p>
+              {one.expected_output !== undefined && (
+                <p class="test-output" dir="auto">
+                  → {clean(one.expected_output)}
+                </p>
+              )}
+              {one.reasoning && (
+                <p class="quiet small" dir="auto">
+                  {clean(one.reasoning)}
+                </p>
+              )}
+            </li>
+          ))}
+        </ul>
+      </section>
+    </main>
+  );
+}
+
+function Figure({ name, value, note }: { name: string; value: string; note: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+      {note && <dd class="note-line">{note}</dd>}
+    </div>
   );
 }

@@ -1,0 +1,142 @@
+// The rule graph: what acts on the left, quantities in the middle, endings on the right.
+import { useMemo, useState } from "preact/hooks";
+import { number, t } from "../i18n";
+import { clean } from "../text";
+import type { DryRun } from "../types";
+
+export interface Graph {
+  nodes?: { node_id: string; kind: Kind; label: string; heat?: number }[];
+  edges?: { from_node_id: string; to_node_id: string; kind: string }[];
+  dry_run?: DryRun;
+}
+
+type Kind = "quantity" | "action" | "event" | "loss" | "win" | "decay" | "schedule";
+
+const COLUMNS: Kind[][] = [["action", "event", "schedule", "decay"], ["quantity"], ["loss", "win"]];
+const BOX = 200;
+const ROW = 34;
+const GAP = 140;
+const WIDTH = 3 * BOX + 2 * GAP;
+const LABEL = 27;
+
+export function RuleGraph({ graph }: { graph: Graph }) {
+  const nodes = graph.nodes ?? [];
+  const edges = graph.edges ?? [];
+  const [chosen, setChosen] = useState<string>();
+  const columns = useMemo(() => COLUMNS.map((kinds) => nodes.filter((one) => kinds.includes(one.kind))), [nodes]);
+  const height = Math.max(...columns.map((one) => one.length), 1) * ROW;
+  const places = new Map<string, { x: number; y: number }>();
+  columns.forEach((column, index) =>
+    column.forEach((node, row) =>
+      places.set(node.node_id, {
+        x: index * (BOX + GAP),
+        y: ((row + 0.5) * height) / column.length - ROW / 2,
+      }),
+    ),
+  );
+  const hottest = Math.max(...nodes.map((one) => one.heat ?? 0), 1);
+  const near = new Set(
+    edges
+      .filter((one) => one.from_node_id === chosen || one.to_node_id === chosen)
+      .flatMap((one) => [one.from_node_id, one.to_node_id]),
+  );
+  const labelOf = (id: string) => clean(nodes.find((one) => one.node_id === id)?.label ?? id);
+  return (
+    <div class="stack-small">
+      <p class="quiet">{t("graph.about", { n: graph.dry_run?.runs ?? 0 })}</p>
+      <ul class="graph-legend" aria-hidden="true">
+        {(["action", "event", "quantity", "loss", "win"] as const).map((kind) => (
+          <li key={kind} class={`kind-${kind}`}>
+            {t(`graph.${kind}`)}
+          </li>
+        ))}
+        <li class="kind-raises">{t("graph.raises")}</li>
+        <li class="kind-lowers">{t("graph.lowers")}</li>
+        <li class="kind-reads">{t("graph.reads")}</li>
+      </ul>
+      <div class="graph" tabIndex={0} role="region" aria-label={t("inspect.graph")}>
+        <svg viewBox={`0 0 ${WIDTH} ${height}`} width={WIDTH} height={height} dir="ltr" aria-hidden="true">
+          {edges.map((edge, index) => {
+            const from = places.get(edge.from_node_id);
+            const to = places.get(edge.to_node_id);
+            if (!from || !to || from.x === to.x) return null;
+            const [left, right] = from.x < to.x ? [from, to] : [to, from];
+            const x1 = left.x + BOX;
+            const middle = (x1 + right.x) / 2;
+            const isNear = edge.from_node_id === chosen || edge.to_node_id === chosen;
+            const state = chosen === undefined ? "" : isNear ? "near" : "far";
+            return (
+              <path
+                key={index}
+                class={`edge ${edge.kind} ${state}`}
+                d={`M${x1} ${left.y + ROW / 2}C${middle} ${left.y + ROW / 2} ${middle} ${right.y + ROW / 2} ${right.x} ${right.y + ROW / 2}`}
+              />
+            );
+          })}
+          {nodes.map((node) => {
+            const place = places.get(node.node_id);
+            if (!place) return null;
+            const label = clean(node.label);
+            const state = chosen === undefined ? "" : node.node_id === chosen || near.has(node.node_id) ? "near" : "far";
+            return (
+              <g
+                key={node.node_id}
+                class={`node ${node.kind} ${state} ${node.heat ? "" : "cold"}`}
+                transform={`translate(${place.x} ${place.y})`}
+                onPointerEnter={() => setChosen(node.node_id)}
+                onPointerLeave={() => setChosen(undefined)}
+              >
+                <title>{`${label}: ${number(node.heat ?? 0)}`}</title>
+                <rect class="node-heat" width={(BOX * Math.sqrt(node.heat ?? 0)) / Math.sqrt(hottest)} height={ROW - 6} rx="5" y="3" />
+                <rect class="node-box" width={BOX} height={ROW - 6} rx="5" y="3" />
+                <text x="9" y={ROW / 2 + 4}>
+                  {label.length > LABEL ? `${label.slice(0, LABEL - 1)}…` : label}
+                </text>
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+      <details>
+        <summary>{t("graph.table")}</summary>
+        <div class="scroll" tabIndex={0} role="region" aria-label={t("graph.table")}>
+          <table class="table">
+            <thead>
+              <tr>
+                <th scope="col">{t("graph.rule")}</th>
+                <th scope="col">{t("graph.kind")}</th>
+                <th scope="col" class="figure">
+                  {t("graph.heat")}
+                </th>
+                <th scope="col">{t("graph.links")}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {nodes.map((node) => (
+                <tr key={node.node_id}>
+                  <th scope="row" dir="auto">
+                    {clean(node.label)}
+                  </th>
+                  <td>{t(`graph.${node.kind}`)}</td>
+                  <td class="figure">{number(node.heat ?? 0)}</td>
+                  <td dir="auto">
+                    {edges
+                      .filter((one) => one.from_node_id === node.node_id)
+                      .map((one) => `${edgeWord(one.kind)} ${labelOf(one.to_node_id)}`)
+                      .join(", ")}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </div>
+  );
+}
+
+function edgeWord(kind: string): string {
+  if (kind === "raises") return t("graph.raises");
+  if (kind === "lowers") return t("graph.lowers");
+  return kind === "reads" ? t("graph.reads") : t("graph.writes");
+}

@@ -1,0 +1,314 @@
+"""Every view of the page: accessible, pictured in each size and theme, and deaf to markup in any text.
+
+Pictures are written to `build/pictures`, for people. The tests compare texts and boxes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+
+from support.servers.browser import SIZES, visiting
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+    from support.servers.browser import Visitor
+    from support.servers.edge import EdgeClient
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="package"),
+    pytest.mark.slow(reason="a browser"),
+]
+
+PICTURES = Path("build/pictures")
+STORY: dict[str, Any] = json.loads(Path("examples/story.json").read_text(encoding="utf-8"))
+EXECUTES = Path("tests/data/page/executes.txt").read_text(encoding="utf-8").splitlines()
+LABELS = {
+    "state.time": {
+        "name": "Time",
+        "unit": "h",
+        "bands": [{"upto": 4, "word": "late"}, {"upto": 12, "word": "some"}, {"word": "early"}],
+    },
+    "state.trust": {"name": "Trust"},
+}
+MOVES = (("go", {"to": "middle"}), ("ask_beta", {}), ("read", {}), ("go", {"to": "south"}), ("search", {}))
+TELLING = [
+    ("accepted", {"attempt_id": "a", "request_id": "r", "input": "I look for Beta.", "turn": 1}),
+    (
+        "roll",
+        {
+            "roll": {"kind": "notice", "target": "beta", "difficulty": 12, "value": 17, "success": True},
+            "turn": 1,
+        },
+    ),
+    ("roll", {"roll": {"kind": "persuade", "target": "beta", "difficulty": 15, "value": 6}, "turn": 1}),
+    ("narrative_chunk", {"text": "This was wrong.", "turn": 1}),
+    ("narrative_retracted", {"reason": "it contradicts the record", "turn": 1}),
+    ("narrative_chunk", {"text": "The room is quiet.\n\n“I never had the key.”", "turn": 1}),
+    ("dialogue", {"entity_id": "beta", "utterance": "I never had the key.", "turn": 1}),
+    ("narrative_chunk", {"text": " A chair moves. Gamma says “Nor did I”.", "turn": 1}),
+    ("dialogue", {"entity_id": "gamma", "utterance": "Nor did I", "turn": 1}),
+    ("dialogue", {"entity_id": "delta", "utterance": "Then who has it?", "turn": 1}),
+    ("degraded", {"reason": "NARRATOR_TIMEOUT", "message": "the narrator took too long", "turn": 1}),
+]
+
+
+@dataclass(frozen=True)
+class Games:
+    """Addresses of games and of what is behind them.
+
+    Attributes:
+        running: a game in progress.
+        ended: a game that was lost.
+        watched: a link to the game in progress.
+        scenario: its scenario.
+        policy: a compiled policy.
+        run: a run of generated tests.
+    """
+
+    running: str
+    ended: str
+    watched: str
+    scenario: str
+    policy: str
+    run: str
+
+
+async def _play(edge: EdgeClient, session_id: str, *, waits: bool) -> None:
+    for action_id, params in MOVES:
+        actions = [] if waits else [{"action_id": action_id, "params": params}]
+        async for _ in edge.events(f"/sessions/{session_id}/turns", {"actions": actions, "pov": "me"}):
+            pass
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def games(edge: EdgeClient) -> Games:
+    """One game in progress, one that has ended, and what the other views show."""
+    spec = STORY | {
+        "id": "pictured",
+        "labels": LABELS,
+        "opening": "It is late, and the store is locked.\n\nThree people have a key.",
+    }
+    spec["epilogues"] = {"late": "The store stays closed. No one asks for the key again."}
+    status, compiled = await edge.post("/scenarios/pictured/compile", spec)
+    assert status == 200, compiled
+    scenario = compiled["scenario_id"]
+    sessions = []
+    for seed in (3, 4):
+        _, session = await edge.post("/sessions", {"scenario_id": scenario, "pov": "me", "seed": seed})
+        sessions.append(session["session_id"])
+    running, ended = sessions
+    for action_id, params in MOVES[:2]:
+        body = {"actions": [{"action_id": action_id, "params": params}], "pov": "me"}
+        async for _ in edge.events(f"/sessions/{running}/turns", body):
+            pass
+    while (await edge.get(f"/sessions/{ended}"))[1]["status"]["kind"] == "ongoing":
+        await _play(edge, ended, waits=True)
+    _, link = await edge.post(f"/sessions/{running}/links", {"pov": "me"})
+    return Games(
+        running,
+        ended,
+        link["token"],
+        scenario,
+        await _compile_policy(edge),
+        await _generate_tests(edge, scenario),
+    )
+
+
+async def _compile_policy(edge: EdgeClient) -> str:
+    folder = Path("examples/policies/office")
+    body = {
+        "constitution": (folder / "constitution.md").read_text(encoding="utf-8"),
+        "tools": json.loads((folder / "tools.json").read_bytes()),
+        "foundation": json.loads((folder / "foundation.json").read_bytes()),
+        "options": {"mutation": False, "directed": False},
+    }
+    async for event in edge.events("/rpc/PolicyService/CompilePolicy", body):
+        if "compiled" in event.data:
+            return str(event.data["compiled"]["policy"]["policy_id"])
+    raise AssertionError
+
+
+async def _generate_tests(edge: EdgeClient, scenario: str) -> str:
+    body = {
+        "task_description": "what the actions do",
+        "context": "scenario",
+        "subject": {"scenario_id": scenario},
+        "config": {"max_total_rounds": 1, "enable_global_refinement": False},
+    }
+    run = ""
+    async for event in edge.events("/rpc/TestGenService/GenerateTests", body):
+        if event.name == "message":
+            run = event.data["event"]["run_id"]
+    return run
+
+
+def _views(games: Games) -> dict[str, tuple[str, str]]:
+    """Return address and a selector of complete content for each view."""
+    return {
+        "home": ("", ".cards .card"),
+        "play": (f"#/play/{games.running}", "#turn-2:not(.open)"),
+        "ending": (f"#/play/{games.ended}", ".ending .deciding-changes"),
+        "watch": (f"#/watch/{games.watched}", "#turn-2:not(.open)"),
+        "rules": (f"#/inspect/{games.scenario}", ".graph svg"),
+        "players": (f"#/inspect/{games.scenario}", ".tab"),
+        "specification": (f"#/inspect/{games.scenario}", ".tab"),
+        "policy": (f"#/policies/{games.policy}", ".sentences"),
+        "tests": (f"#/tests/{games.run}", ".test-card"),
+        "usage": ("#/usage", ".table"),
+    }
+
+
+_TABS = {"players": "Players", "specification": "Specification"}
+
+
+async def _show(visitor: Visitor, name: str, games: Games) -> None:
+    address, selector = _views(games)[name]
+    await visitor.open(address)
+    await visitor.page.wait_for_selector(selector)
+    if name in _TABS:
+        await visitor.page.get_by_role("tab", name=_TABS[name]).click()
+        await visitor.page.wait_for_selector(
+            ".editor-state .good-text" if name == "specification" else ".bars"
+        )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_view_fits_and_is_accessible(
+    browser: Browser, edge: EdgeClient, games: Games, size: str, theme: str
+) -> None:
+    width, height = SIZES[size]
+    options = {"viewport": {"width": width, "height": height}, "color_scheme": theme}
+    found: list[str] = []
+    async with visiting(browser, edge.url, **options) as visitor:
+        for name in _views(games):
+            await _show(visitor, name, games)
+            await visitor.take_picture(PICTURES / f"{name}-{size}-{theme}.png")
+            found += [f"{name}: {violation}" for violation in await visitor.find_violations()]
+            wide = await visitor.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            if wide > 0:
+                found.append(f"{name}: {wide} pixels wider than the window")
+    assert not found
+
+
+async def test_a_language_from_right_to_left_turns_the_page_round(
+    browser: Browser, edge: EdgeClient, games: Games
+) -> None:
+    options = {"viewport": {"width": 1440, "height": 900}, "locale": "ar"}
+    async with visiting(browser, edge.url, **options) as visitor:
+        await _show(visitor, "play", games)
+        page = visitor.page
+        assert await page.evaluate("document.documentElement.dir") == "rtl"
+        actions = await page.locator(".side-actions").bounding_box()
+        standing = await page.locator(".side-standing").bounding_box()
+        assert actions
+        assert standing
+        assert actions["x"] < standing["x"]
+        # The story is English, whatever the language of the page.
+        prose = page.locator("#turn-1 .prose p").first
+        assert await prose.evaluate("(element) => getComputedStyle(element).direction") == "ltr"
+        assert not await visitor.find_violations()
+        await visitor.take_picture(PICTURES / "play-desktop-rtl.png")
+        # The choice of the reader wins over that of the browser.
+        await page.locator("header select").last.select_option("en")
+        await page.get_by_role("link", name="Inspect").first.wait_for()
+        assert await page.evaluate("document.documentElement.dir") == "ltr"
+
+
+async def test_speech_dice_and_failures_are_told_apart(
+    browser: Browser, edge: EdgeClient, games: Games
+) -> None:
+    body = "".join(
+        f"id: {n}.a\nevent: {name}\ndata: {json.dumps(data)}\n\n" for n, (name, data) in enumerate(TELLING, 1)
+    )
+    async with visiting(browser, edge.url) as visitor:
+        page = visitor.page
+        served: list[str] = []
+
+        async def answer(route: Any) -> None:
+            served.append(route.request.url)
+            if len(served) == 1:
+                await route.fulfill(status=200, content_type="text/event-stream", body=body)
+            else:
+                await route.abort()
+
+        await page.route("**/events?*", answer)
+        await visitor.open(f"#/play/{games.running}?pov=me")
+        turn = page.locator("#turn-1")
+        await turn.locator(".roll").nth(1).wait_for()
+        assert await turn.locator(".roll.success").inner_text() == "17\nNotice, Beta 17 against 12: success"
+        assert "6 against 15: failure" in await turn.locator(".roll.failure").inner_text()
+        prose = await turn.locator(".prose").inner_text()
+        assert "wrong" not in prose
+        # A speaker is named only where the prose does not name it.
+        assert "Beta“I never had the key.”" in prose.replace("\n", "")
+        assert "Gamma says “Nor did I”" in prose
+        assert "DeltaThen who has it?" in prose.replace("\n", "")
+        assert "the narrator took too long" in await turn.locator(".note").last.inner_text()
+        assert await turn.locator(".said").inner_text() == "I look for Beta."
+        await page.get_by_text("Connection lost").wait_for()
+        await visitor.take_picture(PICTURES / "telling-desktop-light.png")
+        visitor.complaints[:] = [one for one in visitor.complaints if "ERR_FAILED" not in one]
+
+
+async def test_no_text_of_a_scenario_is_executed(browser: Browser, edge: EdgeClient) -> None:
+    text = " ".join(EXECUTES)
+    spec = copy.deepcopy(STORY)
+    spec |= {
+        "id": "hostile",
+        "name": text[:200],
+        "opening": text,
+        "labels": {"state.time": {"name": EXECUTES[0], "unit": EXECUTES[1][:30]}},
+    }
+    spec["premise"]["text"] = text
+    for place, entity in zip(EXECUTES, spec["entities"], strict=False):
+        entity |= {"name": place, "description": text}
+    for end in (*spec["loss_conditions"], *spec["win_conditions"]):
+        end["message"] = text
+    for action in (*spec["actions"], *spec["random_events"]):
+        action["name"] = EXECUTES[len(action["id"]) % len(EXECUTES)]
+    spec["epilogues"] = {"late": text}
+    status, compiled = await edge.post("/scenarios/hostile/compile", spec)
+    assert status == 200, compiled
+    async with visiting(browser, edge.url) as visitor:
+        page = visitor.page
+        await visitor.open()
+        await page.locator("textarea").fill(text)
+        await page.get_by_role("button", name="Write the scenario").click()
+        await page.locator(".begin-box, .problem").first.wait_for()
+        await _check_harmless(visitor)
+        await visitor.open()
+        await page.locator(".card", has_text=EXECUTES[0]).first.wait_for()
+        await _check_harmless(visitor)
+        _, session = await edge.post("/sessions", {"scenario_id": compiled["scenario_id"], "pov": "me"})
+        await visitor.open(f"#/play/{session['session_id']}")
+        await page.wait_for_selector(".action-button[aria-disabled=false]")
+        await page.locator(".words textarea").fill(text[:2000])
+        await page.keyboard.press("Enter")
+        await page.locator("article.turn, .refused").first.wait_for()
+        while not await page.locator(".ending").count():
+            await page.get_by_role("button", name="Wait a turn").click()
+            await page.wait_for_selector(".words .mode[aria-disabled=false], .ending")
+        assert EXECUTES[0] in await page.locator(".ending").inner_text()
+        await _check_harmless(visitor)
+        await visitor.open(f"#/inspect/{compiled['scenario_id']}")
+        await page.wait_for_selector(".graph svg")
+        await _check_harmless(visitor)
+
+
+async def _check_harmless(visitor: Visitor) -> None:
+    assert await visitor.page.evaluate("window.executed === undefined")
+    made = visitor.page.locator("#main").locator(
+        "script, img, iframe, object, embed, style, a[href^=javascript]"
+    )
+    assert await made.count() == 0
+    # Marks that reorder the text around them, and terminal sequences, are gone.
+    assert not set("\u202e\u2066\x1b\x07") & set(await visitor.page.locator("#main").inner_text())
