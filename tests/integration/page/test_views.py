@@ -38,7 +38,13 @@ LABELS = {
     },
     "state.trust": {"name": "Trust"},
 }
-MOVES = (("go", {"to": "middle"}), ("ask_beta", {}), ("read", {}), ("go", {"to": "south"}), ("search", {}))
+MOVES: tuple[tuple[str, dict[str, str]], ...] = (
+    ("go", {"to": "middle"}),
+    ("ask_beta", {}),
+    ("read", {}),
+    ("go", {"to": "south"}),
+    ("search", {}),
+)
 TELLING = [
     ("accepted", {"attempt_id": "a", "request_id": "r", "input": "I look for Beta.", "turn": 1}),
     (
