@@ -33,7 +33,7 @@ _DURATION_UNITS = {"W": 7 * 24 * 60, "D": 24 * 60, "H": 60, "M": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Gauge:
+class ShownGauge:
     """A visible number.
 
     Attributes:
@@ -137,7 +137,7 @@ class ScenarioNames:
         conditions = [*(self.spec.get("loss_conditions") or ()), *(self.spec.get("win_conditions") or ())]
         return next((one.get("message") or "" for one in conditions if one["id"] == condition), "")
 
-    def gauges(self, state: Mapping[str, Any]) -> list[Gauge]:
+    def gauges(self, state: Mapping[str, Any]) -> list[ShownGauge]:
         """Return the visible numbers that have a label; without labels all visible numbers."""
         found = dict(_numbers(state, ("state",)))
         paths = [path for path in self._labels if path in found] or [
@@ -242,9 +242,9 @@ class ScenarioNames:
         if shown:
             yield f"{self.name(path)} {', '.join(shown)}"[:_SHOWN_TEXT]
 
-    def _gauge(self, path: _Path, value: float) -> Gauge:
+    def _gauge(self, path: _Path, value: float) -> ShownGauge:
         label = self._labels.get(path) or {}
-        return Gauge(
+        return ShownGauge(
             self.name(path),
             value,
             one_line(label.get("unit") or ""),
