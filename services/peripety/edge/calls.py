@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from peripety.rpc.channel import SERVICES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
     import grpc.aio
     from google.protobuf.descriptor import MethodDescriptor
@@ -112,7 +112,7 @@ class RpcCaller:
 
     async def stream(
         self, method: RpcMethod, request: Any, *, seconds: float = STREAM_SECONDS
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any]:
         """Call a method that returns a stream.
 
         Args:

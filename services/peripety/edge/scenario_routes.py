@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Request
@@ -74,6 +75,13 @@ class ScenarioRoutes:
             response_class=JSONResponse,
         )
 
+        for path, handler, summary in (
+            ("", self.read_run, "Read the state of a generation"),
+            ("/events", self.follow_run, "Follow a generation"),
+        ):
+            add = self.router.add_api_route
+            add(f"/scenarios/runs/{{run_id}}{path}", handler, methods=["GET"], summary=summary)
+
     def _method(self, name: str) -> RpcMethod:
         return self._caller.methods[_SERVICE + name]
 
@@ -81,9 +89,13 @@ class ScenarioRoutes:
         self,
         body: GenerateBody,
         accept: Annotated[str | None, Header()] = None,
+        prefer: Annotated[str | None, Header()] = None,
         idempotency_key: Annotated[uuid.UUID | None, Header()] = None,
     ) -> Response:
         """Return the specification as JSON, or, with `Accept: text/event-stream`, events.
+
+        With `Prefer: respond-async` the answer is 202 with a `run_id`, and the work continues without the
+        client; see `/scenarios/runs/{run_id}`.
 
         The events are `progress`, `draft`, `finding`, `repaired`, `numbers_adjusted`, `result` (author, usage
         and certificate) and, as the last one, `spec` or `error`. A repeated request with the same
@@ -97,6 +109,11 @@ class ScenarioRoutes:
         if body.level is not None:
             request.level = pb.ValidationLevel.Value(f"VALIDATION_LEVEL_{body.level.upper()}")
         events = self._caller.stream(self._method("GenerateScenario"), request)
+        if prefer is not None and "respond-async" in prefer.lower():
+            async with aclosing(events):
+                run_id = (await anext(events)).run_id
+            headers = {"location": f"/scenarios/runs/{run_id}", "preference-applied": "respond-async"}
+            return JSONResponse({"run_id": run_id}, 202, headers)
         if _accepts_events(accept):
             return EventStreamResponse(with_heartbeats(self._generation_events(events)))
         async for event in events:
@@ -106,6 +123,24 @@ class ScenarioRoutes:
             if kind == "rejected":
                 return _rejection(event.rejected.findings)
         raise _incomplete_error()
+
+    async def read_run(self, run_id: str) -> JSONResponse:
+        """Return the state of a generation: `running`, `completed`, `rejected`, `failed` or `cancelled`."""
+        request = pb.GetScenarioRunRequest(run_id=run_id)
+        got = await self._caller.call(self._method("GetScenarioRun"), request)
+        return JSONResponse(to_json(got.run))
+
+    async def follow_run(
+        self, run_id: str, last_event_id: Annotated[str | None, Header()] = None
+    ) -> EventStreamResponse:
+        """Stream the events of a generation, recorded ones first, as `/scenarios/generate` does."""
+        # A stream sends its status at once, so what can be wrong is found before.
+        await self._caller.call(self._method("GetScenarioRun"), pb.GetScenarioRunRequest(run_id=run_id))
+        after = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
+        request = pb.ResumeScenarioRunRequest(run_id=run_id, after_sequence=after)
+        responses = self._caller.stream(self._method("ResumeScenarioRun"), request)
+        events = (response.generation async for response in responses if response.HasField("generation"))
+        return EventStreamResponse(with_heartbeats(self._generation_events(events)))
 
     async def _generation_events(self, events: AsyncIterator[Any]) -> AsyncIterator[ServerEvent]:
         async for event in events:

@@ -65,6 +65,24 @@ async def test_the_progress_of_a_generation_can_be_followed(edge: EdgeClient) ->
     assert all("effects" not in json.dumps(event.data) for event in events[:-1])
 
 
+async def test_a_generation_goes_on_without_its_client(edge: EdgeClient) -> None:
+    body = {"description": "delta is short of epsilon", "level": "dry_run"}
+    status, run = await edge.post("/scenarios/generate", body, prefer="respond-async")
+    assert status == 202
+    path = f"/scenarios/runs/{run['run_id']}"
+    events = [event async for event in edge.events(f"{path}/events", method="GET")]
+    assert [event.name for event in events[-2:]] == ["result", "spec"]
+    status, state = await edge.get(path)
+    assert (status, state["state"]) == (200, "completed")
+    headers = {"last-event-id": events[2].event_id}
+    rest = [event async for event in edge.events(f"{path}/events", method="GET", **headers)]
+    assert rest == events[3:]
+    status, _ = await edge.post(f"/scenarios/{events[-1].data['id']}/compile")
+    assert status == 200
+    status, problem = await edge.get(f"/scenarios/runs/{uuid4()}")
+    assert (status, problem["code"]) == (404, "UNKNOWN_RUN")
+
+
 async def test_changes_of_a_turn_are_in_its_last_event(edge: EdgeClient) -> None:
     session_id = await edge.start_session(SPEC)
     events = [event async for event in edge.events(f"/sessions/{session_id}/turns", TURN)]
