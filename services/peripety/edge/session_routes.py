@@ -151,6 +151,7 @@ class SessionRoutes:
         self._caller = caller
         self._turns: dict[tuple[str, str, str], EventLog] = {}
         self._feeds: dict[tuple[str, str], _Feed] = {}
+        self._checks: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.router = APIRouter(tags=["sessions"])
         add = self.router.add_api_route
@@ -178,7 +179,7 @@ class SessionRoutes:
 
     async def aclose(self) -> None:
         """Cancel the turns and streams in progress."""
-        tasks = [*self._tasks, *(feed.task for feed in self._feeds.values())]
+        tasks = [*self._tasks, *self._checks.values(), *(feed.task for feed in self._feeds.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -350,9 +351,23 @@ class SessionRoutes:
     ) -> Response:
         """Stream a session: recorded events first, then live ones, and `closed` as the last one."""
         # A stream sends its status at once, so what can be wrong is found before.
-        request = pb.GetSessionRequest(session_id=session_id, pov_entity_id=pov)
-        await self._caller.call(self._method("GetSession"), request)
+        await self._check_readable(session_id, pov)
         return EventStreamResponse(self._watch(session_id, pov, delay_turns, last_event_id or after))
+
+    async def _check_readable(self, session_id: str, pov: str) -> None:
+        """Raise if a session cannot be read. Followers that come at once share one call."""
+        key = (session_id, pov)
+        if key not in self._checks:
+            check = asyncio.ensure_future(self.get(session_id, pov))
+            self._checks[key] = check
+
+            def remove(ended: asyncio.Future[Any]) -> None:
+                del self._checks[key]
+                if not ended.cancelled():
+                    ended.exception()  # every follower may have gone
+
+            check.add_done_callback(remove)
+        await asyncio.shield(self._checks[key])
 
     async def _watch(
         self, session_id: str, pov: str, delay_turns: int, last_event_id: str

@@ -44,7 +44,7 @@ async def test_a_text_becomes_a_turn_over_four_routes(edge: EdgeClient) -> None:
     status, session = await edge.post("/sessions", {"scenario_id": compiled["scenario_id"], "seed": 9})
     assert (status, session["seed"], session["spec_hash"]) == (201, 9, compiled["spec_hash"])
     path = f"/sessions/{session['session_id']}"
-    events = [event async for event in edge.events(f"{path}/turns", {"input": "wait"})]
+    events = [event async for event in edge.events(f"{path}/turns", {"input": "I look around."})]
     assert [events[0].name, events[-1].name] == ["accepted", "diff"]
     prose = "".join(event.data["text"] for event in events if event.name == "narrative_chunk")
     assert prose == events[-1].data["narrative"]

@@ -91,7 +91,7 @@ async def test_the_keyboard_alone_plays_a_game(browser: Browser, edge: EdgeClien
         await page.keyboard.press("Enter")
         await page.wait_for_selector(".action-button[aria-disabled=false]")
         await _tab_to(visitor, "Say what you do")
-        await page.keyboard.type("wait and see")
+        await page.keyboard.type("I look around.")
         await page.keyboard.press("Enter")
         await visitor.wait_for_turn(1)
         name = await page.locator(".action:not(:has([aria-expanded])) .action-name").first.inner_text()
