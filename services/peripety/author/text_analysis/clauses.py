@@ -1,4 +1,4 @@
-"""The role and the goals of the player, and the pattern that fits them, from the clauses of a tagged text."""
+"""The role and the goals of the player, from the clauses of a tagged text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 from peripety.author.text_analysis.phrases import Goal, Person, find_chunk_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from peripety.author.text_analysis.phrases import Chunk
     from peripety.author.text_analysis.words import Grammar, Word
 
 _DUTY, _WISH, _ORDER, _ALSO, _GERUND, _ACT, _MAY = 3.0, 3.0, 3.0, 2.0, 2.0, 1.0, 0.5
 _MOST_WORDS = 14
-_LEAST = 2.0
-"""The score below which a pattern is not chosen."""
-_MARGIN = 0.25
-"""The least lead over the second pattern."""
-_CUE, _MOST_CUES, _MORE_WORDS, _OTHER_AIM = 1.0, 3, 0.5, 0.3
+_NEAR = 4
 _NO_ROLE = ("time", "attribute", "state", "feeling", "quantity", "location", "motive", "relation")
 
 
@@ -73,13 +69,21 @@ class ClauseReader:
         if len(row) == 1 and not self._words[place].first:
             return False
         chunk = next((chunk for chunk in self._chunks if chunk.start == place + len(row)), None)
+        while chunk is not None and self._grammar.code == "zh" and self._owns(chunk):
+            chunk = next((other for other in self._chunks if other.start > chunk.start), None)
         if chunk is None or chunk.sense.startswith(_NO_ROLE) or chunk.definite in ("poss", "num"):
             return False
-        person = chunk.has_class("person", "group", "animal")
+        personal = self._grammar.words("goals", "personal")
+        addressed = any(word.low in personal for word in self._words[chunk.end : chunk.end + _NEAR])
+        person = chunk.has_class("person", "group", "animal") or addressed or self._grammar.code == "zh"
         if not person and (chunk.definite != "det" or len(row) == 1):
             return False
         self.set_role(chunk)
         return True
+
+    def _owns(self, chunk: Chunk) -> bool:
+        after = self._at(chunk.end)
+        return after is not None and after.tag == "owner"
 
     def set_role(self, chunk: Chunk) -> None:
         """Make a phrase the role of the player."""
@@ -87,7 +91,8 @@ class ClauseReader:
         group = chunk.is_first_class("group")
         text = " ".join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
         if self._grammar.code != "en":
-            text = " ".join(word.text for word in chunk.nouns)
+            gap = "" if self._grammar.code == "zh" else " "
+            text = gap.join(word.text for word in chunk.nouns)
         if group and chunk.of is not None and chunk.of.nouns:
             text = f"{text} of {chunk.of.head.low}"
         self.role = Person(chunk.name, text, is_group=group or chunk.is_plural, count=int(chunk.count or 1))
@@ -112,16 +117,72 @@ class ClauseReader:
         before = self._at(left)
         if word.first or before is None:
             return _ORDER
+        if self._grammar.verbs_last:
+            return self._trust_last(place)
+        if self._grammar.code == "zh":
+            return self._trust_in_clause(place)
+        return self._trust_after(before, left, place, aims)
+
+    def _trust_after(self, before: Word, left: int, place: int, aims: Sequence[Aim]) -> float:
+        """Return the trust in a verb by the word before it."""
         if before.low in self._grammar.words("goals", "openers"):
             return self._trust_after_opener(left, place, aims)
-        if before.tag == "mark":
-            return _ORDER - 0.5
-        trusts = {
+        if before.low in self._grammar.words("goals", "to"):
+            return _DUTY if self._words[left - 1].low in self._grammar.words("goals", "personal") else 0
+        trusts: dict[str, Callable[[int], float]] = {
             "to": self._trust_infinitive,
             "modal": self._trust_after_modal,
             "player": self._trust_after_player,
         }
-        return trusts[before.tag](left) if before.tag in trusts else 0
+        if before.tag in trusts:
+            return trusts[before.tag](left)
+        return _ORDER - 0.5 if before.tag == "mark" else 0
+
+    def _trust_last(self, place: int) -> float:
+        """Return the trust in an infinitive at the end of a clause."""
+        after = self._at(place + 1)
+        if after is not None and after.tag not in ("mark", "end", "conj"):
+            return 0
+        start = self._find_clause(place)
+        clause = self._words[start:place]
+        modal = next((word for word in clause if word.tag == "modal"), None)
+        if modal is None:
+            loose = not any(word.tag in ("verb", "be", "have", "to", "conj") for word in clause)
+            return _ORDER - 0.5 if loose else 0
+        sentence = self._words[self._find_sentence(place) : place]
+        personal = modal.low in self._grammar.words("goals", "personal")
+        if not personal and not any(word.tag == "player" for word in sentence):
+            return 0
+        return _MAY if modal.low in self._grammar.words("goals", "weak") else _DUTY
+
+    def _trust_in_clause(self, place: int) -> float:
+        """Return the trust in a verb that other words can part from its modal or its subject."""
+        start = self._find_clause(place)
+        clause = self._words[start:place]
+        tags = [word.tag for word in clause]
+        if "neg" in tags or "verb" in tags or "be" in tags or "pron" in tags:
+            return 0
+        if "modal" in tags:
+            weak = clause[tags.index("modal")].low in self._grammar.words("goals", "weak")
+            return _MAY if weak else _DUTY
+        if "player" in tags:
+            return _ACT
+        led = [chunk for chunk in self._chunks if start <= chunk.start < place]
+        inside = all(
+            chunk.before is not None and chunk.before.tag in ("prep", "owner", "conj") for chunk in led
+        )
+        return _ORDER - 0.5 if inside else 0
+
+    def _find_clause(self, place: int) -> int:
+        """Return the place of the first word of a clause."""
+        while place and self._words[place - 1].tag not in ("mark", "end"):
+            place -= 1
+        return place
+
+    def _find_sentence(self, place: int) -> int:
+        while place and self._words[place - 1].tag != "end":
+            place -= 1
+        return place
 
     def _trust_after_opener(self, left: int, place: int, aims: Sequence[Aim]) -> float:
         opens = self._words[left].first or (left > 0 and self._words[left - 1].tag in ("mark", "end"))
@@ -130,7 +191,8 @@ class ClauseReader:
 
     def _trust_after_modal(self, left: int) -> float:
         weak = self._words[left].low in self._grammar.words("goals", "weak")
-        return (_MAY if weak else _DUTY) if self._is_player(left - 1) else 0
+        personal = self._words[left].low in self._grammar.words("goals", "personal")
+        return (_MAY if weak else _DUTY) if personal or self._is_player(left - 1) else 0
 
     def _trust_after_player(self, left: int) -> float:
         """Return the trust in a verb after a pronoun of the player: "let me act", "I act"."""
@@ -149,25 +211,42 @@ class ClauseReader:
         return any(word.tag == "end" for word in self._words[first:last])
 
     def _trust_infinitive(self, to: int) -> float:
+        """Return the trust in an infinitive by the words before its mark."""
         left = self._skip_left(to - 1)
         word = self._at(left)
         if word is None:
             return _ORDER
+        duty = self._grammar.words("goals", "duty")
         if word.first and word.tag not in ("verb", "have"):
             return 0
-        duty = self._grammar.words("goals", "duty")
-        if word.tag in ("verb", "have", "adj", "noun") and word.lemma in duty | {"have", "has", "had"}:
+        if word.tag in ("verb", "have", "adj", "noun") and (word.lemma in duty or word.tag == "have"):
             return _DUTY if self._is_player(left - 1) else 0
         if word.tag == "be":
             before = self._at(left - 1)
-            if before is not None and before.lemma in self._grammar.words("goals", "purpose"):
-                return _DUTY
+            purpose = self._grammar.words("goals", "purpose")
+            return _DUTY if before is not None and before.lemma in purpose else 0
+        return self._trust_led(left, word, duty)
+
+    def _trust_led(self, left: int, word: Word, duty: frozenset[str]) -> float:
+        """Return the trust in an infinitive after a time that the player has, or after a person to act."""
         chunk = find_chunk_at(self._chunks, left)
+        if (
+            chunk is not None
+            and chunk.before is not None
+            and chunk.before.tag == "have"
+            and self._is_time(chunk)
+        ):
+            return _DUTY if self._is_player(chunk.start - 2) else 0
         controller = chunk.start - 1 if chunk is not None else left - 1
         verb = self._at(controller)
-        if verb is not None and verb.lemma in duty and (chunk is not None or word.tag in ("player", "pron")):
-            return _WISH - 0.5 if self._is_player(controller - 1) else 0
-        return 0
+        led = (
+            verb is not None and verb.lemma in duty and (chunk is not None or word.tag in ("player", "pron"))
+        )
+        return _WISH - 0.5 if led and self._is_player(controller - 1) else 0
+
+    def _is_time(self, chunk: Chunk) -> bool:
+        times = self._grammar.pairs("times", "units").keys() | self._grammar.pairs("times", "points").keys()
+        return chunk.head.low in times or chunk.is_first_class("time")
 
     def _is_player(self, place: int) -> bool:
         """Return True if the subject that ends at a place is the player, or may become it."""
@@ -189,6 +268,9 @@ class ClauseReader:
         ):
             place -= 2
         chunk = find_chunk_at(self._chunks, place)
+        owner = chunk.before if chunk is not None else None
+        if chunk is not None and owner is not None and owner.low in self._grammar.words("things", "of"):
+            chunk = find_chunk_at(self._chunks, chunk.start - 2) or chunk
         return word.tag in ("end", "mark", "conj") if chunk is None else self._is_player_chunk(chunk)
 
     def _is_player_chunk(self, chunk: Chunk) -> bool:
@@ -217,18 +299,47 @@ class ClauseReader:
 
     def _build_aim(self, place: int, trust: float) -> Aim:
         word = self._words[place]
+        if self._grammar.verbs_last and not word.first:
+            return self._build_last(place, trust)
         end = self._find_end(place)
         tail = tuple(each.lemma or each.low for each in self._words[place + 1 : end] if each.tag != "mark")
         low = [each.low for each in self._words[place + 1 : end]]
         particle = next((each for each in low[:1] if each in self._grammar.words("goals", "particles")), "")
         target = self._find_object(place, end, particle)
         if not particle and target is not None and target.end < end:
-            after = self._words[target.end]
-            if after.low in self._grammar.words("goals", "particles") and after.tag in ("adv", "prep", "adj"):
+            after, then = self._words[target.end], self._at(target.end + 1)
+            loose = after.tag in ("adv", "adj") or then is None or then.tag in ("mark", "end", "prep", "verb")
+            if loose and after.low in self._grammar.words("goals", "particles"):
                 particle = after.low
-        text = self._write(place, end)
+        text = self._write_last(place, end) if self._grammar.verbs_last else self._write(place, end)
         phrase = target.to_phrase() if target is not None else None
         return Aim(place, end, trust, Goal(word.lemma, phrase, text, particle), tail)
+
+    def _build_last(self, place: int, trust: float) -> Aim:
+        """Return the goal whose verb ends its clause: its object is before it."""
+        word = self._words[place]
+        start = self._find_clause(place)
+        modal = next((at for at in range(start, place) if self._words[at].tag == "modal"), start - 1)
+        first = modal + 1
+        while first < place and self._words[first].tag in ("player", "adv"):
+            first += 1
+        chunks = [
+            chunk for chunk in self._chunks if first <= chunk.start < place and chunk is not self.role_chunk
+        ]
+        against = self._grammar.words("things", "against")
+        plain = [chunk for chunk in chunks if chunk.before is None or chunk.before.tag != "prep"]
+        fought = [chunk for chunk in chunks if chunk.before is not None and chunk.before.low in against]
+        target = next(iter([*plain, *fought]), None)
+        end = self._find_end(place) if target is None else place + 1
+        if target is None and end == place + 1 and place + 2 < len(self._words):
+            asks = self._words[place + 2].tag == "wh" or self._words[place + 2].low == "ob"
+            end = self._find_end(place + 2) if asks else end
+        words = [each for each in self._words[first:end] if each is not word]
+        tail = tuple(each.lemma or each.low for each in words if each.tag != "mark")
+        text = " ".join([*"".join(self._iter_written(first, place)).split(), word.lemma])
+        text += "".join(self._iter_written(place + 1, end)) if end > place + 1 else ""
+        phrase = target.to_phrase() if target is not None else None
+        return Aim(first, end, trust, Goal(word.lemma, phrase, text), tail)
 
     def _find_end(self, place: int) -> int:
         """Return the place after the last word that belongs to the verb."""
@@ -276,55 +387,16 @@ class ClauseReader:
         """Return the words of a verb phrase, with the player in the second person."""
         return " ".join("".join(self._iter_written(place, end)).split()).strip(" ,")
 
+    def _write_last(self, place: int, end: int) -> str:
+        """Return an order as an infinitive whose verb is last."""
+        rest = "".join(self._iter_written(place + 1, end)).split()
+        separate = self._words[end - 1].tag == "particle"
+        return " ".join([*rest[: len(rest) - separate], self._words[place].lemma])
+
     def _iter_written(self, place: int, end: int) -> Iterator[str]:
         seen = self._grammar.pairs("perspective", "words")
         for at in range(place, end):
             word = self._words[at]
-            text = word.lemma if at == place else seen.get(word.low, word.text)
+            text = word.lemma if at == place and word.tag == "verb" else seen.get(word.low, word.text)
             glued = at > place and self._words[at - 1].end == word.start
             yield text if glued or at == place else f" {text}"
-
-
-def match_row(row: Sequence[str], verb: str, tail: Sequence[str]) -> bool:
-    """Return True if the row is the verb and words that follow it in this order."""
-    if row[0] != verb:
-        return False
-    rest = iter(tail)
-    return all(word in rest for word in row[1:])
-
-
-def score_patterns(
-    main: Aim | None, aims: Sequence[Aim], lemmas: Sequence[str], grammar: Grammar
-) -> Mapping[str, float]:
-    """Return the score of each pattern with one, rounded, the best first."""
-    scores: dict[str, float] = {}
-    for aim in aims:
-        weight = 1.0 if aim is main else _OTHER_AIM
-        for pattern, rows in grammar.rows("patterns").items():
-            best = max((_score_row(row, aim) for row in rows), default=0.0)
-            scores[pattern] = scores.get(pattern, 0.0) + weight * best
-    text = f" {' '.join(lemmas)} "
-    for pattern, rows in grammar.rows("cues").items():
-        hits = sum(f" {' '.join(row)} " in text for row in rows)
-        scores[pattern] = scores.get(pattern, 0.0) + _CUE * min(hits, _MOST_CUES)
-    found = [(pattern, round(score, 2)) for pattern, score in scores.items() if score > 0]
-    return dict(sorted(found, key=lambda item: (-item[1], item[0])))
-
-
-def _score_row(row: Sequence[str], aim: Aim) -> float:
-    if not match_row(row, aim.goal.verb, aim.tail):
-        return 0.0
-    return aim.trust * (1 + _MORE_WORDS * (len(row) - 1)) / 1.2
-
-
-def find_best_match(aim: Aim, grammar: Grammar) -> float:
-    """Return the best score of a goal in any pattern."""
-    rows = (row for rows in grammar.rows("patterns").values() for row in rows)
-    return max((_score_row(row, aim) for row in rows), default=0.0)
-
-
-def choose_pattern(scores: Mapping[str, float]) -> str:
-    """Return the best pattern; empty if its score or its lead is too small."""
-    ranked = [*scores.items(), ("", 0.0), ("", 0.0)]
-    (best, score), (_, second) = ranked[0], ranked[1]
-    return best if score >= _LEAST and score - second >= _MARGIN else ""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from peripety.author.text_analysis.words import Grammar, Word
 
 
+_FIRST_UNSPACED = "\u3400"
 _MASS = (
     "substance",
     "food",
@@ -188,8 +189,9 @@ class Chunk:
         )
         first = [word for word in inner if word.start < self.head.start]
         last = [word for word in inner if word.start > self.head.start]
-        text = " ".join([*(word.low if word.tag != "name" else word.text for word in first), self.head.lemma])
-        text = " ".join([text, *(word.low for word in last)])
+        gap = "" if self.head.text >= _FIRST_UNSPACED else " "
+        text = gap.join([*(word.low if word.tag != "name" else word.text for word in first), self.head.lemma])
+        text = gap.join([text, *(word.low for word in last)])
         return Phrase(
             text,
             self.head.lemma,
@@ -255,9 +257,9 @@ class _ChunkReader:
 
     def _read_articles(self) -> None:
         chunk = self._chunk
-        while self._has_tag("det", "poss", "num"):
+        while self._has_tag("det", "poss", "num", "measure"):
             word = self._words[self._place]
-            chunk.definite = chunk.definite or word.tag
+            chunk.definite = chunk.definite or word.tag.replace("measure", "num")
             if word.tag == "num" and not word.text.endswith("%"):
                 value = parse_number(word, self._grammar)
                 chunk.count = value if chunk.count is None or value is None else chunk.count * value
@@ -277,7 +279,9 @@ class _ChunkReader:
         word, nouns = self._words[self._place], self._chunk.nouns
         moment = word.low in self._grammar.pairs("times", "points") and bool(nouns)
         noun_after = word.tag == "noun" and (self._chunk.names or (nouns and self._grammar.adjectives_after))
-        return not moment and not noun_after
+        harms = self._grammar.words("things", "harm") if self._grammar.code == "zh" else frozenset()
+        harm = bool(nouns) and (word.low in harms or nouns[-1].low in harms)
+        return not moment and not noun_after and not harm
 
     def _may_modify(self, place: int) -> bool:
         """Return True for an adjective, or an adverb before one, that a noun follows."""

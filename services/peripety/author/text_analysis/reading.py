@@ -8,19 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peripety.author.text_analysis.clauses import (
-    Aim,
-    ClauseReader,
-    choose_pattern,
-    find_best_match,
-    score_patterns,
-)
+from peripety.author.text_analysis.clauses import Aim, ClauseReader
 from peripety.author.text_analysis.languages import clean_text, detect_language, tokenize
 from peripety.author.text_analysis.phrases import Amount, Deadline, Goal, Person, Phrase, find_chunks
-from peripety.author.text_analysis.tagging import find_lemmas, tag_words
+from peripety.author.text_analysis.tagging import tag_words
 from peripety.author.text_analysis.things import ThingReader
 from peripety.author.text_analysis.times import find_amounts, find_deadline, find_difficulty
-from peripety.author.text_analysis.words import Grammar, find_classes, load_grammars
+from peripety.author.text_analysis.words import Grammar, Word, find_classes, find_lemmas, load_grammars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["PATTERNS", "Amount", "Deadline", "Goal", "Person", "Phrase", "Reading", "read_text"]
 
 _READ_LIMIT = 12_000
-_ENGLISH_SHARE = 0.6
+_LEAST = 2.0
+"""The score below which a pattern is not chosen."""
+_MARGIN = 0.25
+"""The least lead over the second pattern."""
+_CUE, _MOST_CUES, _MORE_WORDS, _OTHER_AIM = 1.0, 3, 0.5, 0.3
+_ENGLISH_SHARE, _HAN_SHARE = 0.6, 0.3
 
 PATTERNS = (
     "hold_out",
@@ -93,7 +92,11 @@ def read_text(text: str) -> Reading:
 
 
 def _detect_language(text: str) -> str:
-    """Return the code of the language; English also for a fragment of mostly English words."""
+    """Return the code of the language, by its script; English also for a fragment of mostly English words."""
+    if any("\u3041" <= char <= "\u30fe" for char in text):
+        return "ja"
+    if sum("\u3400" <= char <= "\u9fff" for char in text) > _HAN_SHARE * len(text):
+        return "zh"
     words = [token.casefolded for token in tokenize(text)]
     code = detect_language(words).code
     if code in load_grammars() or not words:
@@ -126,8 +129,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         span=(span[0], span[1]),
         goal=(main.place, main.end) if main else (-1, -1),
     )
-    lemmas = [each for word in words for each in (word.lemma or word.low,) if word.tag not in ("mark", "end")]
-    scores = score_patterns(main, aims, lemmas, grammar)
+    scores = _score_patterns(main, aims, words, grammar)
     return Reading(
         text=text,
         language=grammar.code,
@@ -140,7 +142,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         deadline=deadline,
         amounts=tuple(find_amounts(words, chunks, (span[0], span[1]), grammar)),
         difficulty=difficulty,
-        pattern=choose_pattern(scores),
+        pattern=_choose_pattern(scores),
         pattern_scores=scores,
         unread=tuple(chunk.to_phrase().text for chunk in things.unread) if scores else _split_plain(visible),
     )
@@ -153,6 +155,61 @@ def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | 
     fitting = [aim for aim in aims if not told.intersection(aim.tail)]
     return max(
         fitting,
-        key=lambda aim: (aim.trust + 1.5 * (find_best_match(aim, grammar) > 0), -aim.place),
+        key=lambda aim: (aim.trust + 1.5 * (_find_best_match(aim, grammar) > 0), -aim.place),
         default=None,
     )
+
+
+def _score_patterns(
+    main: Aim | None, aims: Sequence[Aim], words: Sequence[Word], grammar: Grammar
+) -> Mapping[str, float]:
+    """Return the score of each pattern with one, rounded, the best first."""
+    scores: dict[str, float] = {}
+    spoken = [word for word in words if word.tag not in ("mark", "end")]
+    lemmas, lows = [word.lemma or word.low for word in spoken], [word.low for word in spoken]
+    for aim in aims:
+        weight = 1.0 if aim is main else _OTHER_AIM
+        for pattern, rows in grammar.rows("patterns").items():
+            best = max((_score_row(row, aim) for row in rows), default=0.0)
+            scores[pattern] = scores.get(pattern, 0.0) + weight * best
+    gap = "" if grammar.code == "zh" else " "
+    texts = [f"{gap}{gap.join(row)}{gap}" for row in (lemmas, lows)]
+    for pattern, rows in grammar.rows("cues").items():
+        hits = sum(_weigh_cue(row, gap, texts) for row in rows)
+        scores[pattern] = scores.get(pattern, 0.0) + _CUE * min(hits, _MOST_CUES)
+    found = [(pattern, round(score, 2)) for pattern, score in scores.items() if score > 0]
+    return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _weigh_cue(row: Sequence[str], gap: str, texts: Sequence[str]) -> int:
+    """Return the weight of a cue in a text: 0 if absent, 2 for a strong one."""
+    strong = row[-1] == "!"
+    words = f"{gap}{gap.join(row[: len(row) - strong])}{gap}"
+    return (1 + strong) * any(words in text for text in texts)
+
+
+def _score_row(row: Sequence[str], aim: Aim) -> float:
+    if not _matches(row, aim.goal.verb, aim.tail):
+        return 0.0
+    return aim.trust * (1 + _MORE_WORDS * (len(row) - 1)) / 1.2
+
+
+def _find_best_match(aim: Aim, grammar: Grammar) -> float:
+    """Return the best score of a goal in any pattern."""
+    rows = (row for rows in grammar.rows("patterns").values() for row in rows)
+    return max((_score_row(row, aim) for row in rows), default=0.0)
+
+
+def _choose_pattern(scores: Mapping[str, float]) -> str:
+    """Return the best pattern; empty if its score or its lead is too small."""
+    ranked = [*scores.items(), ("", 0.0), ("", 0.0)]
+    (best, score), (_, second) = ranked[0], ranked[1]
+    return best if score >= _LEAST and score - second >= _MARGIN else ""
+
+
+def _matches(row: Sequence[str], verb: str, tail: Sequence[str]) -> bool:
+    """Return True if the row is the verb and words that follow it in this order."""
+    if row[0] != verb:
+        return False
+    rest = iter(tail)
+    return all(word in rest for word in row[1:])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
-import simplemma
-
-from peripety.author.text_analysis.words import find_classes, find_currency, split_words
+from peripety.author.text_analysis.foreign import split_chinese, tag_german, tag_spanish
+from peripety.author.text_analysis.words import find_classes, find_currency, find_lemmas, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from peripety.author.text_analysis.words import Grammar, Word
+from peripety.author.text_analysis.words import Grammar, Word
 
 _NEVER = 9
 """Rank of a kind that a word cannot have."""
@@ -22,24 +20,23 @@ _OBJECTS = ("us", "me", "him", "them", "her", "ones")
 _SHORT_FORMS = {"n't": "neg", "'ve": "have", "'ll": "modal", "'d": "modal"}
 
 
-@cache
-def find_lemmas(low: str, code: str) -> tuple[str, ...]:
-    """Return the possible base forms of a word, the word itself first."""
-    base = simplemma.lemmatize(low, lang=code)
-    return (low,) if base.lower() == low else (low, base)
-
-
 def tag_words(text: str, grammar: Grammar) -> list[Word]:
     """Return the words of a text with tags and lemmas."""
+    if grammar.code == "zh":
+        return split_chinese(text, grammar)
     words = split_words(text)
     for left, word in zip([None, *words], words, strict=False):
         if not word.tag:
             word.lemma, word.tag = word.low, _find_fixed_tag(word, left, grammar)
+    {"en": _tag_english, "es": tag_spanish, "de": tag_german}[grammar.code](words, grammar)
+    return words
+
+
+def _tag_english(words: Sequence[Word], grammar: Grammar) -> None:
     for place, word in enumerate(words):
         if not word.tag:
             _EnglishTagger(words, place, grammar).tag()
     _mark_short_forms(words)
-    return words
 
 
 def _find_fixed_tag(word: Word, left: Word | None, grammar: Grammar) -> str:
@@ -173,6 +170,13 @@ class _EnglishTagger:
         """Return True for a verb right after an infinitive mark, a modal, or a subject."""
         if not self._verb:
             return False
+        helps = self._grammar.words("goals", "helps")
+        led = any(
+            word.lemma in helps and word.tag == "verb"
+            for word in self._words[max(self._place - 5, 0) : self._place]
+        )
+        if led and self._left in ("noun", "name") and self._form == "base" and self._verb_rank == 0:
+            return True
         if self._left in ("to", "modal"):
             return True
         if self._left in ("player", "pron"):
@@ -252,6 +256,8 @@ class _EnglishTagger:
 
     def _choose_alone(self) -> str:
         modifies = self._adjective_rank < _NEVER and self._adjective_rank <= self._noun_rank
+        if self._left == "mark" and self._form == "base" and self._noun and self._right_tag == "prep":
+            return "noun"
         participle = self._form in ("ing", "ed") and self._rank("noun", self._word.low) == _NEVER
         return "adj" if (modifies or participle) and self._noun_follows() else self._best()
 

@@ -23,7 +23,7 @@ _THING = (
     "animal",
 )
 _PLACE = ("artifact.place", "location", "object", "group.people")
-_HARM = ("phenomenon", "event.harm", "state.harm", "act.harm")
+_HARM = ("phenomenon.weather", "event.harm", "state.harm", "act.harm")
 _PERSONAL = tuple((name,) for name in ("communication", "cognition", "emotion", "social", "possession"))
 _NEAR = 2
 
@@ -123,7 +123,8 @@ class ThingReader:
         if chunk.has_class("person"):
             return not self._is_after_place(chunk) and (chunk.definite == "poss" or self._acts(chunk))
         agent = head.low.endswith(tuple(self._grammar.words("people", "ends")))
-        return not head.classes and agent and self._acts(chunk)
+        certain = self._acts(chunk) or (self._grammar.code != "en" and chunk.definite in ("num", "poss"))
+        return not head.classes and agent and certain
 
     def _acts(self, chunk: Chunk) -> bool:
         """Return True if a verb of a person follows."""
@@ -155,7 +156,8 @@ class ThingReader:
 
     def _add_person(self, chunk: Chunk) -> None:
         titles = self._grammar.words("people", "titles")
-        role = " ".join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
+        gap = "" if self._grammar.code == "zh" else " "
+        role = gap.join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
         if chunk.nouns and self._grammar.code == "de":
             role = chunk.head.lemma
         name = chunk.name
@@ -247,16 +249,32 @@ class ThingReader:
         if chunk.head.lemma.lower() in self._grammar.words("things", "money") and chunk.count:
             return True
         thing = chunk.is_first_class(*_THING) and not chunk.is_first_class("artifact.place")
+        if self._runs_out(chunk):
+            return not chunk.is_first_class("person", "location", "time")
+        thing = thing or (self._grammar.code != "en" and not chunk.classes)
         loose = chunk.is_first_class("animal") and chunk.definite != "num"
         if not thing or loose or not chunk.nouns or self._span[0] <= chunk.start < self._span[1]:
             return False
         return any((self._lasts(chunk), self._is_scarce(chunk), self._is_held(chunk), self._is_listed(chunk)))
 
+    def _runs_out(self, chunk: Chunk) -> bool:
+        """Return True if it is the subject of a verb of running out."""
+        ahead = [
+            word.low
+            for word in self._words[chunk.end : chunk.end + 4]
+            if word.tag not in ("be", "adv", "have")
+        ]
+        return " ".join(ahead[:2]) in self._grammar.words("things", "ending") and bool(chunk.nouns)
+
     def _lasts(self, chunk: Chunk) -> bool:
         """Return True if its duration is given: "the thing for three days"."""
         after, units = self._word(chunk.end), self._grammar.pairs("times", "units")
         ahead = [self._words[place].low for place in range(chunk.end, min(chunk.end + 4, len(self._words)))]
-        lasting = after is not None and after.low in self._grammar.words("things", "lasting")
+        close = {
+            word.low
+            for word in self._words[chunk.end : chunk.end + 1 + (after is not None and after.tag == "have")]
+        }
+        lasting = bool(close & self._grammar.words("things", "lasting"))
         return lasting and any(word in units for word in ahead)
 
     def _is_scarce(self, chunk: Chunk) -> bool:
@@ -273,6 +291,8 @@ class ThingReader:
     def _is_held(self, chunk: Chunk) -> bool:
         """Return True if the player has it, or the text counts it."""
         before, things = chunk.before, self._grammar.words
+        if chunk.owner is not None and chunk.owner.head.low in self._grammar.pairs("times", "units"):
+            return True
         if before is not None and before.tag == "have":
             return self._is_player_before(chunk)
         if before is not None and before.low in things("things", "having"):
@@ -297,7 +317,12 @@ class ThingReader:
             before.text == "," or before.low in self._grammar.words("things", "and_words")
         ):
             return False
-        return any(other.end in (chunk.start - 1, chunk.start - 2) for other in self.supplies)
+        having = self._grammar.words("things", "having")
+        return any(
+            other.end in (chunk.start - 1, chunk.start - 2)
+            and (other in self.supplies or (other.before is not None and other.before.low in having))
+            for other in self._chunks
+        )
 
     def _is_place(self, chunk: Chunk) -> bool:
         if chunk.head.lemma in self._grammar.words("things", "vague"):

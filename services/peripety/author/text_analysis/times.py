@@ -40,6 +40,13 @@ def _iter_deadlines(words: Sequence[Word], grammar: Grammar) -> Iterator[tuple[f
             inner = [each for each in words[place:end] if each.low in points]
             unit = points[inner[-1].low] if inner else ""
             yield _EVENT, Deadline(0, unit, _cite(words, place, end)), place, end
+        elif (
+            word.low in grammar.words("times", "after") and place and words[place - 1].tag in ("noun", "verb")
+        ):
+            first = place
+            while first and words[first - 1].tag in ("noun", "verb", "owner", "name"):
+                first -= 1
+            yield _EVENT, Deadline(0, "", _cite(words, first, place + 1)), first, place + 1
         elif word.low in points and before not in grammar.words("times", "past"):
             yield from _read_moment(words, place, grammar)
 
@@ -108,7 +115,9 @@ def _find_event_end(words: Sequence[Word], place: int, grammar: Grammar) -> int:
             return end
         if end > place + 2 and word.low in grammar.words("times", "before") | grammar.words("goals", "stops"):
             return end
-        if word.low in points and words[place].low in grammar.words("times", "only_points"):
+        if word.low in points and (
+            words[place].low in grammar.words("times", "only_points") or end <= place + _NEAR - 1
+        ):
             return end + 1
         end += 1
     return end

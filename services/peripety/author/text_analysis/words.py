@@ -10,6 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import simplemma
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,6 +20,7 @@ _WORD = re.compile(
 )
 _CLITIC = re.compile(r"(n't|'(?:s|m|re|ve|ll|d))$")
 _CURRENCIES = {"$": "dollar", "\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
+_TEN, _MYRIAD = 10, 10_000
 _SENTENCE_END = re.compile(r"[.!?\u2026\n]+")
 
 _NOUNS = (
@@ -57,6 +60,13 @@ def find_classes(word: str, code: str = "en") -> tuple[str, ...]:
     English names of places and German nouns have a capital in the table; other words do not.
     """
     return tuple(_CLASS_OF_LETTER[letter] for letter in _load_senses(code).get(word, ""))
+
+
+@cache
+def find_lemmas(low: str, code: str) -> tuple[str, ...]:
+    """Return the possible base forms of a word, the word itself first."""
+    base = simplemma.lemmatize(low, lang=code)
+    return (low,) if base == low else (low, base)
 
 
 NOUNS = ("noun", "name")
@@ -107,6 +117,7 @@ class Grammar:
         tags: the tag of each function word.
         numbers: the value of each number word.
         adjectives_after: True if adjectives follow their noun.
+        verbs_last: True if an infinitive ends its clause.
         tables: the sections of the language; a value is a set of words, a mapping of words, or a list.
     """
 
@@ -114,6 +125,7 @@ class Grammar:
     tags: Mapping[str, str]
     numbers: Mapping[str, float]
     adjectives_after: bool = False
+    verbs_last: bool = False
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def words(self, section: str, name: str) -> frozenset[str]:
@@ -156,6 +168,7 @@ def _parse_grammar(code: str, document: Mapping[str, Any]) -> Grammar:
         tags,
         {word: float(value) for word, value in numbers.items()},
         bool(document.get("adjectives_after")),
+        bool(document.get("verbs_last")),
         tables,
     )
 
@@ -206,6 +219,8 @@ def parse_number(word: Word, grammar: Grammar) -> float | None:
     """Return the value of a number in digits or words; None for other words."""
     if word.low in grammar.numbers:
         return grammar.numbers[word.low]
+    if word.low and all(char in grammar.numbers for char in word.low):
+        return _read_characters(word.low, grammar)
     digits = word.text.strip("$\u20ac\u00a3\u00a5%")
     if not digits[:1].isdigit() or ":" in digits:
         return None
@@ -215,6 +230,20 @@ def parse_number(word: Word, grammar: Grammar) -> float | None:
         if grouped
         else float(re.sub(r"[^\d.]", "", digits.replace(",", ".")) or 0)
     )
+
+
+def _read_characters(text: str, grammar: Grammar) -> float:
+    """Return the value of a number whose characters are digits and powers of ten."""
+    total, digit = 0.0, 0.0
+    for char in text:
+        value = grammar.numbers[char]
+        if value < _TEN:
+            digit = value
+        elif value < _MYRIAD:
+            total, digit = total + (digit or 1) * value, 0.0
+        else:
+            total, digit = (total + digit) * value, 0.0
+    return total + digit
 
 
 def find_currency(word: Word) -> str:
