@@ -43,6 +43,7 @@ class ClauseReader:
 
     def __init__(self, words: Sequence[Word], chunks: Sequence[Chunk], grammar: Grammar) -> None:
         self._words, self._chunks, self._grammar = words, chunks, grammar
+        self._no_role_marks = ("poss",) if grammar.code == "zh" else ("poss", "num")
         self._no_object = grammar.words("times", "before") | grammar.words("people", "who")
         self.role_chunk: Chunk | None = None
         self.role: Person | None = None
@@ -71,7 +72,7 @@ class ClauseReader:
         chunk = next((chunk for chunk in self._chunks if chunk.start == place + len(row)), None)
         while chunk is not None and self._grammar.code == "zh" and self._owns(chunk):
             chunk = next((other for other in self._chunks if other.start > chunk.start), None)
-        if chunk is None or chunk.sense.startswith(_NO_ROLE) or chunk.definite in ("poss", "num"):
+        if chunk is None or chunk.sense.startswith(_NO_ROLE) or chunk.definite in self._no_role_marks:
             return False
         personal = self._grammar.words("goals", "personal")
         addressed = any(word.low in personal for word in self._words[chunk.end : chunk.end + _NEAR])
@@ -148,7 +149,7 @@ class ClauseReader:
         modal = next((word for word in clause if word.tag == "modal"), None)
         if modal is None:
             loose = not any(word.tag in ("verb", "be", "have", "to", "conj") for word in clause)
-            return _ORDER - 0.5 if loose else 0
+            return _ORDER - 0.5 if loose and self._words[place].lemma in self._grammar.goal_verbs else 0
         sentence = self._words[self._find_sentence(place) : place]
         personal = modal.low in self._grammar.words("goals", "personal")
         if not personal and not any(word.tag == "player" for word in sentence):
@@ -171,7 +172,7 @@ class ClauseReader:
         inside = all(
             chunk.before is not None and chunk.before.tag in ("prep", "owner", "conj") for chunk in led
         )
-        return _ORDER - 0.5 if inside else 0
+        return _ORDER - 0.5 if inside and self._words[place].lemma in self._grammar.goal_verbs else 0
 
     def _find_clause(self, place: int) -> int:
         """Return the place of the first word of a clause."""
@@ -309,7 +310,7 @@ class ClauseReader:
         if not particle and target is not None and target.end < end:
             after, then = self._words[target.end], self._at(target.end + 1)
             loose = after.tag in ("adv", "adj") or then is None or then.tag in ("mark", "end", "prep", "verb")
-            if loose and after.low in self._grammar.words("goals", "particles"):
+            if loose and after.tag != "particle" and after.low in self._grammar.words("goals", "particles"):
                 particle = after.low
         text = self._write_last(place, end) if self._grammar.verbs_last else self._write(place, end)
         phrase = target.to_phrase() if target is not None else None

@@ -133,14 +133,10 @@ def _choose_german(word: Word, left: Word | None, right: Word | None) -> str:
 
 def _find_german_classes(lemma: str) -> tuple[str, ...]:
     """Return the classes of a noun, or of the longest known noun at its end."""
-    for start in range(len(lemma)):
-        part = lemma[start:]
-        if start and len(part) < _LEAST_SUFFIX:
-            return ()
-        classes = _find_noun_classes(part[0].upper() + part[1:], "de")
-        if classes:
-            return classes
-    return ()
+    suffixes = (lemma[start:] for start in range(max(len(lemma) - _LEAST_SUFFIX + 1, 1)))
+    forms = (form for suffix in suffixes for form in (suffix, suffix.removesuffix("in")))
+    found = (_find_noun_classes(form.capitalize(), "de") for form in forms if form)
+    return next((classes for classes in found if classes), ())
 
 
 def _join_german_prefixes(words: Sequence[Word], grammar: Grammar) -> None:
@@ -165,6 +161,8 @@ def split_chinese(text: str, grammar: Grammar) -> list[Word]:
     while place < len(text):
         length, tag = _measure_chinese(text, place, words, grammar)
         part = text[place : place + length]
+        if tag == "verb" and words and words[-1].tag == "measure":
+            tag = "noun"
         if not part.isspace():
             word = Word(part, part, tag, part, place, place + length, first)
             if tag == "noun":
@@ -185,7 +183,10 @@ def _measure_chinese(text: str, place: int, words: Sequence[Word], grammar: Gram
         familiar = char == "\u963f" or pair[1:] in grammar.words("people", "surnames")
         if familiar:
             return 2, "name"
-    if char in grammar.words("people", "measures") and words and words[-1].tag in ("num", "det"):
+    measures = grammar.words("people", "measures")
+    if char in grammar.numbers and pair[1:] in measures:
+        return 1, "num"
+    if char in measures and words and words[-1].tag in ("num", "det"):
         return 1, "measure"
     for length in range(min(_LONGEST, len(text) - place), 0, -1):
         tag = _find_chinese_tag(text[place : place + length], grammar)
@@ -201,7 +202,7 @@ def _find_chinese_tag(part: str, grammar: Grammar) -> str:
     offices = grammar.words("people", "offices")
     tables = (
         ("num", part.isdigit() or all(char in grammar.numbers for char in part)),
-        ("verb", part in _list_verbs(grammar)),
+        ("verb", part in grammar.goal_verbs),
         ("noun", part[1:] != "" and part[-1] in offices and bool(find_classes(part, "zh"))),
         ("noun", part in grammar.pairs("times", "units") or part in grammar.pairs("times", "points")),
         ("noun", part in grammar.words("things", "harm")),
@@ -212,8 +213,9 @@ def _find_chinese_tag(part: str, grammar: Grammar) -> str:
     return found or (kinds[names[0].partition(".")[0]] if names else "")
 
 
-def _list_verbs(grammar: Grammar) -> frozenset[str]:
-    return frozenset(row[0] for rows in grammar.rows("patterns").values() for row in rows)
+def _is_open(word: Word, grammar: Grammar) -> bool:
+    """Return True for an unknown word, which further unknown characters can continue."""
+    return word.tag == "noun" and not word.classes and word.low not in grammar.pairs("times", "units")
 
 
 def _merge_chinese(words: Sequence[Word], grammar: Grammar) -> Iterator[Word]:
@@ -225,7 +227,7 @@ def _merge_chinese(words: Sequence[Word], grammar: Grammar) -> Iterator[Word]:
             last.end, last.classes = word.end, ("person",)
             continue
         loose = word.tag == "noun" and not word.classes and len(word.text) == 1
-        if last is not None and loose and last.tag == "noun" and last.end == word.start and not last.classes:
+        if last is not None and loose and _is_open(last, grammar) and last.end == word.start:
             last.text = last.low = last.lemma = last.text + word.text
             last.end = word.end
             last.classes = _find_noun_classes(last.text, "zh")

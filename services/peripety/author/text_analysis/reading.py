@@ -173,19 +173,20 @@ def _score_patterns(
             best = max((_score_row(row, aim) for row in rows), default=0.0)
             scores[pattern] = scores.get(pattern, 0.0) + weight * best
     gap = "" if grammar.code == "zh" else " "
+    alone = main is None or not _find_best_match(main, grammar)
     texts = [f"{gap}{gap.join(row)}{gap}" for row in (lemmas, lows)]
     for pattern, rows in grammar.rows("cues").items():
-        hits = sum(_weigh_cue(row, gap, texts) for row in rows)
+        hits = sum(_weigh_cue(row, gap, texts, alone=alone) for row in rows)
         scores[pattern] = scores.get(pattern, 0.0) + _CUE * min(hits, _MOST_CUES)
     found = [(pattern, round(score, 2)) for pattern, score in scores.items() if score > 0]
     return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
 
-def _weigh_cue(row: Sequence[str], gap: str, texts: Sequence[str]) -> int:
-    """Return the weight of a cue in a text: 0 if absent, 2 for a strong one."""
+def _weigh_cue(row: Sequence[str], gap: str, texts: Sequence[str], *, alone: bool) -> int:
+    """Return the weight of a cue in a text: 0 if absent, 2 for a strong one in a text without a goal."""
     strong = row[-1] == "!"
     words = f"{gap}{gap.join(row[: len(row) - strong])}{gap}"
-    return (1 + strong) * any(words in text for text in texts)
+    return (1 + (strong and alone)) * any(words in text for text in texts)
 
 
 def _score_row(row: Sequence[str], aim: Aim) -> float:

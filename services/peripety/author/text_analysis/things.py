@@ -67,7 +67,7 @@ class ThingReader:
     def _sort_thing(self, chunk: Chunk) -> None:
         if self._is_measured(chunk):
             self._add(self.supplies, chunk)
-        elif self._threatens(chunk):
+        elif self._threatens(chunk) and not self._is_scarce(chunk):
             self._add(self.dangers, chunk)
         elif self._is_supply(chunk):
             self._add(self.supplies, chunk)
@@ -112,16 +112,20 @@ class ThingReader:
 
     def _is_person(self, chunk: Chunk) -> bool:
         head = chunk.head
-        if head.lemma in self._grammar.words("people", "vague"):
-            return False
         if not chunk.nouns:
             return self._is_named_person(chunk)
+        return head.lemma not in self._grammar.words("people", "vague") and self._is_person_noun(chunk)
+
+    def _is_person_noun(self, chunk: Chunk) -> bool:
+        head = chunk.head
         if chunk.names and head.classes and not chunk.has_class("person", "group.people"):
             return self._is_title(chunk)
         if chunk.is_first_class("person", "group.people"):
             return chunk.is_first_class("person") or not self._is_after_place(chunk)
         if chunk.has_class("person"):
             return not self._is_after_place(chunk) and (chunk.definite == "poss" or self._acts(chunk))
+        if self._is_naming(self._word(chunk.end)):
+            return not head.classes
         agent = head.low.endswith(tuple(self._grammar.words("people", "ends")))
         certain = self._acts(chunk) or (self._grammar.code != "en" and chunk.definite in ("num", "poss"))
         return not head.classes and agent and certain

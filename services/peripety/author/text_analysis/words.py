@@ -6,7 +6,7 @@ import lzma
 import re
 import tomllib
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +127,11 @@ class Grammar:
     adjectives_after: bool = False
     verbs_last: bool = False
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @cached_property
+    def goal_verbs(self) -> frozenset[str]:
+        """Return the verbs of the goals of all patterns."""
+        return frozenset(row[0] for rows in self.rows("patterns").values() for row in rows)
 
     def words(self, section: str, name: str) -> frozenset[str]:
         """Return a set of words of a section."""

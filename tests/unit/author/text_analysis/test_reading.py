@@ -153,6 +153,23 @@ def test_goal_and_people_are_right_in_english(
     assert shares[measure, f"en{half}"] >= 0.7
 
 
+@pytest.mark.parametrize("measure", ["goal", "people", "pattern right"])
+@pytest.mark.parametrize("language", ["es", "de", "zh"])
+def test_goal_and_people_are_mostly_right_in_other_read_languages(
+    shares: Mapping[tuple[str, str], float], measure: str, language: str
+) -> None:
+    assert shares[measure, language] >= 0.7
+
+
+def test_other_languages_are_plain_and_keep_the_words_of_the_user() -> None:
+    others = [entry for entry in TEXTS if entry["language"] not in READ_LANGUAGES]
+    readings = [read_text(entry["text"]) for entry in others]
+    assert [reading.pattern for reading in readings] == [""] * len(others)
+    assert [reading.language for reading in readings] == [entry["language"] for entry in others]
+    for entry, reading in zip(others, readings, strict=True):
+        assert "".join(reading.unread) == entry["text"]
+
+
 @pytest.mark.parametrize(
     "measure", ["pattern right", "supplies", "dangers", "deadline", "role", "difficulty"]
 )
