@@ -226,7 +226,13 @@ def _merge_chinese(words: Sequence[Word], grammar: Grammar) -> Iterator[Word]:
             last.text = last.low = last.lemma = last.text + word.text
             last.end, last.classes = word.end, ("person",)
             continue
-        loose = word.tag == "noun" and not word.classes and len(word.text) == 1
+        short = len(word.text) == 1
+        after_short = last is not None and len(last.text) == 1 and word.tag in ("noun", "verb", "adj")
+        loose = (
+            short
+            and word.low not in grammar.goal_verbs
+            and (after_short or (word.tag == "noun" and not word.classes))
+        )
         if last is not None and loose and _is_open(last, grammar) and last.end == word.start:
             last.text = last.low = last.lemma = last.text + word.text
             last.end = word.end

@@ -171,6 +171,10 @@ class Chunk:
         """Return the proper name; empty without one."""
         return " ".join(word.text for word in self.names)
 
+    def is_after(self, *tags: str) -> bool:
+        """Return True if the word before it has one of the tags."""
+        return self.before is not None and self.before.tag in tags
+
     def has_class(self, *names: str) -> bool:
         """Return True if a class of the head is one of the names or narrower."""
         return any(each == name or each.startswith(f"{name}.") for each in self.classes for name in names)

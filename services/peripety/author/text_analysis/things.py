@@ -58,7 +58,8 @@ class ThingReader:
         if self._is_time(chunk):
             self._add_season(chunk)
         elif self._is_person(chunk) and not self._is_measured(chunk):
-            self._add_person(chunk)
+            if not self._says_what(chunk):
+                self._add_person(chunk)
             if self._is_rival(chunk):
                 self._add(self.dangers, chunk)
         else:
@@ -157,6 +158,11 @@ class ThingReader:
     def _is_after_place(self, chunk: Chunk) -> bool:
         before = chunk.before
         return before is not None and before.low in self._grammar.words("things", "place")
+
+    def _says_what(self, chunk: Chunk) -> bool:
+        """Return True if the phrase only describes a person before it: "my sister is the guide"."""
+        described = (other for other in self._chunks if other.end == chunk.start - 1)
+        return chunk.is_after("be") and any(self._is_person(other) for other in described)
 
     def _add_person(self, chunk: Chunk) -> None:
         titles = self._grammar.words("people", "titles")

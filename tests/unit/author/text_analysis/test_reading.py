@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import sys
 from collections import defaultdict
@@ -187,6 +188,12 @@ def test_parts_keep_apart(entry: Mapping[str, Any]) -> None:
     assert reading.role is None or reading.role.role not in {phrase.text for phrase in reading.dangers}
     assert reading.pattern in ("", *PATTERNS)
     assert list(reading.pattern_scores.values()) == sorted(reading.pattern_scores.values(), reverse=True)
+
+
+def test_the_page_shows_real_readings() -> None:
+    page = Path(__file__).parents[4] / "docs" / "explanation" / "offline-reading.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert (failed, tried > 0) == (0, True)
 
 
 def test_a_text_without_meaning_is_unread() -> None:
