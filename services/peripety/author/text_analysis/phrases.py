@@ -187,15 +187,14 @@ class Chunk:
         """Return the phrase without article and number; its head is singular."""
         if not self.nouns:
             return Phrase(self.name, self.name, is_proper=True, sense=self.sense.partition(".")[0])
-        inner = sorted(
-            [*self.adjectives, *self.nouns[:-1]],
-            key=lambda word: word.start,
-        )
+        # The ending of a German adjective depends on the article, which is not part of the phrase.
+        adjectives = [word for word in self.adjectives if not self.head.text.istitle()]
+        inner = sorted([*adjectives, *self.nouns[:-1]], key=lambda word: word.start)
         first = [word for word in inner if word.start < self.head.start]
         last = [word for word in inner if word.start > self.head.start]
         gap = "" if self.head.text >= _FIRST_UNSPACED else " "
         text = gap.join([*(word.low if word.tag != "name" else word.text for word in first), self.head.lemma])
-        text = gap.join([text, *(word.low for word in last)])
+        text = gap.join([text, *(word.lemma for word in last)])
         return Phrase(
             text,
             self.head.lemma,

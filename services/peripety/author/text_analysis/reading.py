@@ -27,6 +27,7 @@ _LEAST = 2.0
 _MARGIN = 0.25
 """The least lead over the second pattern."""
 _CUE, _MOST_CUES, _MORE_WORDS, _OTHER_AIM = 1.0, 3, 0.5, 0.3
+_SHORTEST_STEM = 4
 _ENGLISH_SHARE, _HAN_SHARE = 0.6, 0.3
 
 PATTERNS = (
@@ -129,7 +130,7 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         span=(span[0], span[1]),
         goal=(main.place, main.end) if main else (-1, -1),
     )
-    scores = _score_patterns(main, aims, words, grammar)
+    scores = _score_patterns(main, aims, words, clauses.role.role if clauses.role else "", grammar)
     return Reading(
         text=text,
         language=grammar.code,
@@ -161,7 +162,7 @@ def _choose_aim(aims: Sequence[Aim], grammar: Grammar, *, tuned: bool) -> Aim | 
 
 
 def _score_patterns(
-    main: Aim | None, aims: Sequence[Aim], words: Sequence[Word], grammar: Grammar
+    main: Aim | None, aims: Sequence[Aim], words: Sequence[Word], role: str, grammar: Grammar
 ) -> Mapping[str, float]:
     """Return the score of each pattern with one, rounded, the best first."""
     scores: dict[str, float] = {}
@@ -173,6 +174,9 @@ def _score_patterns(
             best = max((_score_row(row, aim) for row in rows), default=0.0)
             scores[pattern] = scores.get(pattern, 0.0) + weight * best
     gap = "" if grammar.code == "zh" else " "
+    for pattern, rows in grammar.rows("patterns").items():
+        if any(_is_done_by(row[0], role) for row in rows):
+            scores[pattern] = scores.get(pattern, 0.0) + _CUE
     alone = main is None or not _find_best_match(main, grammar)
     texts = [f"{gap}{gap.join(row)}{gap}" for row in (lemmas, lows)]
     for pattern, rows in grammar.rows("cues").items():
@@ -180,6 +184,12 @@ def _score_patterns(
         scores[pattern] = scores.get(pattern, 0.0) + _CUE * min(hits, _MOST_CUES)
     found = [(pattern, round(score, 2)) for pattern, score in scores.items() if score > 0]
     return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _is_done_by(verb: str, role: str) -> bool:
+    """Return True if an English role is named by a verb, such as "builder" by "build"."""
+    stem = role.removesuffix("or").removesuffix("er")
+    return stem != role and len(stem) >= _SHORTEST_STEM and verb in (stem, f"{stem}e")
 
 
 def _weigh_cue(row: Sequence[str], gap: str, texts: Sequence[str], *, alone: bool) -> int:
