@@ -43,7 +43,6 @@ class ClauseReader:
 
     def __init__(self, words: Sequence[Word], chunks: Sequence[Chunk], grammar: Grammar) -> None:
         self._words, self._chunks, self._grammar = words, chunks, grammar
-        self._no_role_marks = ("poss",) if grammar.code == "zh" else ("poss", "num")
         self._no_object = grammar.words("times", "before") | grammar.words("people", "who")
         self.role_chunk: Chunk | None = None
         self.role: Person | None = None
@@ -72,15 +71,22 @@ class ClauseReader:
         chunk = next((chunk for chunk in self._chunks if chunk.start == place + len(row)), None)
         while chunk is not None and self._grammar.code == "zh" and self._owns(chunk):
             chunk = next((other for other in self._chunks if other.start > chunk.start), None)
-        if chunk is None or chunk.sense.startswith(_NO_ROLE) or chunk.definite in self._no_role_marks:
+        if chunk is None or chunk.sense.startswith(_NO_ROLE) or not self._may_be_role(chunk, row):
             return False
         personal = self._grammar.words("goals", "personal")
         addressed = any(word.low in personal for word in self._words[chunk.end : chunk.end + _NEAR])
         person = chunk.has_class("person", "group", "animal") or addressed or self._grammar.code == "zh"
+        if row[-1] == "play" and not person:
+            return False
         if not person and (chunk.definite != "det" or len(row) == 1):
             return False
         self.set_role(chunk)
         return True
+
+    def _may_be_role(self, chunk: Chunk, row: Sequence[str]) -> bool:
+        if chunk.definite == "num":
+            return self._grammar.code == "zh" or chunk.is_first_class("person")
+        return chunk.definite != "poss" or (len(row) > 1 and chunk.is_first_class("person"))
 
     def _owns(self, chunk: Chunk) -> bool:
         after = self._at(chunk.end)
@@ -269,9 +275,11 @@ class ClauseReader:
         ):
             place -= 2
         chunk = find_chunk_at(self._chunks, place)
-        owner = chunk.before if chunk is not None else None
-        if chunk is not None and owner is not None and owner.low in self._grammar.words("things", "of"):
-            chunk = find_chunk_at(self._chunks, chunk.start - 2) or chunk
+        while chunk is not None and chunk.is_after("prep"):
+            longer = find_chunk_at(self._chunks, chunk.start - 2)
+            if longer is None:
+                break
+            chunk = longer
         return word.tag in ("end", "mark", "conj") if chunk is None else self._is_player_chunk(chunk)
 
     def _is_player_chunk(self, chunk: Chunk) -> bool:
@@ -286,8 +294,7 @@ class ClauseReader:
         )
         if self.role is None and opens and fits:
             self.set_role(chunk)
-            return True
-        return False
+        return self.role is None and opens and not chunk.names if not fits else chunk is self.role_chunk
 
     def _is_role_before(self, place: int) -> bool:
         """Return True if the role of the player is the last person before a place in the same sentence."""
@@ -365,7 +372,10 @@ class ClauseReader:
             word = self._words[at]
             chunk = find_chunk_at(self._chunks, at)
             if chunk is not None and chunk.start == at:
-                return chunk
+                measure = chunk.is_first_class("quantity") or chunk.head.lemma in self._grammar.words(
+                    "things", "sets"
+                )
+                return chunk.of if measure and chunk.of is not None else chunk
             if word.tag == "wh" or word.low in self._no_object:
                 return None
             if word.tag == "pron":

@@ -145,7 +145,9 @@ def _read_tagged(text: str, visible: str, grammar: Grammar) -> Reading:
         difficulty=difficulty,
         pattern=_choose_pattern(scores),
         pattern_scores=scores,
-        unread=tuple(chunk.to_phrase().text for chunk in things.unread) if scores else _split_plain(visible),
+        unread=tuple(chunk.to_phrase().text for chunk in things.unread)
+        if scores or main
+        else _split_plain(visible),
     )
 
 
@@ -177,6 +179,10 @@ def _score_patterns(
     for pattern, rows in grammar.rows("patterns").items():
         if any(_is_done_by(row[0], role) for row in rows):
             scores[pattern] = scores.get(pattern, 0.0) + _CUE
+    asks = grammar.words("goals", "asks")
+    if any(word.first and word.low in asks for word in words):
+        scores["find_out"] = scores.get("find_out", 0.0) + 2 * _CUE
+    _favour_object(scores, main)
     alone = main is None or not _find_best_match(main, grammar)
     texts = [f"{gap}{gap.join(row)}{gap}" for row in (lemmas, lows)]
     for pattern, rows in grammar.rows("cues").items():
@@ -184,6 +190,14 @@ def _score_patterns(
         scores[pattern] = scores.get(pattern, 0.0) + _CUE * min(hits, _MOST_CUES)
     found = [(pattern, round(score, 2)) for pattern, score in scores.items() if score > 0]
     return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _favour_object(scores: dict[str, float], main: Aim | None) -> None:
+    """Decide between winning a person and winning a thing, for verbs that mean both."""
+    if main is not None and main.goal.object is not None and scores.get("win_over") == scores.get("take"):
+        favoured = "win_over" if main.goal.object.sense in ("person", "group") else "take"
+        if scores.get(favoured):
+            scores[favoured] += _CUE
 
 
 def _is_done_by(verb: str, role: str) -> bool:

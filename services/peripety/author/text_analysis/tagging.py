@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 from peripety.author.text_analysis.words import Grammar, Word
 
+_NEAR = 5
 _NEVER = 9
 """Rank of a kind that a word cannot have."""
 _AFTER_VERB = ("det", "poss", "player", "pron", "num")
@@ -170,20 +171,27 @@ class _EnglishTagger:
         """Return True for a verb right after an infinitive mark, a modal, or a subject."""
         if not self._verb:
             return False
-        helps = self._grammar.words("goals", "helps")
-        led = any(
-            word.lemma in helps and word.tag == "verb"
-            for word in self._words[max(self._place - 5, 0) : self._place]
-        )
-        if led and self._left in ("noun", "name") and self._form == "base" and self._verb_rank == 0:
-            return True
-        if self._left in ("to", "modal"):
-            return True
         if self._left in ("player", "pron"):
             if self._left_word.low in _OBJECTS:
                 return self._verb_rank == 0
             return self._adjective_rank > 0 or self._form != "base"
-        return self._left in ("neg", "adv", "wh") and self._verb_rank == 0 and self._form != "ing"
+        likely = self._verb_rank == 0
+        after_word = self._left in ("neg", "adv", "wh") and self._form != "ing"
+        return self._left in ("to", "modal") or (
+            likely and (after_word or self._is_relative() or self._is_helped())
+        )
+
+    def _is_relative(self) -> bool:
+        """Return True after "that" behind a noun."""
+        before = self._words[self._place - 2] if self._place > 1 else None
+        return self._left_word.low == "that" and before is not None and before.is_noun
+
+    def _is_helped(self) -> bool:
+        """Return True for a plain verb after a person who is helped: "help them act"."""
+        helps = self._grammar.words("goals", "helps")
+        near = self._words[max(self._place - _NEAR, 0) : self._place]
+        led = any(word.lemma in helps and word.tag == "verb" for word in near)
+        return led and self._left in ("noun", "name") and self._form == "base"
 
     def _opens_fragment(self) -> bool:
         low = self._left_word.low

@@ -165,7 +165,6 @@ class ThingReader:
         return chunk.is_after("be") and any(self._is_person(other) for other in described)
 
     def _add_person(self, chunk: Chunk) -> None:
-        titles = self._grammar.words("people", "titles")
         gap = "" if self._grammar.code == "zh" else " "
         role = gap.join([*(word.low for word in chunk.nouns[:-1]), chunk.head.lemma]) if chunk.nouns else ""
         if chunk.nouns and self._grammar.code == "de":
@@ -192,8 +191,7 @@ class ThingReader:
                     other.name or name, other.role or role, other.is_group or group, max(other.count, count)
                 )
                 return
-        if not (role and role in titles and not name):
-            self.people.append(person)
+        self.people.append(person)
 
     def _find_host(self, chunk: Chunk) -> bool:
         """Return True if a person is right before the mark or the word that introduces a name."""
@@ -337,5 +335,6 @@ class ThingReader:
     def _is_place(self, chunk: Chunk) -> bool:
         if chunk.head.lemma in self._grammar.words("things", "vague"):
             return False
-        named = not chunk.nouns and self._is_after_place(chunk)
-        return named or chunk.is_first_class(*_PLACE)
+        after_place = self._is_after_place(chunk)
+        natural = chunk.is_first_class("object") and not after_place
+        return (not chunk.nouns and after_place) or (chunk.is_first_class(*_PLACE) and not natural)
