@@ -34,6 +34,7 @@ export interface ServerEvent {
 const TOKEN = "peripety.token";
 const JSON_TYPE = "application/json";
 const RETRIES = 6;
+const ENDED_MS = 4000;
 
 export function setToken(token: string): void {
   sessionStorage.setItem(TOKEN, token);
@@ -129,6 +130,7 @@ export async function* follow(
 ): AsyncGenerator<ServerEvent> {
   let last = "";
   let failures = 0;
+  let isOver = false;
   while (!signal.aborted) {
     try {
       const response = await send(path, { headers: last ? { "last-event-id": last } : {}, signal });
@@ -138,12 +140,18 @@ export async function* follow(
         last = event.id || last;
         if (event.name === "error" && !event.id) throw asProblem(event.data);
         yield event;
-        if (event.name === "closed" && ["RUN_ENDED", "SESSION_DELETED"].includes(event.data.reason)) return;
+        if (event.name === "closed" && event.data.reason === "SESSION_DELETED") return;
+        // A run that has ended can continue: its last turns may be undone.
+        isOver = event.name === "closed" && event.data.reason === "RUN_ENDED";
       }
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Problem && error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
       onConnection(false);
+    }
+    if (isOver) {
+      await pause(ENDED_MS, signal);
+      continue;
     }
     failures += 1;
     await pause(150 * 2 ** Math.min(failures, 5), signal);
