@@ -5,6 +5,7 @@ Prints seconds and processor seconds. The package cache should be warm, and the 
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -34,16 +35,13 @@ def main() -> int:
         assert game.stdout is not None
         words = next((line.strip() for line in game.stdout if line.strip()), "")
         seconds = time.monotonic() - began
-        # The processor time of a child counts when it has ended.
-        for _ in game.stdout:
-            if time.monotonic() - began > 2 * LIMIT_SECONDS:
-                break
-        subprocess.run(["kill", f"-{signal.SIGTERM}", "--", f"-{game.pid}"], check=False)
+        # The processor time of a process counts when it has ended, so make has to wait for its own.
+        os.killpg(game.pid, signal.SIGINT)
         game.wait()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     sys.stdout.write(
         f"first words after {seconds:.0f} s (at most {LIMIT_SECONDS} on two idle cores): {words}\n"
-        f"processor time of the whole command: {used.ru_utime + used.ru_stime:.0f} s\n"
+        f"processor time until then: {used.ru_utime + used.ru_stime:.0f} s\n"
     )
     return int(not words or seconds > LIMIT_SECONDS)
 

@@ -57,10 +57,10 @@ def test_the_script_writes_what_is_generated(tmp_path: Path) -> None:
 
 
 def test_the_script_writes_what_is_played(tmp_path: Path) -> None:
-    done = peripety(tmp_path, script(tmp_path), "play", "--auto", "--turns", "1", "--description", "x")
+    done = peripety(tmp_path, script(tmp_path), "play", "--auto", "-v", "--turns", "1", "--description", "x")
     assert done.returncode == 0, done.stderr
     assert "written by scripted/scripted" in done.stdout
-    assert "Turn 1" in done.stdout
+    assert "\n> raise\n" in done.stdout
 
 
 async def test_the_script_answers_whoever_asks_the_server(tmp_path: Path) -> None:

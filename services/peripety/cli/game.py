@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 LATEST = "latest"
 """In place of an id: the session that was played last."""
 
+ENDED = frozenset(
+    {
+        engine_pb2.RUN_STATUS_KIND_LOST,
+        engine_pb2.RUN_STATUS_KIND_SURVIVED,
+        engine_pb2.RUN_STATUS_KIND_WON,
+    }
+)
+"""Kinds of the status of a run that has ended."""
+
 _ID_LENGTH = 36
 _SHORT_ID_LENGTH = 8
 _MAX_LISTED = 1_000
@@ -151,10 +160,7 @@ class Game:
     @property
     def is_over(self) -> bool:
         """True if the run has ended."""
-        return self.session.status.kind not in {
-            engine_pb2.RUN_STATUS_KIND_ONGOING,
-            engine_pb2.RUN_STATUS_KIND_UNSPECIFIED,
-        }
+        return self.session.status.kind in ENDED
 
     async def refresh(self) -> None:
         """Read the session again."""

@@ -191,7 +191,11 @@ def _make_prompt(
 
 
 def _continue_command(session_id: str, server: str | None) -> str:
-    return f"peripety play --session {short_id(session_id)}{f' --server {server}' if server else ''}"
+    return _play_command(f"--session {short_id(session_id)}", server)
+
+
+def _play_command(what: str, server: str | None) -> str:
+    return f"peripety play {what}{f' --server {server}' if server else ''}"
 
 
 def _describe_store(server: str | None) -> str:
@@ -218,7 +222,7 @@ async def _play(
             await _play_turns(game, ForecastPlayer(), view, turns)
             view.end(game)
             if isinstance(view, StoryView):
-                view.note(f"Play it yourself: peripety play {game.session.scenario_id}")
+                view.note(f"Play it yourself: {_play_command(game.session.scenario_id, server)}")
             return
         prompt = _make_prompt(view, server)
         await _play_turns(game, prompt, view, turns)

@@ -70,7 +70,7 @@ class RandomPlayer:
         return engine_pb2.ParamValue(number=float(round(number)) if is_whole else number)
 
 
-_RUNS = 96
+_RUNS = 64
 _MAX_CANDIDATES = 24
 # Forecasts that differ by less are equal: the less frequent action is chosen, for a varied story.
 _TOLERANCE = 0.04

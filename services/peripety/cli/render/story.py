@@ -5,14 +5,16 @@ Paths and causes are shown on request, and logs, hashes and shares of runs only 
 
 from __future__ import annotations
 
+import json
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
 from peripety.api.common.v1 import engine_pb2
 from peripety.api.session.v1 import session_pb2
+from peripety.cli.game import ENDED
 from peripety.cli.output import one_line, printable
 from peripety.cli.players import describe_domain, format_value
 from peripety.cli.render.console import (
@@ -27,7 +29,7 @@ from peripety.cli.render.gauges import BAR_CELLS, PLAIN_BAR_CELLS, ScenarioNames
 from peripety.cli.render.prose import ProseWriter, line_width, print_parts, print_prose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rich.console import Console
     from rich.status import Status
@@ -68,6 +70,7 @@ class StoryView:
         self._prose = ProseWriter(out)
         self._waiting: Status | None = None
         self._told = ""
+        self._has_opened = False
         self._notes: list[str] = []
         self._mechanics: list[str] = []
 
@@ -77,10 +80,12 @@ class StoryView:
             self._details.generation(event)
             return
         self._wait("Writing the scenario")
-        if event.HasField("completed"):
-            self._notes.extend(list_notes(event.completed.findings))
         if event.WhichOneof("event") in {"completed", "rejected"}:
             self._stop_waiting()
+        if event.HasField("completed"):
+            self._notes.extend(list_notes(event.completed.findings))
+            # The reader has something to read while the scenario is measured.
+            self._print_opening(json.loads(event.completed.spec or b"{}"))
 
     def compilation(self, event: scenario_pb2.CompileScenarioResponse) -> None:
         """Show that a scenario is checked and measured."""
@@ -93,15 +98,12 @@ class StoryView:
 
     def open(self, game: Game) -> None:
         """Print the title, the opening and the aim of a new game, and its first status line."""
-        self._names = ScenarioNames(game.spec)
         if self._detail is Detail.ALL:
             self._details.session(game.session, game.viewpoint)
-        self._print_title()
-        self._blank()
-        opening = game.spec.get("opening") or self._names.premise
-        if opening:
-            self.prose(opening)
-            self._blank()
+        if not self._has_opened:
+            self._print_opening(game.spec)
+        self._has_opened = False
+        self._names = ScenarioNames(game.spec)
         if game.viewpoint.description:
             self.prose(game.viewpoint.description)
             self._blank()
@@ -253,8 +255,9 @@ class StoryView:
         for speaker, text in summary.learned:
             if not is_quoted(text, self._told):
                 self._say(speaker, text)
-        if summary.parts:
-            print_parts(self._out, summary.parts, "dim")
+        if summary.parts or committed.status.kind not in ENDED:
+            self._blank()
+        print_parts(self._out, summary.parts, "dim")
         if self._detail >= Detail.MECHANICS:
             for line in self._mechanics:
                 self.line(line, "dim")
@@ -285,6 +288,16 @@ class StoryView:
             self._blank()
         turns = f"{game.session.turn} turn{'' if game.session.turn == 1 else 's'}"
         self.line(f"{words} after {turns}.", f"bold {style}")
+
+    def _print_opening(self, spec: Mapping[str, Any]) -> None:
+        self._has_opened = True
+        self._names = ScenarioNames(spec)
+        self._print_title()
+        self._blank()
+        opening = spec.get("opening") or self._names.premise
+        if opening:
+            self.prose(opening)
+            self._blank()
 
     def _print_title(self) -> None:
         if self._names.title:

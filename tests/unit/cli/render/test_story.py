@@ -95,7 +95,7 @@ def test_without_an_opening_the_premise_is_told() -> None:
 def test_a_turn_is_prose_and_one_line_of_changes() -> None:
     shown = Shown()
     a_turn(shown)
-    assert shown.lines == ["", "You go on.", "Alpha \N{MINUS SIGN}2"]
+    assert shown.lines == ["", "You go on.", "", "Alpha \N{MINUS SIGN}2"]
 
 
 def test_mechanics_show_paths_and_causes_but_no_log_and_no_hash() -> None:
@@ -120,7 +120,7 @@ def test_speech_has_the_name_of_its_speaker_unless_the_prose_quotes_it() -> None
         shown.view.turn(Event(dialogue=Event.Dialogue(entity_id="omega", utterance=words)))
     shown.tell("It is dark.")
     shown.view.turn(committed())
-    assert shown.lines == ["“Go now,” says Omega.", "Omega: “Stay.”", "It is dark."]
+    assert shown.lines == ["“Go now,” says Omega.", "Omega: “Stay.”", "It is dark.", ""]
 
 
 def test_words_that_are_not_understood_are_asked_about() -> None:
@@ -205,9 +205,14 @@ def test_what_the_author_says_openly_follows_the_opening() -> None:
     view = StoryView(Console(file=stream, width=60, soft_wrap=True))
     finding = common_pb2.Finding(code="WITHOUT_MODEL", message="written by rules")
     rule = common_pb2.Finding(code="UNKNOWN_PATH", message="planted")
-    completed = scenario_pb2.GenerateScenarioResponse.Completed(findings=[finding, rule])
+    completed = scenario_pb2.GenerateScenarioResponse.Completed(
+        findings=[finding, rule], spec=json.dumps(SPEC).encode()
+    )
     view.generation(scenario_pb2.GenerateScenarioResponse(completed=completed))
+    # The opening is there while the scenario is measured.
+    assert stream.getvalue().splitlines() == Shown().opening[:5]
     view.open(StoredGame(SPEC))
+    assert stream.getvalue().count("It is late") == 1
     lines = stream.getvalue().splitlines()
     assert lines.index("written by rules") > lines.index("It is late, and the way is long.")
     assert "planted" not in stream.getvalue()
