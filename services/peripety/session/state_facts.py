@@ -81,6 +81,7 @@ class StateFacts:
         places: the place of each entity whose place is known.
         holders: the holder of each thing: an entity, or a place.
         place_names: the names of each place, the best first, in lower case.
+        flags: True or False for each thing and its state, such as `door` and `locked`.
         sources: the path of each fact, by its kind (`life`, `place`, `holder`) and its entity or thing.
     """
 
@@ -91,6 +92,7 @@ class StateFacts:
     places: dict[str, str] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     place_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    flags: dict[tuple[str, str], bool] = field(default_factory=dict)
     sources: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def name_of(self, entity: str) -> str:
@@ -214,6 +216,10 @@ class _FactReader:
             self._add_holder(last.removeprefix("has "), owner)
         elif value and len(words) > 1 and words[-2] in _HOLDINGS:
             self._add_holder(last, owner)
+        elif owner is None:
+            *thing, state = " ".join(words[-2:]).removeprefix("is ").split()
+            if thing and thing[-1] != "is":
+                self.facts.flags[" ".join(thing), state] = value
 
     def _read_text(self, owner: str | None, keys: list[str], last: str, value: str) -> None:
         if keys[:-1] == ["places"] and keys[-1] in self.facts.names:

@@ -97,6 +97,8 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
         bands = ((facts.spec.get("labels") or {}).get(path) or {}).get("bands") or ()
         nouns = [str(band["word"]) for band in bands]
         table.add("quantity", path, [_plain(noun) for noun in nouns if _ARTICLE.match(noun)])
+    for thing, _ in {**facts.before.flags, **after.flags}:
+        table.add("flag", thing, [thing, thing.split()[-1]])
     for deed in deeds:
         if deed.thing:
             words = deed.thing.split()
@@ -220,7 +222,7 @@ class ClaimChecker:
         found = [
             *self._amounts.check(parsed, sentence, context),
             *self._lives.check(parsed, sentence),
-            *self._presence.check(parsed, sentence),
+            *self._presence.check(parsed, sentence, before),
             *self._possessions.check(parsed, sentence),
             *self._endings.check(parsed, sentence),
             *self._deeds.check(parsed, sentence),

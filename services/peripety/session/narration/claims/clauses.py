@@ -194,6 +194,11 @@ class Sentence:
     is_unreal: bool
     attributed: int = 0
 
+    @property
+    def refs(self) -> set[Ref]:
+        """All that the sentence names."""
+        return {ref for token in self.tokens for ref in token.refs}
+
     def named(self, kind: str) -> list[str]:
         """Return the ids of a kind that the sentence names, in order."""
         return list(dict.fromkeys(key for token in self.tokens for known, key in token.refs if known == kind))

@@ -133,6 +133,42 @@ class DeedClaims:
         """
         if not sentence.is_unreal:
             yield from self._check_actions(sentence, text)
+            yield from self._check_flags(sentence, text)
+
+    def _check_flags(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
+        """Check what is told of things with a state, such as a door that is locked."""
+        before, after = self._facts.before.flags, self._facts.after.flags
+        for (thing, state), value in after.items():
+            if before.get((thing, state)) is not value or ("flag", thing) not in sentence.refs:
+                continue
+            for clause in sentence.clauses:
+                subject = clause.subject
+                if subject is None or ("flag", thing) not in subject.head.refs or not clause.is_asserted:
+                    continue
+                if self._is_wrong_state(clause, state, value=value):
+                    told = "is" if value else "is not"
+                    yield WrongClaim("action", text.strip(), f"the {thing} {told} {state}")
+                    return
+
+    def _is_wrong_state(self, clause: ProseClause, state: str, *, value: bool) -> bool:
+        """Return True if a clause gives its subject a state that the record denies."""
+        told = {*clause.rest_words[:3], *([verb_forms(clause.base)[3]] if clause.is_passive else ())}
+        if (
+            clause.base not in words("be stand lie hang look stay remain get swing hold fly")
+            and not clause.is_passive
+        ):
+            return False
+        opposite = {
+            word
+            for kind in _kinds()
+            if state in kind.states | kind.results
+            for word in (kind.results if state in kind.states else kind.states)
+        }
+        has_state, has_opposite = state in told, bool(opposite & told)
+        is_on = has_state is not clause.is_negative if has_state or clause.is_negative else None
+        if has_opposite and not clause.is_negative:
+            return value
+        return has_state and is_on is not value
 
     def _check_actions(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         named = sentence.named("object")

@@ -34,14 +34,17 @@ class PresenceClaims:
         self._you = facts.after.you
         self._here = facts.places_of(self._you)
         self._phrases = Phrases("people")
+        self._is_remote = False
 
-    def check(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
+    def check(self, sentence: Sentence, text: str, before: str = "") -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
 
         Args:
             sentence: the sentence without speech.
             text: the sentence.
+            before: the sentence before it.
         """
+        self._is_remote = any(self._phrases.search("remote", one) is not None for one in (text, before))
         if sentence.is_unreal:
             return
         for clause in sentence.clauses:
@@ -128,7 +131,7 @@ class PresenceClaims:
         yield from self._check_unmoved(clause, text)
         if not clause.is_now(is_past=self._is_past):
             return
-        is_remote = self._phrases.search("remote", text) is not None
+        is_remote = self._is_remote
         absent = self._absent(clause.subjects())
         if (
             absent is not None
@@ -231,9 +234,13 @@ class PresenceClaims:
         if not any(one == self._you or self._is_with_you(one) for one in clause.subjects()):
             owner = None if clause.subject is None else self._absent(clause.subject.owned_by())
             is_body = clause.subject is not None and clause.subject.word in words_of("words", "body")
+            is_heard = clause.subject is not None and clause.subject.word in words(
+                "voice laugh laughter shout whisper cough footsteps"
+            )
             if (
                 owner is not None
                 and is_body
+                and (not is_heard or self._is_near(clause))
                 and not clause.is_a("rest")
                 and (self._is_near(clause) or clause.senses & {"motion", "body", "contact"})
             ):
