@@ -93,3 +93,10 @@ def test_names_of_entities_are_whole_or_parts_that_only_one_has() -> None:
     assert facts.names["beta"] == ("Beta Vale", "Vale")
     assert facts.name_of("alpha") == "you"
     assert read_facts({}, {}, None).you == YOU
+
+
+def test_states_of_things() -> None:
+    facts = facts_of(
+        {"gate": {"locked": True}, "pane_broken": False, "is_late": True, "beta": {"sick": True}}
+    )
+    assert facts.flags == {("gate", "locked"): True, ("pane", "broken"): False}

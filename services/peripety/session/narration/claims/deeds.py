@@ -136,7 +136,7 @@ class DeedClaims:
             yield from self._check_flags(sentence, text)
 
     def _check_flags(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
-        """Check what is told of things with a state, such as a door that is locked."""
+        """Check the states of things, such as a door that is locked."""
         before, after = self._facts.before.flags, self._facts.after.flags
         for (thing, state), value in after.items():
             if before.get((thing, state)) is not value or ("flag", thing) not in sentence.refs:

@@ -103,6 +103,24 @@ def test_speech_questions_conditions_and_plans_are_no_claims(prose: str) -> None
     assert checker_of().check(prose) == []
 
 
+@pytest.mark.parametrize(
+    ("prose", "is_wrong"),
+    [
+        ("The gate stands open.", True),
+        ("The gate is not locked.", True),
+        ("The gate is locked.", False),
+        ("The gate is not open.", False),
+        ("You wish the gate were open.", False),
+        ("The pane is broken.", True),
+        ("The pane is whole.", False),
+    ],
+)
+def test_the_states_of_things_are_claims(prose: str, is_wrong: bool) -> None:
+    spec = {"entities": [{"id": "alpha", "playable": True}], "actions": []}
+    facts = read_facts(spec, {"gate_locked": True, "pane_broken": False}, None)
+    assert bool(ClaimChecker(TurnFacts(spec, facts, facts)).check(prose)) is is_wrong
+
+
 def test_with_several_players_you_is_no_holder() -> None:
     spec = {"entities": [{"id": name, "playable": True} for name in ("alpha", "beta")], "actions": []}
     facts = read_facts(spec, {"items": {"seal": {"holder": "alpha"}}}, None)
