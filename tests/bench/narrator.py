@@ -57,7 +57,8 @@ def lines() -> Iterator[str]:
         share = withheld / len(told)
         yield f"freer wordings, {kind}: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
-    yield from _literary()
+    for name in ("literary", "unseen"):
+        yield from _measure_corpus(name)
     yield ""
     row = "{:12} {:>9} {:>9} {:>6} {:>29}".format
     first = next(case for case in cases("honest") if case.kind == "amount")
@@ -74,11 +75,11 @@ def lines() -> Iterator[str]:
             yield f"  {language}: the prose asserts the false claim in {left.repeated[language]} of {count}"
 
 
-def _literary() -> Iterator[str]:
-    """Yield the shares of literary prose by other authors that are withheld, by kind."""
+def _measure_corpus(name: str) -> Iterator[str]:
+    """Yield the shares of prose by other authors that are withheld, by kind."""
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, str, bool]] = Counter()
-    for facts, label, kind, text in corpus("literary"):
+    for facts, label, kind, text in corpus(name):
         checker = checkers.setdefault(id(facts), ClaimChecker(facts))
         found[label, kind, bool(checker.check(text))] += 1
     for label in ("false", "true"):
@@ -86,7 +87,7 @@ def _literary() -> Iterator[str]:
         parts = {kind: (found[label, kind, True], found[label, kind, False]) for kind in sorted(kinds)}
         withheld, passed = (sum(part[place] for part in parts.values()) for place in (0, 1))
         told = ", ".join(f"{kind} {one} of {one + other}" for kind, (one, other) in parts.items())
-        yield f"literary prose, {label}: {withheld} of {withheld + passed} withheld ({told})"
+        yield f"{name} prose, {label}: {withheld} of {withheld + passed} withheld ({told})"
 
 
 def _check(name: str, *, is_tuning: bool) -> Counter[bool]:

@@ -93,11 +93,12 @@ class LifeClaims:
             yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(owner)} is dead")
             return
         people = [*clause.subjects(), *(key for one in clause.objects for key in one.keys("entity"))]
-        alive = (one for one in people if self._living([one]) is not None)
+        # The end of the player is the end of the run, which its own check reads.
+        alive = (one for one in people if one != self._you and self._living([one]) is not None)
         living = next((one for one in alive if self._dies(clause, one)), None)
         if living is not None and clause.is_asserted:
             name = self._facts.after.name_of(living)
-            yield WrongClaim("life", text.strip(), f"{name} {'are' if living == self._you else 'is'} alive")
+            yield WrongClaim("life", text.strip(), f"{name} is alive")
 
     @staticmethod
     def _is_undead(clause: ProseClause) -> bool:
@@ -272,7 +273,7 @@ class LifeClaims:
             owners = [*group.owned_by(), *(group.of.keys("entity") if group.of is not None else ())]
             if self._is_corpse(sentence, group):
                 living = living or self._living(owners)
-        if living is not None:
+        if living is not None and living != self._you:
             yield WrongClaim("life", text.strip(), f"{self._facts.after.name_of(living)} is alive")
 
 

@@ -221,7 +221,8 @@ class PresenceClaims:
                 and not clause.subordinator
                 and not self._is_relative(sentence, clause)
             )
-        return bool(clause.senses & _VISIBLE) and not clause.is_a("mental")
+        # What an absent person merely does may be seen from afar, or told of another place.
+        return False
 
     def _is_relative(self, sentence: Sentence, clause: ProseClause) -> bool:
         return any(
@@ -258,7 +259,7 @@ class PresenceClaims:
         for group in clause.objects:
             absent = self._absent(group.keys("entity"))
             touches = bool(clause.senses & {"contact", "possession"}) or clause.base in words(
-                "see meet face find greet hug kiss watch help join follow thank pass show"
+                "meet face find greet hug kiss join pass show"
             )
             if (
                 absent is not None

@@ -18,7 +18,9 @@ from support.session.sessions import outcome, played, scene_of
 
 CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
-CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.54, 0.01
+CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.52, 0.01
+# By an author who knew neither the checks nor the other texts; sealed until the checks were done.
+CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.37, 0.05
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -52,17 +54,23 @@ def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
 
 
 @pytest.mark.slow(reason="reads a thousand texts")
-def test_the_documented_share_of_literary_prose_is_caught() -> None:
+@pytest.mark.parametrize(
+    ("name", "least_caught", "most_alarms"),
+    [("literary", CAUGHT_LITERARY, LITERARY_FALSE_ALARMS), ("unseen", CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS)],
+)
+def test_the_documented_share_of_prose_by_other_authors_is_caught(
+    name: str, least_caught: float, most_alarms: float
+) -> None:
     checkers: dict[int, ClaimChecker] = {}
     found: Counter[tuple[str, bool]] = Counter()
-    for facts, label, _, text in corpus("literary"):
+    for facts, label, _, text in corpus(name):
         checker = checkers.setdefault(id(facts), ClaimChecker(facts))
         found[label, bool(checker.check(text))] += 1
     caught, missed, alarms, passed = (
         found[label, is_found] for label in ("false", "true") for is_found in (True, False)
     )
-    assert caught >= CAUGHT_LITERARY * (caught + missed)
-    assert alarms <= LITERARY_FALSE_ALARMS * (alarms + passed)
+    assert caught >= least_caught * (caught + missed)
+    assert alarms <= most_alarms * (alarms + passed)
 
 
 @pytest.mark.parametrize(
