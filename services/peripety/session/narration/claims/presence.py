@@ -221,7 +221,7 @@ class PresenceClaims:
                 and not clause.subordinator
                 and not self._is_relative(sentence, clause)
             )
-        # What an absent person merely does may be seen from afar, or told of another place.
+        # Other deeds of an absent person may be seen from afar, or belong to another place.
         return False
 
     def _is_relative(self, sentence: Sentence, clause: ProseClause) -> bool:
