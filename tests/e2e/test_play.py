@@ -94,7 +94,7 @@ def test_each_event_is_a_line_of_json_and_nothing_else(tmp_path: Path) -> None:
 def test_a_point_of_view_that_the_scenario_lacks_is_misuse(tmp_path: Path) -> None:
     done = play(tmp_path, "A text.", "--pov", "nobody")
     assert done.returncode == 2
-    assert "--pov: is not a playable entity: use one of player" in done.stderr
+    assert "point of view 'nobody' is not a playable entity: use one of you" in done.stderr
 
 
 @pytest.mark.slow(reason="starts a process for each case")

@@ -59,6 +59,7 @@ READING = (
         "Count",
         "Decide",
         "Diff",
+        "Explain",
         "Export",
         "Forecast",
         "Ask",

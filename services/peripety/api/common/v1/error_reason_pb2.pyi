@@ -881,6 +881,27 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Raise `max_turns`.
     """
+    ERROR_REASON_APPROVAL_NOT_FOUND: _ErrorReason.ValueType  # 710
+    """No call waits for a person with this id, or no proxy runs.
+
+    Why: The call was answered, its time is over, or the proxy has ended.
+
+    Fix: List the waiting calls with `peripety policy approvals`.
+    """
+    ERROR_REASON_APPROVAL_MISMATCH: _ErrorReason.ValueType  # 711
+    """The hash in an approval is that of another call.
+
+    Why: An approval is for one exact call.
+
+    Fix: Read the waiting calls again, and answer with the hash of the call that you mean.
+    """
+    ERROR_REASON_LOG_BROKEN: _ErrorReason.ValueType  # 712
+    """A line of a decision log was changed, or a line is missing.
+
+    Why: Each line contains the hash of the line before.
+
+    Fix: Use an unchanged copy of the log. To start a new log, move the file away.
+    """
     ERROR_REASON_COMMANDS_NOT_ALLOWED: _ErrorReason.ValueType  # 801
     """Group: Test generation
 
@@ -1900,6 +1921,27 @@ ERROR_REASON_MAX_TURNS_REACHED: ErrorReason.ValueType  # 709
 Why: The limit bounds cost.
 
 Fix: Raise `max_turns`.
+"""
+ERROR_REASON_APPROVAL_NOT_FOUND: ErrorReason.ValueType  # 710
+"""No call waits for a person with this id, or no proxy runs.
+
+Why: The call was answered, its time is over, or the proxy has ended.
+
+Fix: List the waiting calls with `peripety policy approvals`.
+"""
+ERROR_REASON_APPROVAL_MISMATCH: ErrorReason.ValueType  # 711
+"""The hash in an approval is that of another call.
+
+Why: An approval is for one exact call.
+
+Fix: Read the waiting calls again, and answer with the hash of the call that you mean.
+"""
+ERROR_REASON_LOG_BROKEN: ErrorReason.ValueType  # 712
+"""A line of a decision log was changed, or a line is missing.
+
+Why: Each line contains the hash of the line before.
+
+Fix: Use an unchanged copy of the log. To start a new log, move the file away.
 """
 ERROR_REASON_COMMANDS_NOT_ALLOWED: ErrorReason.ValueType  # 801
 """Group: Test generation
