@@ -167,7 +167,7 @@ class PlotDocument:
             "name": f"{self._build_title()} {mark}",
             "seed": seed,
             **({"clock": {"turn": clock.duration}} if clock.duration else {}),
-            "horizon": scale.turns + 1,
+            "horizon": scale.turns,
             "premise": self._build_premise(note),
             "opening": self._build_opening(),
         }

@@ -4,8 +4,8 @@ A plot has rules, in `data/ID.json`, and texts for each language, in `data/LANGU
 a setting: every concrete noun of a scenario is from the text of the user.
 
 The rules use short forms. An effect is `{gauge: change}`; a condition is a text such as
-`supply>=2 & decided=0`. `truth` is the dealt truth, `decided` counts the decisive action, `eased` is 1 after
-the right decision, and `seen` counts the clues that the player looked for.
+`supply>=2 & decided=0`. `turn` is the number of the turn, `truth` the dealt truth, and `decided` counts the
+decisive action. `eased` is 1 after the right decision, and `seen` counts the clues that the player looked for.
 """
 
 from __future__ import annotations
@@ -127,7 +127,12 @@ SETTLE = "$settle"
 
 _CLAUSE = re.compile(r"(\w+)(>=|<=|=)(\w+)")
 _OPERATORS = {">=": ">=", "<=": "<=", "=": "==="}
-_FLAGS = {"decided": "state.decided", "seen": "state.seen", "eased": "state.hidden.eased"}
+_FLAGS = {
+    "turn": "turn",
+    "seen": "state.seen",
+    "decided": "state.hidden.decided",
+    "eased": "state.hidden.eased",
+}
 _TRUTH = "state.hidden.truth"
 _MIN_WEIGHT, _MAX_WEIGHT = 0.05, 0.3
 
@@ -168,7 +173,7 @@ def build_plot_state(plot: Plot, scale: PlotNumbers) -> dict[str, Any]:
         name: scale.to_amount(name, scale.turns if gauge.is_clock else gauge.start)
         for name, gauge in plot.gauges.items()
     }
-    return {**started, "seen": 0, "decided": 0, "hidden": {"truth": plot.truths[0], "eased": 0}}
+    return {**started, "seen": 0, "hidden": {"truth": plot.truths[0], "decided": 0, "eased": 0}}
 
 
 def build_bounds(plot: Plot, scale: PlotNumbers) -> dict[str, Any]:
