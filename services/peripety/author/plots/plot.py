@@ -5,7 +5,7 @@ a setting: every concrete noun of a scenario is from the text of the user.
 
 The rules use short forms. An effect is `{gauge: change}`; a condition is a text such as
 `supply>=2 & decided=0`. `turn` is the number of the turn, `truth` the dealt truth, and `decided` counts the
-decisive action. `eased` is 1 after the right decision, and `seen` counts the clues that the player looked for.
+decisive action. `eased` is 1 after the right decision, and `seen` counts the clues that were looked for.
 """
 
 from __future__ import annotations
