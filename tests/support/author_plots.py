@@ -14,6 +14,9 @@ from peripety.author.plots.phrases import collect_slots
 from peripety.author.plots.plot import load_plot, load_texts
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase, Reading
+from peripety.session.narration.claims.checker import ClaimChecker
+from peripety.session.narration.claims.record import Contradiction, TurnFacts
+from peripety.session.state_facts import read_facts
 from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
@@ -74,6 +77,15 @@ def scenario_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def narrated(spec: Mapping[str, Any], seed: int, turns: int = 12) -> Iterator[str]:
     """The narration of each turn of a run whose player acts at random."""
+    yield from (told for told, _ in checked_narrations(spec, seed, turns))
+
+
+def checked_narrations(
+    spec: Mapping[str, Any],
+    seed: int,
+    turns: int = 12,
+) -> Iterator[tuple[str, list[Contradiction]]]:
+    """The narration of each turn of a run whose player acts at random, with what contradicts the record."""
     program = engine.compile(json.dumps(spec, ensure_ascii=False))
     scenario = scenario_of(spec)
     plot = recognize_plot(scenario)
@@ -83,6 +95,7 @@ def narrated(spec: Mapping[str, Any], seed: int, turns: int = 12) -> Iterator[st
     for _ in range(turns):
         legal = list(program.legal_actions(state))
         action = rng.choice(legal) if legal else None
+        before = {key: value for key, value in state.tree().items() if key != "hidden"}
         done = program.act(state, action) if action else None
         step = program.step(state)
         changes = [
@@ -106,7 +119,16 @@ def narrated(spec: Mapping[str, Any], seed: int, turns: int = 12) -> Iterator[st
         }
         seen = {key: value for key, value in state.tree().items() if key != "hidden"}
         told = TurnBeats(plot, Scene(scenario, seen, tuple(past)), facts).narrative()
-        yield told
+        shown = (*(done.changes if done else ()), *step.changes)
+        record = TurnFacts(
+            spec,
+            read_facts(spec, before, "you"),
+            read_facts(spec, seen, "you"),
+            [change for change in shown if "hidden" not in change.path],
+            status=status,
+        )
+        # The record of this run has no resolved actions, so deeds cannot be checked.
+        yield told, [found for found in ClaimChecker(record).check(told) if found.kind != "action"]
         if status.kind != "ongoing":
             return
         past.append(

@@ -8,7 +8,7 @@ import pytest
 
 from peripety.author.plots.beats import recognize_plot
 from peripety.author.plots.plot import list_plots, load_texts
-from support.author_plots import document_of, narrated, scenario_of, subjects
+from support.author_plots import checked_narrations, document_of, narrated, scenario_of, subjects
 
 SUBJECTS = subjects()
 WORD = re.compile(r"[^\W\d_]+(?:\u2019[^\W\d_]+)?")
@@ -71,6 +71,14 @@ def test_something_earlier_is_called_back_within_eight_turns(plot: str) -> None:
         if len(told) >= 8:
             text = "\n".join(told[:8]).replace("\n", " ")
             assert any(pattern.search(text) for pattern in patterns), text
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_no_beat_contradicts_the_record(plot: str) -> None:
+    for reading in SUBJECTS:
+        for seed in SEEDS:
+            for told, contradictions in checked_narrations(document_of(reading, plot, seed), seed):
+                assert contradictions == [], told
 
 
 @pytest.mark.parametrize("plot", list_plots())
