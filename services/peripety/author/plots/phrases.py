@@ -413,7 +413,7 @@ def _goal_text(goal: Goal | None, common: Mapping[str, Any], *, quotes: bool) ->
     if quotes:
         return f"\u201c{text}\u201d"
     if common["has_articles"] and " " not in text:
-        # A bare verb says too little to be a goal.
+        # A bare verb is too short for a goal.
         return ""
     turned = _address(text, common).removesuffix(".")
     return turned[:1].lower() + turned[1:]
