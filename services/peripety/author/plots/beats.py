@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from peripety.author.plots.document import find_gauge_text
@@ -300,8 +301,13 @@ class TurnBeats:
                 crossed.append((False, goodness, name, lines))
             elif is_worse == (goodness <= _HALF):
                 crossed.append((not is_worse, goodness, name, text["down" if is_worse else "up"]))
-        for _, _, name, lines in sorted(crossed, key=lambda one: one[:3]):
-            told = [*self._choose(f"crossing {name}", lines)]
+        for is_better, _, name, lines in sorted(crossed, key=lambda one: one[:3]):
+            # The lines of a gauge that grows towards a loss are in order.
+            is_ordered = not is_better and self._plot.gauges[name].is_low_good
+            groups = [[line] for line in lines] if is_ordered else [lines]
+            told = [
+                *islice((line for group in groups for line in self._choose(f"crossing {name}", group)), 1)
+            ]
             if told:
                 yield from told
                 return

@@ -269,6 +269,8 @@ _NUMBERS = (
 _UNFIT = re.compile(r"[\d{}\[\]()<>\\/|_:;\"]")
 _PARTIES = ("first", "second")
 _PERSONAL = frozenset({"person", "group"})
+_NO_THINGS = _PERSONAL | {"time", "quantity"}
+"""Classes of objects of a goal that name a person or a measure, not a thing."""
 
 
 def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = False) -> Slots:
@@ -299,7 +301,7 @@ def collect_slots(reading: Reading, texts: Mapping[str, Any], *, quotes: bool = 
     goal = reading.goal
     for name, person in _assign_people(reading, texts):
         put(name, [person])
-    is_thing = goal is not None and goal.object is not None and goal.object.sense not in _PERSONAL
+    is_thing = goal is not None and goal.object is not None and goal.object.sense not in _NO_THINGS
     goals = [phrase_of(goal.object)] if is_thing and goal and goal.object else []
     places = [*map(phrase_of, reading.places)]
     put("supply", map(phrase_of, reading.supplies))
