@@ -15,7 +15,7 @@ from peripety.author.plots.plot import load_plot, load_texts
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase, Reading
 from peripety.session.narration.claims.checker import ClaimChecker
-from peripety.session.narration.claims.record import Contradiction, TurnFacts
+from peripety.session.narration.claims.record import TurnFacts, WrongClaim
 from peripety.session.state_facts import read_facts
 from support.repo.repository import ROOT
 
@@ -84,7 +84,7 @@ def checked_narrations(
     spec: Mapping[str, Any],
     seed: int,
     turns: int = 12,
-) -> Iterator[tuple[str, list[Contradiction]]]:
+) -> Iterator[tuple[str, list[WrongClaim]]]:
     """The narration of each turn of a run whose player acts at random, with what contradicts the record."""
     program = engine.compile(json.dumps(spec, ensure_ascii=False))
     scenario = scenario_of(spec)
