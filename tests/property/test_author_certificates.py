@@ -42,9 +42,10 @@ def is_good(certificate: Certificate) -> bool:
     return (
         certificate.verdict is CertificateVerdict.CERTIFIED
         and not certificate.findings
-        and 0.35 <= fared["random"][0] <= 0.7
+        and 0.55 <= fared["random"][0] <= 0.9
         and sum(loss.count > 0 for loss in random.losses) >= 2
-        and fared["planner"][1] >= 0.5
+        and 0.6 <= fared["par"][1] <= 0.95
+        and 0.15 <= fared["curious"][1] <= 0.5
         and (certificate.planner_gap or 0) >= 0.15
     )
 

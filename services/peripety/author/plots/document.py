@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.author.plots.phrases import fill_line, fill_phrase, join_list
 from peripety.author.plots.plot import (
+    USUAL_TURNS,
     PlotNumbers,
     build_bounds,
     build_decay,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from peripety.author.text_analysis.reading import Deadline, Reading
 
 _TURNS = range(10, 21)
-_USUAL_TURNS = 14
 _PRESSURES = (1.0, 0.9, 1.1, 0.8, 1.2, 0.7, 1.35, 0.6, 1.5)
 _EASIER = {"easy": 0.85, "hard": 1.15}
 _RUNS = 256
@@ -63,7 +63,7 @@ class PlotClock:
         unit: the unit, singular; empty without a known deadline.
     """
 
-    turns: int = _USUAL_TURNS
+    turns: int = USUAL_TURNS
     step: int = 1
     unit: str = ""
 
@@ -84,7 +84,7 @@ def read_clock(deadline: Deadline | None) -> PlotClock:
     while unit in _MINUTES:
         fitting = [turns for turns in _TURNS if amount % turns == 0]
         if fitting:
-            turns = min(fitting, key=lambda turns: abs(turns - _USUAL_TURNS))
+            turns = min(fitting, key=lambda turns: abs(turns - USUAL_TURNS))
             return PlotClock(turns, amount // turns, unit)
         if unit not in _SMALLER:
             break

@@ -122,6 +122,9 @@ def _read(name: str) -> dict[str, Any]:
 
 # --- rules as a specification writes them ---
 
+USUAL_TURNS = 14
+"""The number of turns that a plot is tuned for."""
+
 SETTLE = "$settle"
 """The right decision, in a solution."""
 
@@ -164,15 +167,21 @@ def gauge_path(name: str) -> str:
 
 def find_top(gauge: PlotGauge, name: str, scale: PlotNumbers) -> int:
     """Return the maximum of a gauge."""
-    return scale.to_amount(name, scale.turns if gauge.is_clock else gauge.top)
+    return _size_of(gauge, name, scale, gauge.top)
+
+
+def _size_of(gauge: PlotGauge, name: str, scale: PlotNumbers, steps: int) -> int:
+    """Return the start or the maximum of a gauge: a clock has all turns, and stores last as long."""
+    if gauge.is_clock:
+        steps = scale.turns
+    elif gauge.is_store and name not in scale.factors:
+        steps += scale.turns - USUAL_TURNS
+    return scale.to_amount(name, steps)
 
 
 def build_plot_state(plot: Plot, scale: PlotNumbers) -> dict[str, Any]:
     """Return the initial state."""
-    started = {
-        name: scale.to_amount(name, scale.turns if gauge.is_clock else gauge.start)
-        for name, gauge in plot.gauges.items()
-    }
+    started = {name: _size_of(gauge, name, scale, gauge.start) for name, gauge in plot.gauges.items()}
     return {**started, "seen": 0, "hidden": {"truth": plot.truths[0], "decided": 0, "eased": 0}}
 
 
