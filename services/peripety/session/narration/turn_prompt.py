@@ -18,6 +18,7 @@ from peripety.session.narration.scenario_prompt import load_prompt, render_scena
 from peripety.session.narration.turn_context import (
     describe_facts,
     describe_story,
+    json_size,
     short_name,
     take_fitting,
     to_json_text,
@@ -39,6 +40,7 @@ _INPUT_CHARACTERS = 4_000
 _SMALL_INPUT_CHARACTERS = 1_000
 _CACHED_TEXTS = 64
 _EXPECTED_TURNS = 50
+_TOLD_SECTIONS = ("clues", "statements")
 
 
 def render_system_text(scene: NarrationContext) -> str:
@@ -64,7 +66,7 @@ def build_messages(scene: NarrationContext, played: TurnResult | None) -> tuple[
         "facts": collect_facts(scene, played, scene.room.facts),
         **(truncate_json(story, scene.room.facts // 3) or {}),
         "legal_actions": _describe_legal_actions(scene, played),
-        "view": truncate_json(_state_patch(scene, tree), scene.room.view),
+        "view": _limit_view(_state_patch(scene, tree), scene.room.view),
     }
     turn = to_json_text({name: value for name, value in told.items() if value is not None})
     return (*history.messages, ChatMessage.user(turn))
@@ -135,6 +137,14 @@ def _describe_action(action: Mapping[str, Any]) -> dict[str, Any]:
 def _state_patch(scene: NarrationContext, tree: Any) -> Any:
     """Return the difference of the state to the start state in the system text, as a JSON merge patch."""
     return _merge_patch(scene.view.project_state(scene.spec["state"]), scene.view.project_state(tree))
+
+
+def _limit_view(patch: dict[str, Any], max_bytes: int) -> Any:
+    """Truncate a view; texts that the player found or heard are cut last, because a story depends on them."""
+    told = {section: patch[section] for section in _TOLD_SECTIONS if section in patch}
+    rest = {section: value for section, value in patch.items() if section not in told}
+    shown = truncate_json(rest, max_bytes - json_size(told)) if told else None
+    return truncate_json(patch, max_bytes) if shown is None else {**shown, **told}
 
 
 def _merge_patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

@@ -159,6 +159,24 @@ def test_the_view_tells_how_the_state_differs_from_the_start() -> None:
     assert told["view"] == {"tree": {"y": 2}, "list": [1, True], "flag": 1}
 
 
+def test_a_found_text_stays_whole_when_the_view_is_cut() -> None:
+    text, long = "t" * 300, {f"k{number}": "v" * 90 for number in range(20)}
+    reveal: list[Json] = [
+        {"op": "reveal", "clue": "c"},
+        {"op": "patch", "path": "state.tree", "value": long},
+    ]
+    about = scene(
+        spec_version="1.1",
+        state={"tree": {}, "a": 1},
+        clues={"c": {"text": text, "about": "x"}},
+        actions=[action("act", reveal)],
+        room=PromptRoom.for_window(0, max_bytes=16_000),
+    )
+    view = asked(about)["view"]
+    assert view["clues"] == {"c": text}
+    assert len(json.dumps(view["tree"])) < len(json.dumps(long))
+
+
 def test_legal_actions_are_suggested_while_the_narrator_may_act() -> None:
     number = {"type": "integer", "minimum": 0, "maximum": 3}
     actions: list[Json] = [
