@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 
 _ARTICLES = words("the a an your some his her their my our")
 _PREPOSITIONS = words("for on at with to into after through up down over from")
+_NAMELESS = (
+    _ARTICLES
+    | _PREPOSITIONS
+    | words("it its this that them one all everything of and or yourself yourselves us you")
+)
 _MISSES = words(
     "miss misses missed fail fails failed but vain nothing not n't no without wide useless too never jammed"
 )
@@ -104,7 +109,9 @@ def read_deeds(action: Mapping[str, Any]) -> Iterator[Deed]:
         verb, *rest = re.findall(r"[^\W_]+(?:['\u2019-][^\W_]+)*", name.lower()) or [""]
         while rest and rest[0] in _ARTICLES | _PREPOSITIONS:
             rest = rest[1:]
-        if len(verb) > 1:
+        # An id is often the verb alone, which is too little where the name has an object.
+        is_bare_id = not rest and bool(action.get("name")) and name != action["name"]
+        if len(verb) > 1 and not is_bare_id:
             yield Deed(action["id"], action.get("name") or action["id"], verb, " ".join(rest), has_chance)
 
 
@@ -287,6 +294,12 @@ class DeedClaims:
             or word == deed.verb
         )
 
+    @staticmethod
+    def _names_thing(deed: Deed, sentence: Sentence) -> bool:
+        """Return True if a sentence names the object of a deed, and not only by a pronoun."""
+        named = set(deed.thing.split()) - _NAMELESS
+        return not deed.thing or bool(named & {token.word for token in sentence.tokens})
+
     def _is_yours(self, clause: ProseClause) -> bool:
         return self._facts.after.you in clause.subjects()
 
@@ -306,6 +319,7 @@ class DeedClaims:
                 and not clause.is_passive
                 and self._has_object(deed, clause)
                 and self._is_told_done(deed, clause, result)
+                and (result != "untried" or self._names_thing(deed, sentence))
             ):
                 return True
             states = kind.results & set(clause.rest_words) | (
