@@ -14,6 +14,7 @@ from peripety.author.plots.phrases import collect_slots
 from peripety.author.plots.plot import load_plot, load_texts
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase, Reading
+from peripety.session.events import ActionResolved
 from peripety.session.narration.claims.checker import ClaimChecker
 from peripety.session.narration.claims.record import TurnFacts, WrongClaim
 from peripety.session.state_facts import read_facts
@@ -92,6 +93,7 @@ def checked_narrations(
     assert plot is not None
     names = {rule["id"]: rule["name"] for part in ("actions", "random_events") for rule in spec[part]}
     state, rng, past = program.new_state(seed), random.Random(seed), list[EarlierTurn]()
+    taken: list[str] = []
     for _ in range(turns):
         legal = list(program.legal_actions(state))
         action = rng.choice(legal) if legal else None
@@ -125,10 +127,12 @@ def checked_narrations(
             read_facts(spec, before, "you"),
             read_facts(spec, seen, "you"),
             [change for change in shown if "hidden" not in change.path],
+            [ActionResolved(action, {}, True, (), tuple(done.changes), ())] if action and done else [],
             status=status,
+            done_before=frozenset(taken),
         )
-        # The record of this run has no resolved actions, so deeds cannot be checked.
-        yield told, [found for found in ClaimChecker(record).check(told) if found.kind != "action"]
+        yield told, ClaimChecker(record).check(told)
+        taken += [action] if action else []
         if status.kind != "ongoing":
             return
         past.append(
