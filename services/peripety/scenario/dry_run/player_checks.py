@@ -398,8 +398,11 @@ class _Players:
         if not own:
             band = "no band"
         else:
+            is_advised = any(one.severity is not Severity.ERROR for one in own)
             asked = (
-                f"{least} to {most}"
+                f"at least {least}, and at most {most} is advised"
+                if least and most and is_advised
+                else f"{least} to {most}"
                 if least and most
                 else f"at least {least}"
                 if least

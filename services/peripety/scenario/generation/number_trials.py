@@ -97,6 +97,7 @@ class _NumberTrials:
             if limit.severity is Severity.ERROR and (limit.code in refused or limit.code != "CURIOUS_LOSES")
         ]
         self._limits = [*players, budget]
+        self._advised = [limit for limit in list_limits(program.spec) if limit.severity is not Severity.ERROR]
         numbers = [*_list_thresholds(program.spec), *select_for_balance(program.spec)]
         self._numbers = numbers[:_MAX_NUMBERS]
         self._personas: tuple[Persona, ...] = tuple(dict.fromkeys(limit.persona for limit in self._limits))
@@ -142,6 +143,13 @@ class _NumberTrials:
             f"{limit.persona} {_VERBS[limit.counted]} {rates[limit]:.1%}" for limit in self._first_limits()
         )
         inside = "all inside" if distance == 0 else "not all inside"
+        for limit, rate in rates.items():
+            inside += "".join(
+                f"; at most {advised.rate:.0%} is advised for {advised.persona}"
+                for advised in self._advised
+                if (advised.persona, advised.counted) == (limit.persona, limit.counted)
+                and advised.distance(rate)
+            )
         changes = (_describe_change(self._spec, number, value) for number, value in trial.values.items())
         return [(_Trial(trial.values, distance), f"{', '.join(changes)}: {told} ({inside})")]
 

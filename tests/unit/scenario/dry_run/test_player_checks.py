@@ -144,7 +144,9 @@ async def test_every_player_is_told_with_its_band_also_one_inside() -> None:
     verdict = await judged(quest(suspects=2, supply=30))
     told = dict(line.split(": ", 1) for line in verdict.figures)
     assert [*told] == ["par", "curious", "greedy", "planner", "idle", "random"]
-    assert "(must be 60% to 95%: too high); median turn of wins 4" in told["par"]
+    assert (
+        "(must be at least 60%, and at most 95% is advised: too high); median turn of wins 4" in told["par"]
+    )
     assert "(must be 15% to 50%: too high)" in told["curious"]
     assert told["idle"].startswith("wins 0.0% of 64 runs (no band)")
     assert "(must be at least 25%: inside); lost " in told["random"]

@@ -40,7 +40,7 @@ async def test_changes_that_bring_the_players_into_their_bands_are_offered() -> 
     document = climb()
     told = await try_numbers(program(document), REFUSED, WORKERS)
     assert 0 < len(told) <= 3
-    assert "(all inside)" in told[0]
+    assert "(all inside; at most 95% is advised for par)" in told[0]
     assert all("par wins " in line and "curious wins " in line and "random loses " in line for line in told)
     assert document == climb()
 
