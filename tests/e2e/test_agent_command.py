@@ -123,7 +123,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path, model: Served) -> None:
     assert "error: phase a:" in done.stderr
     refused = agent(tmp_path, model, "run", str(path), "-i", "unused=1")
     assert refused.returncode == 2
-    assert "inputs[unused]: is not used by any phase" in refused.stderr
+    assert "inputs[unused] is not used by any phase" in refused.stderr
 
 
 def agent_with_a_tool(home: Path) -> Path:
