@@ -25,6 +25,6 @@ async def edge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EdgeCl
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def browser() -> AsyncIterator[Browser]:
-    """A browser; the tests are skipped, or fail, where there is none."""
+    """A browser; the tests are skipped, or fail, on a machine without one."""
     async with running_browser() as found:
         yield found

@@ -186,7 +186,7 @@ class TurnBeats:
         return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
     def _choose(self, tag: str, lines: Iterable[str], **words: str | NounPhrase) -> Iterator[str]:
-        """Yield one of the lines that fit and are not used yet; none if there is none."""
+        """Yield one of the lines that fit and are not used yet, if such a line exists."""
         slots = {**self._slots, **words}
         for line in sorted(lines, key=lambda line: self._rank(tag, line)):
             text = fill_line(line, slots)

@@ -408,7 +408,7 @@ def _address(text: str, common: Mapping[str, Any]) -> str:
 
 
 def _goal_text(goal: Goal | None, common: Mapping[str, Any], *, quotes: bool) -> str:
-    """Return the goal as an infinitive, addressed to the player; empty if there is none that fits."""
+    """Return the goal as an infinitive, addressed to the player; empty if no goal fits."""
     if goal is None or not goal.text or len(goal.text) > 2 * _LONGEST or _UNFIT.search(goal.text):
         return ""
     text = " ".join(goal.text.split()).rstrip(".!?")

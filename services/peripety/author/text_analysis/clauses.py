@@ -116,7 +116,7 @@ class ClauseReader:
         return aims
 
     def _trust(self, place: int, aims: Sequence[Aim]) -> float:
-        """Return how surely a verb is the goal; 0 for a verb that is none."""
+        """Return how surely a verb is the goal; 0 for any other verb."""
         word = self._words[place]
         if word.low != word.lemma:
             return _GERUND if place == 0 and word.low.endswith("ing") else 0

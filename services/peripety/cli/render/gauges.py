@@ -161,7 +161,7 @@ class ScenarioNames:
         return one_line(place.get("name") or _to_words(place_id))
 
     def time_left(self, turn: int) -> str:
-        """Return the time until the horizon, such as `14 days` or `9 turns`; empty if there is none."""
+        """Return the time until the horizon, such as `14 days` or `9 turns`; empty without a horizon."""
         horizon = self.spec.get("horizon")
         if not isinstance(horizon, int | float) or turn >= horizon:
             return ""

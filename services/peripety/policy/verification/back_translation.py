@@ -236,7 +236,7 @@ def _describe_logic(logic: Any, *, denied: bool = False) -> str:
 
 
 def _describe_comparison(operator: str, operands: Sequence[Any], *, denied: bool) -> str:
-    """Describe a comparison, or its negation; empty if the operator is none."""
+    """Describe a comparison, or its negation; empty for other operators."""
     match operator, operands:
         case "in", [element, container]:
             return _describe_membership(element, container, denied=denied)

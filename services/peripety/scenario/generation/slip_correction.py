@@ -110,7 +110,7 @@ def _parse(path: str) -> tuple[str | int, ...]:
 
 
 def _lookup(state: Mapping[str, Any], path: str) -> Any:
-    """Return the initial value at a path; None if there is none."""
+    """Return the initial value at a path; None if the path has no value."""
     value: Any = state
     for segment in _parse(path)[1:]:
         value = value.get(segment) if isinstance(value, dict) else None

@@ -76,7 +76,7 @@ class ProseClause:
         verb: its base, with a particle: `pick-up`; empty for a sentence without a verb.
         senses: the classes of its senses.
         form: its form; of the first auxiliary, if there is one.
-        subject: its subject; None if there is none.
+        subject: its subject; None without one.
         objects: groups behind the verb without a preposition.
         phrases: prepositions with their groups.
         fronted: the same before the subject.

@@ -455,7 +455,6 @@ _GUESSES = {"on", "not_won", "not_lost"}
 _MIN_MESSAGE_CHARACTERS = 12
 _HAD = re.compile(r"\bhad\b(?! to\b)|(?<=\w)['\u2019]d\b(?= \w+(?:ed|en|ne|n|t)\b)", re.IGNORECASE)
 _NOT_WORDS = re.compile(r"[^\w]+")
-_ARTICLES = words("the a an your some his her their my our")
 
 
 class EndingClaims:
