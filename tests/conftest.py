@@ -6,6 +6,7 @@ The summary of a run names the core that was tested and the reason for each skip
 from __future__ import annotations
 
 import logging
+import signal
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -116,3 +117,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"SKIPPED {count}: {reason}", yellow=True)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let this process and its children be interrupted.
+
+    A test run in the background ignores the signal, and hands that on.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,10 +15,6 @@ from peripety import engine
 from support.engine.specs import playable
 from support.repo.repository import ROOT
 from support.servers.processes import PERIPETY, ServerProcess, environment, terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 TEXTS = {
     "empty": "",
@@ -231,14 +226,6 @@ def test_a_closed_standard_output_is_no_error(tmp_path: Path, line: str, closed:
     done = shell(tmp_path, f"peripety {line} {closed}")
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Let children be interrupted: a test run in the background ignores the signal, and hands that on."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")

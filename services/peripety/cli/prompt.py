@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import signal
 import socket
@@ -33,11 +34,25 @@ def prompt_line(question: str, abandon: Callable[[], bool] | None = None) -> str
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        if _is_cancelled():
+            raise KeyboardInterrupt
         return _read_line(question, abandon).strip()
     except EOFError:
         return None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _is_cancelled() -> bool:
+    """Return True if Ctrl-C came before the question, when the event loop still handled it.
+
+    The loop cancels the current task, which would notice that only after the answer.
+    """
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def _read_line(question: str, abandon: Callable[[], bool] | None) -> str:
