@@ -18,6 +18,7 @@ def test_the_parts_that_are_explained_are_all_there_is() -> None:
     assert document_shown(section) == json.loads(SPEC.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow(reason="measures a whole scenario for its drawing")
 @pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_a_core_gives_the_drawing(name: str) -> None:
     assert drawn(program_on(backend_named(name), SPEC.read_bytes())) == DRAWING.read_bytes()

@@ -43,6 +43,7 @@ def test_what_was_balanced_is_valid_and_is_lost_as_often_as_wanted(tmp_path: Pat
     assert "no number had to be changed" in again.stdout
 
 
+@pytest.mark.slow(reason="starts several processes")
 def test_misuse_is_told_in_a_sentence(tmp_path: Path) -> None:
     for arguments in ((SPEC, "--target", "often"), (tmp_path / "absent.json", "--target", "30-40")):
         refused = peripety(tmp_path, "balance", *arguments)

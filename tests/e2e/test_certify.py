@@ -47,6 +47,7 @@ def test_a_certificate_is_right_in_another_process_until_it_is_forged(tmp_path: 
     assert "error CERTIFICATE_DIFFERS /personas/" in forged.stdout
 
 
+@pytest.mark.slow(reason="starts several processes")
 def test_misuse_is_told_in_a_sentence(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(SPEC.read_text().replace('"seed": 7', '"seed": 8'))

@@ -118,6 +118,7 @@ def test_a_conversation_goes_on_in_another_process(tmp_path: Path, model: Served
     assert last_asked(model) == ("", 3, "e")
 
 
+@pytest.mark.slow(reason="starts several processes")
 def test_what_fails_is_told_and_does_not_end_a_chat_that_nobody_watches(
     tmp_path: Path, model: Served
 ) -> None:

@@ -125,11 +125,13 @@ async def play_one_turn(scenarios: str, sessions: str) -> None:
     assert events[-1].HasField("committed")
 
 
+@pytest.mark.slow(reason="starts all services as processes")
 def test_a_server_that_is_told_to_stop_does_so_cleanly(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as server:
         assert server.stop() == 0
 
 
+@pytest.mark.slow(reason="starts services as processes")
 def test_a_service_that_lacks_its_peer_says_which_variable_to_set(tmp_path: Path) -> None:
     with (
         pytest.raises(AssertionError, match="PERIPETY_GATEWAY_ADDRESS"),

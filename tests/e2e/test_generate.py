@@ -66,6 +66,7 @@ def test_the_next_command_takes_it_from_the_pipe(
     assert says in taken.stdout
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize(
     "command",
     [("certify", "-"), ("dry-run", "-"), ("balance", "-", "--target", "30-40")],
@@ -76,6 +77,7 @@ def test_a_command_that_gets_nothing_says_so(tmp_path: Path, command: tuple[str,
     assert empty.stderr.startswith(b"error: standard input is empty")
 
 
+@pytest.mark.slow(reason="starts a process at a terminal")
 def test_at_a_terminal_it_is_told_what_was_written(tmp_path: Path) -> None:
     command = [*PERIPETY, "generate", "--description", ABOUT, "--level", "static"]
     with terminal(command, environment(tmp_path)) as person:

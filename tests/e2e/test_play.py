@@ -77,6 +77,7 @@ def test_any_text_becomes_a_game_of_five_turns(tmp_path: Path, name: str) -> Non
     )
 
 
+@pytest.mark.slow(reason="starts a process for a whole game")
 def test_each_event_is_a_line_of_json_and_nothing_else(tmp_path: Path) -> None:
     game = play(tmp_path, "A text.", "--json")
     events = [json.loads(line) for line in game.stdout.splitlines()]
@@ -86,6 +87,7 @@ def test_each_event_is_a_line_of_json_and_nothing_else(tmp_path: Path) -> None:
     assert game.stderr == ""
 
 
+@pytest.mark.slow(reason="starts several processes")
 def test_a_point_of_view_that_the_scenario_lacks_is_misuse(tmp_path: Path) -> None:
     done = play(tmp_path, "A text.", "--pov", "nobody")
     assert done.returncode == 2
@@ -216,6 +218,7 @@ def test_output_that_finds_no_room_is_told_once_and_stops_the_work(tmp_path: Pat
     assert done.stderr == "error: cannot write the output: No space left on device\n"
 
 
+@pytest.mark.slow_after(1, reason="starts a process for each case")
 @pytest.mark.parametrize(
     "line",
     ["--version", "--help", "validate $HOME/one.json", "dry-run $HOME/one.json --json"],
@@ -228,6 +231,7 @@ def test_a_closed_standard_output_is_no_error(tmp_path: Path, line: str, closed:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow(reason="starts a process and waits for its turns")
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
     game = subprocess.Popen(
@@ -278,6 +282,7 @@ def test_a_person_at_a_terminal_is_asked_and_continues_later(tmp_path: Path) -> 
         assert person.process.wait(timeout=30) == 0
 
 
+@pytest.mark.slow(reason="plays a game at a terminal")
 def test_an_action_is_taken_by_its_key_and_by_words_that_name_it(tmp_path: Path) -> None:
     with terminal(
         [*PERIPETY, "play", str(ROOT / "examples" / "long_way.json")], environment(tmp_path)

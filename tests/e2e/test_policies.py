@@ -67,6 +67,7 @@ def test_the_example_is_compiled_without_a_model_with_every_sentence_followed(ho
     assert re.search(r"^  mutants killed: ", told, re.MULTILINE)
 
 
+@pytest.mark.slow(reason="compiles a policy several times as processes")
 def test_a_sentence_that_is_not_followed_fails_or_closes_its_tools(tmp_path: Path) -> None:
     text = "It may fetch. It may fetch at most 5 times per hour. Be careful."
     folder = order(tmp_path, text, [TOOL])

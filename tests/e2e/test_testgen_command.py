@@ -77,6 +77,7 @@ def test_the_example_program_is_tested_and_the_end_says_how_well(home: Path, run
     assert any(line.startswith("  ended: ") for line in told)
 
 
+@pytest.mark.slow(reason="generates a suite as a process")
 def test_what_was_written_runs_and_fails_on_a_changed_program(home: Path, tmp_path: Path) -> None:
     module = home / "test_ranges.py"
     outcomes = run_pytest(module)
@@ -143,6 +144,7 @@ def test_a_scenario_and_a_policy_are_tested_and_their_modules_run(tmp_path: Path
         assert set(run_pytest(module).values()) == {"passed"}
 
 
+@pytest.mark.slow(reason="generates a suite as a process")
 def test_words_alone_become_tests_that_nobody_claims_to_have_measured(tmp_path: Path) -> None:
     out = tmp_path / "test_words.py"
     text = "Names must have at least 3 characters and at most 10. A name never begins with a digit."
@@ -158,6 +160,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield server
 
 
+@pytest.mark.slow(reason="starts a server as a process")
 def test_a_server_runs_no_command_unless_it_is_configured_to(served: ServerProcess, tmp_path: Path) -> None:
     where = ("--server", served.address, "--environment", str(RANGES))
     refused = peripety(tmp_path, "generate", "d", *where, *COMMAND)

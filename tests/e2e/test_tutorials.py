@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.repo.repository import ROOT
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def test_the_client_of_the_tutorial_plays_a_turn(server: ServerProcess) -> None:
     assert done.stdout.splitlines()[-1] == "turn: committed"
 
 
+@pytest.mark.slow(reason="starts a test run of its own")
 def test_the_test_of_the_tutorial_passes(tmp_path: Path) -> None:
     (script,), (program,) = (
         blocks("first-scripted-test.md", "toml"),

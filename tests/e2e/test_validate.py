@@ -85,6 +85,7 @@ def test_rows_of_parquet_are_known_by_their_ids(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow(reason="starts a process for each case")
 @pytest.mark.parametrize("content", [b"PAR1 words", None])
 def test_parquet_that_cannot_be_used_is_a_clear_error(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "rows.parquet"

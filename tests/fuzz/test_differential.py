@@ -53,6 +53,7 @@ def test_random_scenarios_reach_what_can_happen_in_them() -> None:
     }
 
 
+@pytest.mark.slow(reason="plays many random scenarios; the properties of the cores have fast ones")
 def test_both_cores_do_the_same_in_random_scenarios() -> None:
     backend_named("native")
     work = Work()

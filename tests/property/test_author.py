@@ -7,6 +7,7 @@ import re
 import unicodedata
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def identifiers(spec: dict[str, Any]) -> list[str]:
     return [spec["id"], *(rule["id"] for section in sections for rule in spec[section])]
 
 
+@pytest.mark.slow(reason="writes many scenarios")
 @settings(max_examples=60, deadline=None)
 @given(text=texts, seed=seeds, variation=st.integers(0, 3))
 def test_any_text_becomes_a_valid_scenario(text: str, seed: int | None, variation: int) -> None:

@@ -75,6 +75,7 @@ async def test_sample_descriptions_earn_certificates_at_once() -> None:
         assert is_good(certificate), (sample, shares(certificate), certificate.findings)
 
 
+@pytest.mark.slow(reason="measures certificates on both cores")
 def test_both_cores_find_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     for name in ("python", "native"):

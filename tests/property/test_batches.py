@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ DOCUMENTS = [
 ALONE = [verdicts([("it", document)], OPTIONS)["it"] for document in DOCUMENTS]
 
 
+@pytest.mark.slow(reason="validates each batch several times in processes of its own")
 @given(
     order=st.permutations(range(len(DOCUMENTS))),
     portions=st.integers(1, len(DOCUMENTS)),

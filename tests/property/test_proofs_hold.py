@@ -44,6 +44,7 @@ def test_random_scenarios(shape: str, seed: int, *, later: bool) -> None:
     holds(random_spec(seed, shape=shape, later=later))
 
 
+@pytest.mark.slow(reason="proves and plays many scenarios")
 @thorough
 @given(spec=specs())
 def test_scenarios_that_shrink(spec: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def assert_held(data: bytes) -> None:
     assert report.fail_rate <= budget.get("max_fail_rate", 1) + slack
 
 
+@pytest.mark.slow(reason="compiles many scenarios")
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(contests())
 def test_what_is_accepted_keeps_its_budget_and_what_is_refused_has_a_reason(value: dict[str, Any]) -> None:
@@ -97,6 +99,7 @@ def test_a_repair_moves_few_numbers_a_little_and_nothing_else(value: dict[str, A
     }
 
 
+@pytest.mark.slow(reason="compiles many scenarios")
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(specs())
 def test_rules_that_fail_are_refused_and_never_raise(value: dict[str, Any]) -> None:
@@ -111,6 +114,7 @@ def test_rules_that_fail_are_refused_and_never_raise(value: dict[str, Any]) -> N
             assert {finding.code for finding in last.findings} == {e.code for e in last.dry_run.errors}
 
 
+@pytest.mark.slow(reason="compiles each scenario several times")
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(contests())
 def test_compiling_is_repeatable(value: dict[str, Any]) -> None:

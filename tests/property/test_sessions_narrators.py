@@ -305,6 +305,7 @@ def _was_left_unplayed(events: list[TurnEventView]) -> bool:
     return isinstance(last, RuleFailed) and last.code not in {"STATE_LIMIT", "TURN_LIMIT"}
 
 
+@pytest.mark.slow(reason="plays many sessions")
 def test_turns_that_hostile_narrators_tell_are_stored_and_the_next_ones_follow(tmp_path: Path) -> None:
     turns = [
         asyncio.run(play_stored(seed, f"sqlite:///{tmp_path / str(seed)}.db"))

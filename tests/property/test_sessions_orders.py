@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ calls = st.builds(
 faults = st.builds(Faults, at=st.integers(0, 40), kind=st.sampled_from(["error", "crash"]), count=st.just(0))
 
 
+@pytest.mark.slow(reason="plays many sessions")
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(calls, min_size=2, max_size=10),

@@ -64,6 +64,7 @@ def calls(spec: Json) -> st.SearchStrategy[PlayerAction]:
     )
 
 
+@pytest.mark.slow_after(1, reason="plays many sessions")
 @pytest.mark.parametrize("name", BACKEND_NAMES)
 def test_a_log_gives_its_hashes_back(name: str) -> None:
     core = backend_named(name)
@@ -91,6 +92,7 @@ def test_a_log_gives_its_hashes_back(name: str) -> None:
 GAMES = int(os.environ.get("PERIPETY_GAMES", "8"))
 
 
+@pytest.mark.slow(reason="plays many sessions on both cores")
 def test_whatever_narrators_forks_and_rewinds_do_a_session_is_right_on_both_cores() -> None:
     cores = [backend_named(name) for name in BACKEND_NAMES]
     seen: Counter[str] = Counter()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -93,6 +94,7 @@ async def take(game: Table, gateway: FakeGateway, step: tuple[object, ...]) -> N
             await game.sessions.rewind(RewindRequest(new_id(), game.session_id, turn, now.turn))
 
 
+@pytest.mark.slow(reason="plays many sessions")
 @settings(
     max_examples=EXAMPLES,
     deadline=None,

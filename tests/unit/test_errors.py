@@ -103,11 +103,13 @@ def test_no_code_has_two_entries() -> None:
     assert len(KINDS) == sum(len(kinds) for kinds in load_catalog().values())
 
 
+@pytest.mark.slow(reason="reads the syntax tree of every module")
 def test_whatever_the_sources_find_is_in_the_catalogue() -> None:
     missing = {f"{code} ({place})" for code, place in raised() if code not in KINDS.keys() | REFUSALS}
     assert not missing
 
 
+@pytest.mark.slow(reason="reads the syntax tree of every module")
 def test_the_catalogue_has_nothing_that_nobody_finds() -> None:
     assert KINDS.keys() <= {code for code, _ in raised()}
 

@@ -219,6 +219,7 @@ def test_headers_that_are_no_text_harm_nobody(server: Served) -> None:
     assert ask(server, "GET", "/_simulator/calls")[0] == 200
 
 
+@pytest.mark.slow_after(1, reason="sends fifty megabytes")
 @pytest.mark.parametrize(("path", "more"), [(OPENAI, {}), (ANTHROPIC, {"max_tokens": 10})])
 def test_a_prompt_of_fifty_megabytes_gets_the_providers_answer(
     server: Served,

@@ -181,6 +181,7 @@ async def test_a_reader_that_stops_early_cancels_the_stream_in_the_server(tmp_pa
         assert await asyncio.wait_for(endless.closed, 30) is endless.task
 
 
+@pytest.mark.slow(reason="waits for a reader that stalls")
 async def test_a_reader_that_stalls_does_not_keep_its_cancelled_stream_alive(tmp_path: Path) -> None:
     endless = _Endless()
     async with serving(config_for(tmp_path), service(Watch=stream(endless.replies))) as (_, caller):

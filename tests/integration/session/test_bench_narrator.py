@@ -123,6 +123,7 @@ def test_one_who_calls_what_is_not_there(graded: Any) -> None:
     assert faults(figures) == {"refused_calls"}
 
 
+@pytest.mark.slow(reason="plays whole sessions")
 def test_one_who_changes_what_is_none_of_its_business(graded: Any) -> None:
     change = {"op": "set", "path": "state.a", "value": 1000}
     exit_code, figures = graded(always({"json": CLEAN | {"state_changes": [change]}}))
@@ -132,6 +133,7 @@ def test_one_who_changes_what_is_none_of_its_business(graded: Any) -> None:
     assert figures["degraded"] == {"OUTCOME_INVALID": figures["rounds"]}
 
 
+@pytest.mark.slow_after(1, reason="plays whole sessions")
 @pytest.mark.parametrize("text", ['{"narrative": ', "no JSON at all", '{"narrative": 5}', "[]"])
 def test_one_who_gives_no_account(graded: Any, text: str) -> None:
     exit_code, figures = graded(always({"text": text}))

@@ -250,6 +250,7 @@ async def test_two_servers_tell_the_followers_of_one_session_the_same(
             assert [events_of(await told) for told in watching] == [played, played]
 
 
+@pytest.mark.slow(reason="starts two servers")
 async def test_seats_act_together_through_two_servers(tmp_path: Path, postgresql: Any) -> None:
     seats = [pb.Seat(seat_id="one", entity_id="p"), pb.Seat(seat_id="two", entity_id="q")]
     players = pb.SeatConfig(seats=seats, order=pb.SEAT_ORDER_SIMULTANEOUS)

@@ -52,6 +52,7 @@ async def test_a_model_that_is_not_told_what_is_missing_leaves_more_out(task: Ta
     assert told.score - untold.score >= 0.1
 
 
+@pytest.mark.slow(reason="generates a suite with every graded author")
 async def test_stubs_and_wrong_tests_are_handed_over_where_nothing_is_run_and_never_by_us(task: Task) -> None:
     order = order_of(task)
     for model in ("lazy", "hallucinating 50 %"):

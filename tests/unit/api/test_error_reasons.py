@@ -35,6 +35,7 @@ def raised() -> set[str]:
     }
 
 
+@pytest.mark.slow(reason="reads the syntax tree of every module")
 def test_every_reason_in_the_code_is_in_the_enum_and_every_value_is_used() -> None:
     assert raised() | FROM_THE_CORE | IN_STREAM_EVENTS == CATALOGUED
 

@@ -42,6 +42,7 @@ def test_generated_code_is_up_to_date() -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow_after(1, reason="generates code for each case")
 @pytest.mark.parametrize("drift", ["changed", "missing", "left over"])
 def test_drift_is_named_and_generating_removes_it(copy: Path, drift: str) -> None:
     path = copy / A_MODULE

@@ -98,6 +98,7 @@ def test_a_subject_without_its_command_is_told_in_words() -> None:
     assert all("body" not in test for test in write_tests(material, {"round": 1, "at_least": 1}))
 
 
+@pytest.mark.slow(reason="compares long inputs")
 @pytest.mark.timeout(20)
 def test_a_long_line_of_blanks_takes_no_longer_than_another() -> None:
     assert [*runs(f"$ echo{' ' * 20_000}x\nout\n")] == [("echo", "x")]

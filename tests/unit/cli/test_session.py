@@ -74,6 +74,7 @@ def test_the_start_of_an_id_and_latest_are_enough(session_id: str) -> None:
     assert isinstance(run("show", "nothing").exception, NotFoundError)
 
 
+@pytest.mark.slow(reason="creates sessions until two ids begin alike")
 def test_an_id_that_two_sessions_begin_with_is_refused(session_id: str) -> None:
     for _ in range(17):
         told("fork", session_id)

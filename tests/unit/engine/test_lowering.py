@@ -110,6 +110,7 @@ def test_every_path_into_a_program_plays_the_same() -> None:
     assert {program.spec_hash for program in programs} == {bulk.spec_hash}
 
 
+@pytest.mark.slow(reason="plays every example in each way on both cores")
 def test_both_cores_play_the_same_in_each_way(core: Backend) -> None:
     program = program_on(core, as_bytes(story()))
     reference = interpreted_report(story(), runs=64)

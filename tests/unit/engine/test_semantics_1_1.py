@@ -304,6 +304,7 @@ def test_generated_source_follows_the_keys(persona: str) -> None:
     assert report == interpreted_report(risky(), persona=persona, runs=60)
 
 
+@pytest.mark.slow_after(1, reason="plays a thousand runs on both cores")
 @pytest.mark.parametrize("persona", engine.PERSONAS)
 def test_both_cores_report_the_same(persona: Persona) -> None:
     document = json.dumps(risky()).encode("utf-8")
@@ -480,6 +481,7 @@ def test_version_1_0_has_no_variants() -> None:
     assert ("BAD_PATH", "/actions/0/effects/0") in codes(document)
 
 
+@pytest.mark.slow_after(1, reason="plays a thousand runs on both cores")
 @pytest.mark.parametrize("persona", engine.PERSONAS)
 def test_both_cores_report_the_same_of_variants(persona: Persona) -> None:
     document = told(horizon=8, loss_conditions=[at_most("out", "state.a", 0), never("b")])

@@ -189,6 +189,7 @@ def test_trials_are_the_values_of_parameters_with_few_values(params: dict[str, A
     assert len(list_trials(params)) == count
 
 
+@pytest.mark.slow_after(1, reason="plays a thousand runs on both cores")
 @pytest.mark.parametrize("persona", engine.PERSONAS)
 def test_both_cores_report_the_same(persona: Persona) -> None:
     document = json.dumps(asking()).encode()

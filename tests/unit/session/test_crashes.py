@@ -48,7 +48,7 @@ async def points_of(game: Table, ask: Callable[[SessionManager], Awaitable[Sessi
     return faults.count
 
 
-@pytest.mark.slow_after(2, reason="injects a crash at each write")
+@pytest.mark.slow_after(1, reason="injects a crash at each write")
 @pytest.mark.parametrize("kind", ["crash", "error", "hang"])
 async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) -> None:
     async with table(database_url, FATEFUL) as game:
@@ -75,7 +75,7 @@ async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) 
         assert await verified(game.store, game.session_id) == kept
 
 
-@pytest.mark.slow_after(2, reason="injects a crash at each write")
+@pytest.mark.slow_after(1, reason="injects a crash at each write")
 @pytest.mark.parametrize(("kind", "needed"), [("crash", True), ("error", False), ("hang", True)])
 async def test_a_rewind_has_happened_once_or_not_at_all(database_url: str, kind: str, needed: bool) -> None:
     async with table(database_url, FATEFUL) as game:
@@ -131,6 +131,7 @@ async def operations(database_url: str) -> int:
     return faults.count
 
 
+@pytest.mark.slow_after(1, reason="ends a process at each of its writes")
 @pytest.mark.parametrize("kind", ["crash", "error", "hang"])
 async def test_wherever_a_turn_ends_it_has_happened_once_or_not_at_all(database_url: str, kind: str) -> None:
     points = await operations(database_url)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from contextlib import ExitStack
-from queue import SimpleQueue
+from contextlib import ExitStack, suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from peripety.core.concurrency import closing
@@ -28,6 +28,9 @@ _CHUNK_BYTES = 256 * 1024
 
 _MAX_DOCUMENTS = 1_024
 _MAX_BYTES = 8 * 1024 * 1024
+
+# After this time without a verdict, those are delivered whose thread is busy with a long piece of work.
+_FLUSH_SECONDS = 0.05
 
 
 def group_documents(
@@ -122,7 +125,11 @@ def validate(
         intake.start()
         given = 0
         while not (intake.has_ended and given == intake.document_count):
-            verdicts = finished.get()
+            try:
+                verdicts = finished.get(timeout=_FLUSH_SECONDS)
+            except Empty:
+                judging.flush()
+                continue
             given += len(verdicts)
             intake.release(len(verdicts), sum(size for (_, size), _ in verdicts))
             for (name, _), verdict in verdicts:
@@ -222,7 +229,9 @@ async def validate_stream(
     given = 0
     try:
         while not (reading.done() and given == intake.document_count):
-            verdicts = await outbox.take()
+            verdicts = await outbox.take(_FLUSH_SECONDS)
+            if not verdicts:
+                judging.flush()
             if reading.done():
                 reading.result()
             if verdicts:
@@ -255,9 +264,11 @@ class _VerdictQueue(Generic[T]):
         """Wake the consumer, even without verdicts."""
         self._arrived.set()
 
-    async def take(self) -> list[tuple[T, DocumentVerdict]]:
-        """Wait for a wake-up, and return the available verdicts."""
-        await self._arrived.wait()
+    async def take(self, seconds: float) -> list[tuple[T, DocumentVerdict]]:
+        """Wait for a wake-up, at most some seconds, and return the available verdicts."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._arrived.wait()
         self._arrived.clear()
         return [self._verdicts.popleft() for _ in range(len(self._verdicts))]
 

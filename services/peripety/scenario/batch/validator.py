@@ -236,6 +236,7 @@ class BatchValidator(Generic[T]):
         self._lock = threading.Lock()
         self._waiting: dict[bytes, list[T]] = {}
         self._simulations: deque[tuple[bytes, SteppableTask[DocumentVerdict]]] = deque()
+        self._ended: list[tuple[bytes, DocumentVerdict]] = []
         self._is_cancelled = False
 
     def submit(self, documents: Sequence[Document[T]]) -> None:
@@ -248,6 +249,13 @@ class BatchValidator(Generic[T]):
     def cancel(self) -> None:
         """Start no more work. Verdicts of running work may still be delivered."""
         self._is_cancelled = True
+
+    def flush(self) -> None:
+        """Deliver finished verdicts now. Otherwise their thread does so at the end of its time slice."""
+        with self._lock:
+            ended, self._ended = self._ended, []
+        if ended:
+            self._store_and_deliver(ended)
 
     def _check(self, documents: Sequence[Document[T]]) -> None:
         """Validate documents statically, and simulate those that pass."""
@@ -338,7 +346,6 @@ class BatchValidator(Generic[T]):
         if len(self._simulations) > 1 and self._threads.is_idle:
             self._threads.submit(self._run_slice)
         turn = TimeSlice()
-        ended = []
         while not (turn.is_used_up or self._is_cancelled):
             try:
                 key, game = self._simulations.popleft()
@@ -348,12 +355,13 @@ class BatchValidator(Generic[T]):
             if verdict is None:
                 self._simulations.append((key, game))
             else:
-                ended.append((key, verdict))
+                with self._lock:
+                    self._ended.append((key, verdict))
         if self._is_cancelled:
             while self._simulations:
                 self._simulations.popleft()[1].cancel()
             return
-        self._store_and_deliver(ended)
+        self.flush()
         if self._simulations:
             self._threads.submit(self._run_slice)
 

@@ -31,6 +31,7 @@ def bigrams(text: str) -> list[tuple[str, str]]:
     return list(pairwise(words))
 
 
+@pytest.mark.slow_after(1, reason="plays whole games of each plot")
 @pytest.mark.parametrize("plot", PLOTS)
 def test_prose_has_no_digit_bracket_or_id(plot: str) -> None:
     texts = load_texts(plot)
@@ -73,6 +74,7 @@ def test_something_earlier_is_called_back_within_eight_turns(plot: str) -> None:
             assert any(pattern.search(text) for pattern in patterns), text
 
 
+@pytest.mark.slow_after(1, reason="plays whole games of each plot")
 @pytest.mark.parametrize("plot", PLOTS)
 def test_no_beat_contradicts_the_record(plot: str) -> None:
     for reading in SUBJECTS:

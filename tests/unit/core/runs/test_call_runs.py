@@ -188,6 +188,7 @@ def contents(events: list[pb.CompilePolicyResponse]) -> list[bytes]:
     return told
 
 
+@pytest.mark.slow_after(1, reason="repeats a run for each of its writes")
 async def test_wherever_the_process_ends_the_run_is_the_same_and_costs_the_same(database_url: str) -> None:
     undisturbed = Work()
     async with process(database_url, undisturbed) as one:

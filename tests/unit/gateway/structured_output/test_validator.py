@@ -319,6 +319,7 @@ def test_any_text_gives_a_value_or_a_typed_error(text: str) -> None:
         assert isinstance(parse_json_with_schema(text, SCHEMA), dict)
 
 
+@pytest.mark.slow_after(1, reason="compares long answers")
 @pytest.mark.parametrize(
     "piece",
     [

@@ -137,12 +137,13 @@ def test_findings_of_the_same_bytes_are_looked_for_once(monkeypatch: pytest.Monk
     assert len(checked) < 10
 
 
-def test_a_document_that_never_ends_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_never_ends_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
+    released = []
 
     async def stuck(name: str, worker: Executor) -> None:
         if name == "stuck":
-            await worker.run(release.wait, 30)
+            released.append(await worker.run(release.wait, 30))
 
     playing_otherwise(monkeypatch, stuck)
     documents = [(name, named(name)) for name in ("a", "stuck", *map(str, range(200)))]
@@ -152,6 +153,7 @@ def test_a_document_that_never_ends_holds_up_nobody(monkeypatch: pytest.MonkeyPa
         if len(order) == len(documents) - 1:
             release.set()
     assert order[-1] == "stuck"
+    assert released == [True]
 
 
 def test_one_thread_goes_on_with_others_between_the_pieces_of_a_long_document(

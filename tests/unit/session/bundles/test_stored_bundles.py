@@ -362,6 +362,7 @@ async def test_a_turn_that_no_message_of_this_server_can_hold_is_not_taken_in(da
             await small.sessions.import_bundle(new_id(), pieces(bundle))
 
 
+@pytest.mark.slow(reason="plays a long session")
 async def test_a_session_that_is_rewound_meanwhile_is_not_written_down_as_two(database_url: str) -> None:
     async with table(database_url, SPEC) as game:
         await played(game, 40)

@@ -273,6 +273,7 @@ async def test_a_turn_that_was_taken_back_before_all_had_acted_in_it_was_known_i
         assert (await game.now()).session.turn == 0
 
 
+@pytest.mark.slow_after(1, reason="waits for a seat")
 async def test_seats_act_again_in_a_turn_that_was_abandoned(database_url: str) -> None:
     async with together(database_url, document=GROWING) as game:
         await game.sessions.round_scheduler.submit(submission(game, 1, "one", "act"))

@@ -53,6 +53,7 @@ def written(
     return module
 
 
+@pytest.mark.slow(reason="starts test runs of its own")
 def test_tests_of_a_policy_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) -> None:
     tests = [policy_case("below", "allow", 4), policy_case("at", "not_allow", 5)]
     assert run_pytest(written(policy_suite(*tests), tmp_path)) == {
@@ -63,6 +64,7 @@ def test_tests_of_a_policy_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) 
     assert run_pytest(changed) == {"test_allowed_below": "passed", "test_allowed_at": "failed"}
 
 
+@pytest.mark.slow(reason="starts test runs of its own")
 def test_tests_of_a_scenario_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) -> None:
     test = scenario_case("adds_one", ONE_MORE)
     assert run_pytest(written(scenario_suite(test), tmp_path)) == {"test_actions_adds_one": "passed"}
@@ -95,6 +97,7 @@ def test_a_command_is_given_what_it_was_given_and_nothing_else(tmp_path: Path) -
     assert "first" not in module.read_text().partition("def test_")[0]
 
 
+@pytest.mark.slow(reason="starts test runs of its own")
 def test_what_a_variable_holds_is_read_as_its_name_as_it_was_in_the_run(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.mkdir()
@@ -112,6 +115,7 @@ def test_what_a_variable_holds_is_read_as_its_name_as_it_was_in_the_run(tmp_path
     assert run_pytest(module, A_KEY="x", ALPHA="ab")["test_correctness_short"] == "passed"
 
 
+@pytest.mark.slow(reason="starts a test run of its own")
 def test_what_cannot_be_run_or_looks_at_nothing_is_skipped_with_its_words(tmp_path: Path) -> None:
     found = Finding("TAUTOLOGY", "/steps", "it holds whatever happens.")
     suite = scenario_suite(
@@ -142,6 +146,7 @@ def test_a_command_of_which_nothing_is_expected_is_no_test(tmp_path: Path) -> No
     assert set(run_pytest(module).values()) == {"skipped"}
 
 
+@pytest.mark.slow(reason="starts a test run of its own")
 def test_a_test_that_failed_is_run_and_says_what_was_seen(tmp_path: Path) -> None:
     failed = outcome(TestStatus.FAILED, counts=False, observed="deny by default")
     suite = policy_suite(policy_case("wrong", "allow", 7), outcomes={"wrong": failed})
@@ -157,6 +162,7 @@ def test_only_tests_that_count_are_written_where_that_is_asked_for(tmp_path: Pat
     assert [line for line in text.splitlines() if line.startswith("def")] == ["def test_allowed_one():"]
 
 
+@pytest.mark.slow(reason="starts a test run for each text")
 def test_any_text_stays_text(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.mkdir()

@@ -77,6 +77,7 @@ async def test_tests_of_a_policy_notice_every_mistake() -> None:
     assert {coverage.kind for coverage in quality.coverage if not coverage.uncovered} >= {"rule"}
 
 
+@pytest.mark.slow(reason="starts the program for each test")
 async def test_tests_of_a_command_are_those_that_its_description_states(tmp_path: Path) -> None:
     (tmp_path / "add.py").write_text(PROGRAM)
     subject = CommandSubject([sys.executable, "-S", "add.py"], tmp_path)

@@ -105,6 +105,7 @@ async def test_killed_after_any_event_it_ends_with_the_same_suite(
         assert book.state.verdicts == whole.state.verdicts
 
 
+@pytest.mark.slow_after(1, reason="repeats a run for each of its writes")
 @pytest.mark.parametrize("with_subject", [False, True])
 @pytest.mark.parametrize("what", [BUSY, AT_ONCE], ids=["in order", "at once"])
 async def test_a_process_that_dies_at_any_write_is_followed_by_one_that_ends_with_the_same_suite(

@@ -128,6 +128,7 @@ def test_of_factors_with_many_values_only_the_first_ones_are_combined() -> None:
     assert len(rows) == 16 * 16
 
 
+@pytest.mark.slow_after(1, reason="combines many values")
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(("factors", "choices"), [(20, 16), (100, 16), (100, 1)])
 def test_arguments_of_many_values_are_combined_in_a_moment(factors: int, choices: int) -> None:
