@@ -86,6 +86,10 @@ conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-confor
 certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/reference/certificate-format.md and the golden certificate
 	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
 
+.PHONY: transcripts
+transcripts: $(VENV)/installed-dev native  ## Record the golden sessions in tests/data/transcripts, which every client verifies
+	@PYTHONPATH=tests $(BIN)/python -m conformance.transcripts
+
 .PHONY: worked-example
 worked-example: $(VENV)/installed-dev native  ## Write what is printed and drawn in the worked example of docs/tutorials/first-scenario.md
 	@PYTHONPATH=tests $(BIN)/python -m conformance.worked_example
