@@ -367,30 +367,34 @@ def build_spec(blueprint: Blueprint, seed: int, *, spec_id: str) -> dict[str, An
 _SEED_RANGE = 2**53
 
 
-def author_from_text(text: str, seed: int | None = None, variation: int = 0) -> dict[str, Any]:
+def author_from_text(
+    text: str, seed: int | None = None, variation: int = 0, language: str = ""
+) -> dict[str, Any]:
     """Return a ScenarioSpec 1.1 about the text: its plot, or the plain one.
 
     Args:
         text: text in any language; may be empty.
         seed: seed of the scenario and of its choices; derived from the text if None.
         variation: 0 for the first attempt; another number changes choices and numbers for a retry.
+        language: language of names and texts as a BCP 47 tag; empty for that of the text. Without texts in
+            it, they are in English, with a note in the premise.
     """
     digest = hashlib.sha256(text.encode("utf-8", "replace"))
     if seed is None:
         seed = int.from_bytes(digest.digest()[:6], "big")
     choices = SeededChoice(digest.hexdigest(), seed, variation)
     reading = read_text(text)
-    is_written = reading.language in list_languages()
-    language = reading.language if is_written else DEFAULT_LANGUAGE
-    plot_id = reading.pattern if reading.pattern in list_plots(language) else PLAIN
-    texts = load_texts(plot_id, language)
-    # The words of a language without texts are quoted; an empty text has none.
-    is_foreign = bool(text.strip()) and not is_written
+    wanted = language.partition("-")[0].lower() or reading.language
+    written = wanted if wanted in list_languages() else DEFAULT_LANGUAGE
+    plot_id = reading.pattern if reading.pattern in list_plots(written) else PLAIN
+    texts = load_texts(plot_id, written)
+    # Words of another language are quoted; an empty text has none.
+    is_foreign = bool(text.strip()) and not written == wanted == reading.language
     slots = collect_slots(reading, texts, quotes=is_foreign)
     return PlotDocument(load_plot(plot_id), texts, reading, slots, choices.choose_number).build(
         spec_id=f"offline_{choices.name}",
         seed=seed % _SEED_RANGE,
         mark=OFFLINE_MARK,
-        note=texts["common"]["quoted"] if is_foreign else "",
+        note=texts["common"]["quoted"] if is_foreign and written != wanted else "",
         variation=variation,
     )

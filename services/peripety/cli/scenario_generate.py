@@ -228,6 +228,14 @@ def _generate_random(count: int, *, seed: int, out: Path | None, with_story: boo
 def generate(
     description: Description = None,
     seed: NewSeed = None,
+    language: Annotated[
+        str,
+        typer.Option(
+            metavar="TAG",
+            help="Language of names and texts, such as es or pt-BR. [default: that of the description]",
+            show_default=False,
+        ),
+    ] = "",
     level: Annotated[
         Level,
         typer.Option(help="Checks that the specification must pass."),
@@ -301,6 +309,7 @@ def generate(
         budget=make_budget(tokens=max_tokens or 0, dollars=max_cost or 0.0, seconds=max_time or 0.0),
         level=scenario_pb2.ValidationLevel.Value(f"VALIDATION_LEVEL_{level.name}"),
         refresh=refresh,
+        language=language,
     )
     is_piped = as_json or (out is None and not sys.stdout.isatty())
     follower = RunFollower("peripety generate --follow", server)

@@ -6,13 +6,12 @@ the two cannot behave differently.
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
@@ -20,9 +19,10 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from peripety.core.config import is_loopback, split_address
+from peripety.core.http_server import serve_http
 from peripety.core.storage.database import Database
 from peripety.edge.access import AccessControl
-from peripety.edge.calls import RpcCaller
+from peripety.edge.calls import ChannelPool, RpcCaller
 from peripety.edge.connect_protocol import ConnectRoutes
 from peripety.edge.generated_specs import GeneratedSpecs
 from peripety.edge.links import LinkRoutes
@@ -43,9 +43,8 @@ from peripety.rpc.channel import SERVICES, open_channel, read_only_methods
 from peripety.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
-    import grpc.aio
     from fastapi.responses import JSONResponse
     from starlette.responses import Response
 
@@ -63,15 +62,15 @@ _NOT_FOUND, _METHOD_NOT_ALLOWED = 404, 405
 
 
 @asynccontextmanager
-async def create_app(config: Config, channel: grpc.aio.Channel, database: Database) -> AsyncIterator[FastAPI]:
+async def create_app(config: Config, channels: ChannelPool, database: Database) -> AsyncIterator[FastAPI]:
     """Create the application, and end its background work with the block.
 
     Args:
         config: the settings.
-        channel: channel to the services.
+        channels: channels to the services.
         database: database for generated specifications.
     """
-    caller = RpcCaller(channel)
+    caller = RpcCaller(channels)
     sessions = SessionRoutes(caller)
     rpc = RpcRoutes(caller)
     app = FastAPI(title="Peripety", version=__version__, docs_url=None, redoc_url=None)
@@ -133,43 +132,24 @@ async def serve_edge(config: Config, services_address: str) -> AsyncIterator[str
     database = await Database.open(config.database_url.get_secret_value())
     try:
         async with (
-            open_channel(
-                services_address, max_message_bytes=config.max_message_bytes, retryable=retryable
-            ) as channel,
-            create_app(config, channel, database) as app,
-        ):
-            server = _Server(
-                uvicorn.Config(
-                    app,
-                    log_config=None,
-                    access_log=False,
-                    lifespan="off",
-                    server_header=False,
-                    timeout_graceful_shutdown=1,
-                    # Longer than the idle timeout of clients, or a request meets a connection that closes.
-                    timeout_keep_alive=75,
-                    ws_max_size=config.max_message_bytes,
+            ChannelPool(
+                partial(
+                    open_channel,
+                    services_address,
+                    max_message_bytes=config.max_message_bytes,
+                    retryable=retryable,
                 )
-            )
-            serving = asyncio.ensure_future(server.serve([listening]))
-            port = listening.getsockname()[1]
-            try:
+            ) as channels,
+            create_app(config, channels, database) as app,
+        ):
+            # Longer than the idle timeout of clients, or a request meets a connection that closes.
+            idle = {"timeout_graceful_shutdown": 1, "timeout_keep_alive": 75}
+            async with serve_http(app, listening, ws_max_size=config.max_message_bytes, **idle):
+                port = listening.getsockname()[1]
                 yield f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-            finally:
-                server.should_exit = True
-                await serving
     finally:
         listening.close()
         await database.close()
-
-
-class _Server(uvicorn.Server):
-    """HTTP server that leaves signals to the process."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Do nothing."""
-        yield
 
 
 def _listen(address: str) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Calls to the gRPC services: the methods of the contract by path, and one channel for all of them.
+"""Calls to the gRPC services: the methods of the contract by path, and the channels for them.
 
 The edge holds no service of its own. It is a client like any other, so whatever it can do, a gRPC client can
 do.
@@ -7,16 +7,17 @@ do.
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from google.protobuf.message_factory import GetMessageClass
 
 from peripety.rpc.channel import SERVICES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     import grpc.aio
     from google.protobuf.descriptor import MethodDescriptor
@@ -81,15 +82,62 @@ def _to_method(service: str, descriptor: MethodDescriptor) -> RpcMethod:
     )
 
 
+_STREAMS_PER_CHANNEL = 96
+"""Streams of one connection; the services accept 128, and other calls need some."""
+
+
+class ChannelPool:
+    """Channels to the same services, as many as the streams in progress need.
+
+    A connection carries a limited number of calls, and a call beyond it would wait for the end of a stream,
+    which may take a day.
+
+    Args:
+        open_channel: opens a channel.
+    """
+
+    def __init__(self, open_channel: Callable[[], grpc.aio.Channel]) -> None:
+        self._open = open_channel
+        self._streams: dict[grpc.aio.Channel, int] = {open_channel(): 0}
+
+    @property
+    def first(self) -> grpc.aio.Channel:
+        """The channel for calls that end soon."""
+        return next(iter(self._streams))
+
+    @asynccontextmanager
+    async def for_stream(self) -> AsyncIterator[grpc.aio.Channel]:
+        """Lend a channel with room for a stream, until the block ends."""
+        free = (channel for channel, streams in self._streams.items() if streams < _STREAMS_PER_CHANNEL)
+        channel = next(free, None) or self._open()
+        self._streams[channel] = self._streams.get(channel, 0) + 1
+        try:
+            yield channel
+        finally:
+            self._streams[channel] -= 1
+            if not self._streams[channel] and channel is not self.first:
+                del self._streams[channel]
+                await channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*(channel.close() for channel in self._streams))
+
+
 class RpcCaller:
-    """Calls of methods over one channel.
+    """Calls of methods.
 
     Every call raises `PeripetyError`, carries the request id of the HTTP request, and ends when its task is
     cancelled.
+
+    Args:
+        channels: channels to the services.
     """
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._channel = channel
+    def __init__(self, channels: ChannelPool) -> None:
+        self._channels = channels
         self.methods = rpc_methods()
 
     async def call(self, method: RpcMethod, request: Any, *, seconds: float | None = None) -> Any:
@@ -105,9 +153,9 @@ class RpcCaller:
         """
         is_raw, requests = _unpack(method, request)
         if method.takes_stream:
-            upload = self._channel.stream_unary(method.path, *_codecs(method, is_raw=is_raw))
+            upload = self._channels.first.stream_unary(method.path, *_codecs(method, is_raw=is_raw))
             return await upload(_iterate(requests), timeout=seconds)
-        start = self._channel.unary_unary(method.path, *_codecs(method, is_raw=is_raw))
+        start = self._channels.first.unary_unary(method.path, *_codecs(method, is_raw=is_raw))
         return await start(request, timeout=seconds)
 
     async def stream(
@@ -126,15 +174,16 @@ class RpcCaller:
         is_raw, requests = _unpack(method, request)
         codecs = _codecs(method, is_raw=is_raw)
         call: Any
-        if method.takes_stream:
-            call = self._channel.stream_stream(method.path, *codecs)(_iterate(requests), timeout=seconds)
-        else:
-            call = self._channel.unary_stream(method.path, *codecs)(request, timeout=seconds)
-        try:
-            async for message in call:
-                yield message
-        finally:
-            call.cancel()
+        async with self._channels.for_stream() as channel:
+            if method.takes_stream:
+                call = channel.stream_stream(method.path, *codecs)(_iterate(requests), timeout=seconds)
+            else:
+                call = channel.unary_stream(method.path, *codecs)(request, timeout=seconds)
+            try:
+                async for message in call:
+                    yield message
+            finally:
+                call.cancel()
 
 
 def _unpack(method: RpcMethod, request: Any) -> tuple[bool, list[Any]]:

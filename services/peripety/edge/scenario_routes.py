@@ -37,6 +37,9 @@ class GenerateBody(BaseModel):
     seed: int | None = Field(
         None, ge=0, lt=2**53, description="Seed of the scenario; by default derived from the description."
     )
+    language: str = Field(
+        "", description="Language of names and texts as a BCP 47 tag; by default that of the description."
+    )
     level: str | None = Field(
         None,
         pattern="^(schema|static|dry_run|certificate)$",
@@ -102,7 +105,9 @@ class ScenarioRoutes:
         `Idempotency-Key` continues the same work.
         """
         request = pb.GenerateScenarioRequest(
-            request_id=str(idempotency_key or uuid.uuid4()), description=body.description
+            request_id=str(idempotency_key or uuid.uuid4()),
+            description=body.description,
+            language=body.language,
         )
         if body.seed is not None:
             request.seed = body.seed

@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import uuid
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, WebSocket
@@ -21,6 +22,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from peripety.api.scenario.v1 import scenario_pb2 as scenario_pb
 from peripety.api.session.v1 import session_pb2 as pb
+from peripety.core.idempotency.store import request_id_reused_error
 from peripety.core.logging_setup import describe_error
 from peripety.edge.event_stream import (
     EventLog,
@@ -149,7 +151,7 @@ class SessionRoutes:
 
     def __init__(self, caller: RpcCaller) -> None:
         self._caller = caller
-        self._turns: dict[tuple[str, str, str], EventLog] = {}
+        self._turns: dict[tuple[str, str, str], _PlayedTurn] = {}
         self._feeds: dict[tuple[str, str], _Feed] = {}
         self._checks: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -273,13 +275,15 @@ class SessionRoutes:
             if first is None or first.name != "error" or json.loads(first.data)["code"] != "UNKNOWN_TURN":
                 return recorded
         if key not in self._turns:
-            log = self._turns[key] = EventLog()
-            self._start(self._play(key, log, body), lambda: self._forget(key, log))
-        return self._turns[key]
+            turn = self._turns[key] = _PlayedTurn(_to_turn(*key[:2], body))
+            self._start(self._play(key, turn.log, body), lambda: self._forget(key, turn))
+        elif self._turns[key].request != _to_turn(*key[:2], body):
+            raise request_id_reused_error()
+        return self._turns[key].log
 
-    def _forget(self, key: tuple[str, str, str], log: EventLog) -> None:
+    def _forget(self, key: tuple[str, str, str], turn: _PlayedTurn) -> None:
         def remove() -> None:
-            if self._turns.get(key) is log:
+            if self._turns.get(key) is turn:
                 del self._turns[key]
 
         asyncio.get_running_loop().call_later(_KEPT_SECONDS, remove)
@@ -470,6 +474,14 @@ class SessionRoutes:
 
 def _do_nothing() -> None:
     """Do nothing."""
+
+
+@dataclass(frozen=True)
+class _PlayedTurn:
+    """A turn whose events are in memory, with the request that started it."""
+
+    request: Mapping[str, Any]
+    log: EventLog = field(default_factory=EventLog)
 
 
 class _Feed:

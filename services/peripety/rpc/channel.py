@@ -53,6 +53,7 @@ def client_options(
         ("grpc.max_reconnect_backoff_ms", 5_000),  # a restarted server is found again within seconds
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.enable_retries", 1),
+        ("grpc.use_local_subchannel_pool", 1),  # two channels are two connections
         ("grpc.service_config", json.dumps(service_config(retryable))),
     ]
 

@@ -146,6 +146,7 @@ class GenerationOrder:
         level: the level that the result must pass.
         limits: caps on the model work.
         refresh: True to ignore a cached result of the same order.
+        language: language of names and texts as a BCP 47 tag; empty for that of the description.
     """
 
     description: str
@@ -154,6 +155,7 @@ class GenerationOrder:
     level: ValidationLevel = ValidationLevel.CERTIFICATE
     limits: GenerationLimits = field(default_factory=GenerationLimits)
     refresh: bool = False
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

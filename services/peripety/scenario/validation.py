@@ -5,6 +5,7 @@ Each error of a request names the field to correct. Findings from proofs need no
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from peripety import engine
@@ -44,6 +45,7 @@ MAX_ANSWERS = 100
 MAX_DESCRIPTION_BYTES = 100 * 1024
 MAX_SPEC_BYTES = 1024 * 1024
 
+_LANGUAGE_TAG = re.compile(r"(?=.{2,35}$)[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _MAX_SEED = 2**53 - 1
 _MAX_RUNS = 100_000
 _MAX_HORIZON = 1_000
@@ -65,6 +67,8 @@ def validate_order(order: GenerationOrder) -> None:
     _validate_text(order.description, ".description")
     _validate_seed(order.seed, ".seed")
     _validate_answers(order.limits.answers)
+    is_tag = not order.language or _LANGUAGE_TAG.fullmatch(order.language)
+    require_field(is_tag, ".language", "is not a BCP 47 tag; send one such as es or pt-BR, or leave it out")
 
 
 def validate_amendment(order: AmendmentOrder) -> None:

@@ -53,6 +53,24 @@ async def test_a_text_becomes_a_turn_over_four_routes(edge: EdgeClient) -> None:
     assert after["state_hash"] == events[-1].data["state_hash"]
 
 
+async def test_a_language_can_be_asked_for(edge: EdgeClient) -> None:
+    body = {"description": "alpha keeps a beta from running out", "level": "static", "language": "xa"}
+    status, spec = await edge.post("/scenarios/generate", body)
+    assert status == 200
+    assert "no plot in that language" in spec["premise"]["text"]
+    status, problem = await edge.post("/scenarios/generate", {**body, "language": "a tag?"})
+    assert (status, problem["violations"][0]["field"]) == (400, "language")
+
+
+async def test_a_request_id_is_for_one_turn(edge: EdgeClient) -> None:
+    path = f"/sessions/{await edge.start_session(SPEC)}/turns"
+    first = TURN | {"request_id": str(uuid4())}
+    events = [event async for event in edge.events(path, first)]
+    assert [event async for event in edge.events(path, first)] == events
+    status, problem = await edge.post(path, first | {"actions": [{"action_id": "mend"}]})
+    assert (status, problem["code"]) == (409, "REQUEST_ID_REUSED")
+
+
 async def test_the_progress_of_a_generation_can_be_followed(edge: EdgeClient) -> None:
     body = {"description": "alpha and beta share a gamma", "level": "dry_run"}
     stream = edge.events("/scenarios/generate", body, accept="text/event-stream")

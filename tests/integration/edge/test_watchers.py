@@ -63,3 +63,23 @@ async def test_two_hundred_watchers_see_each_event_once(edge: EdgeClient) -> Non
 
 def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def test_streams_leave_room_for_other_calls(edge: EdgeClient) -> None:
+    session_id = await edge.start_session(SPEC)
+    turns = f"/sessions/{session_id}/turns"
+    played = [event async for event in edge.events(turns, TURN)]
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
+        client = EdgeClient(edge.url, http)
+        # Followers with a delay share no stream of the service.
+        path = f"/sessions/{session_id}/events?delay_turns=1"
+        streams = [client.events(path, method="GET") for _ in range(WATCHERS)]
+        first = [asyncio.ensure_future(anext(stream)) for stream in streams]
+        async for _ in edge.events(turns, TURN):
+            pass
+        events = await asyncio.gather(*first)
+        assert {event.event_id for event in events} <= {"", played[0].event_id}
+        status, session = await edge.get(f"/sessions/{session_id}")
+        assert (status, session["turn"]) == (200, 2)
+        for stream in streams:
+            await stream.aclose()  # type: ignore[attr-defined]  # an asynchronous generator

@@ -6,37 +6,27 @@ approve its own calls.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import secrets
 import socket
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from peripety.core.http_server import serve_http
 from peripety.errors import FailedPreconditionError, PeripetyError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from starlette.requests import Request
 
     from peripety.policy.enforcement.approvals import ApprovalQueue, PendingApproval
-
-
-class _Server(uvicorn.Server):
-    """HTTP server that leaves signals to the process."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Do nothing."""
-        yield
 
 
 class _ApprovalRoutes:
@@ -125,17 +115,11 @@ async def serve_approvals(approvals: ApprovalQueue, file: Path) -> AsyncIterator
             f"cannot write {file}: {error.strerror}; remove it if its proxy has ended, or name another file"
         ) from None
     app = _ApprovalRoutes(approvals, token).create_app()
-    server = _Server(
-        uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
-    )
-    serving = asyncio.ensure_future(server.serve([listening]))
-    try:
-        yield url
-    finally:
-        _remove_token(file)
-        server.should_exit = True
-        await serving
-        listening.close()
+    async with serve_http(app, listening):
+        try:
+            yield url
+        finally:
+            _remove_token(file)
 
 
 def _remove_token(file: Path) -> None:

@@ -127,6 +127,7 @@ class DraftCache:
             order.model or "",
             "" if order.model else self._configured,
             asdict(order.limits),
+            *((order.language,) if order.language else ()),  # without one, the keys of earlier versions
         ]
         return sha256(json.dumps(asked).encode()).hexdigest()
 

@@ -257,7 +257,9 @@ class _Generation:
         manuscript = SpecDraft(self._evaluator, {}, {"seed": self._seed}, WRITTEN_DEFAULTS)
         conversation = start_document_conversation(self._gateway, self._order.model, self._order.limits)
         writer = RepairLoop(self._client, conversation, manuscript)
-        question = {"description": self._order.description, "seed": self._seed}
+        question: dict[str, Any] = {"description": self._order.description, "seed": self._seed}
+        if self._order.language:
+            question["language"] = self._order.language
         async with closing(writer.run(question)) as written:
             async for event in written:
                 yield event

@@ -347,6 +347,7 @@ class OutlineAuthor:
         options = GenerationOptions(model=order.model, temperature=_TEMPERATURE)
         self._conversation = Conversation(gateway, load_prompt(PROMPT_NAME), options=options)
         self._description = order.description
+        self._language = order.language
         self._seed = seed
         self._gaps: list[Finding] = []
         self.candidates: tuple[OutlineCandidate, ...] = ()
@@ -369,7 +370,10 @@ class OutlineAuthor:
             )
             found = Finding("WITHOUT_MODEL", "", message, Severity.WARNING)
             self.candidates = (
-                OutlineCandidate(partial(author_from_text, self._description, self._seed), (found,)),
+                OutlineCandidate(
+                    partial(author_from_text, self._description, self._seed, language=self._language),
+                    (found,),
+                ),
             )
             return
         by_rules = self._compose_by_rules(outline)
@@ -393,7 +397,8 @@ class OutlineAuthor:
             self.candidates = tuple(self._build_candidates(fill_gaps(blueprint, by_rules)))
 
     def _outline_request(self) -> dict[str, Any]:
-        return {"write": "outline", **outline_request(self._description)}
+        request = {"write": "outline", **outline_request(self._description)}
+        return {**request, "language": self._language} if self._language else request
 
     async def _request(
         self,

@@ -167,6 +167,7 @@ def order_from_proto(request: pb.GenerateScenarioRequest) -> GenerationOrder:
         level=level_from_proto(request.level, ValidationLevel.CERTIFICATE),
         limits=_limits_from_proto(request),
         refresh=request.refresh,
+        language=request.language,
     )
 
 

@@ -64,6 +64,16 @@ def test_a_text_of_another_language_is_quoted_or_played_in_its_language() -> Non
             assert engine.validate(json.dumps(spec)) == []
 
 
+def test_a_language_that_is_asked_for_is_written_or_its_absence_is_said() -> None:
+    text = "My name is Vobado and I need the kavota."
+    plain = author_from_text(text, 1)
+    assert author_from_text(text, 1, language="en-GB") == plain
+    absent = author_from_text(text, 1, language="xa")
+    assert "no plot in that language" in absent["premise"]["text"]
+    chosen = author_from_text("Hola, me llamo Vobado y necesito la kavota.", 1, language="en")
+    assert "no plot in that language" not in chosen["premise"]["text"]
+
+
 @pytest.mark.parametrize("plot", list_plots())
 def test_subjects_give_a_valid_scenario_with_their_words(plot: str) -> None:
     for reading in SUBJECTS[:2]:

@@ -87,6 +87,7 @@ OTHERS: dict[str, Any] = {
     "model": "p/other",
     "level": ValidationLevel.SCHEMA,
     "limits": GenerationLimits(budget=Budget(max_calls=1)),
+    "language": "xa",
 }
 
 

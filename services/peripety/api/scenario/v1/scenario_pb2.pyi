@@ -646,6 +646,7 @@ class GenerateScenarioRequest(_message.Message):
     LEVEL_FIELD_NUMBER: _builtins.int
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     REFRESH_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Required. UUID of this request. A repeated request continues or repeats the same work (stored for 24 hours)."""
     description: _builtins.str
@@ -662,6 +663,8 @@ class GenerateScenarioRequest(_message.Message):
     """Sequence of the last event to skip; 0 for all events."""
     refresh: _builtins.bool
     """If true, a stored result for the same input is not used, and is replaced by the new one."""
+    language: _builtins.str
+    """Language of names and texts as a BCP 47 tag, such as `es` or `pt-BR`; empty for that of the description."""
     @_builtins.property
     def budget(self) -> _common_pb2.Budget:
         """Budget of the model usage."""
@@ -678,10 +681,11 @@ class GenerateScenarioRequest(_message.Message):
         level: Global___ValidationLevel.ValueType = ...,
         after_sequence: _builtins.int = ...,
         refresh: _builtins.bool = ...,
+        language: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "budget", b"budget", "seed", b"seed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "after_sequence", b"after_sequence", "budget", b"budget", "description", b"description", "level", b"level", "max_attempts", b"max_attempts", "model", b"model", "refresh", b"refresh", "request_id", b"request_id", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "after_sequence", b"after_sequence", "budget", b"budget", "description", b"description", "language", b"language", "level", b"level", "max_attempts", b"max_attempts", "model", b"model", "refresh", b"refresh", "request_id", b"request_id", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015

@@ -2,7 +2,7 @@
 
 Scenario and turn prompts are the JSON object in the last user message:
 
-    a scenario   {"description": TEXT, "seed": NUMBER?}; any later message requests another attempt
+    a scenario   {"description": TEXT, "seed": NUMBER?, "language": TAG?}; later messages request another
     a turn       {"facts": {turn, actions, changes, log, event, status}}; earlier turns as messages before it
 
 Results of actions that were executed before the narration are merged into the facts of a turn:
@@ -90,11 +90,12 @@ _TURN_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPrompt:
-    """A requested scenario; `tries` counts the rejected answers."""
+    """A requested scenario; `tries` counts the rejected answers, `language` is empty for that of the text."""
 
     text: str
     seed: int | None
     tries: int
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def parse_scenario_prompt(texts: Sequence[str]) -> ScenarioPrompt:
         if isinstance(value.get("description"), str):
             seed = value.get("seed")
             whole = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
-            return ScenarioPrompt(value["description"], whole, len(texts) - 1 - position)
+            language = str(value.get("language") or "")
+            return ScenarioPrompt(value["description"], whole, len(texts) - 1 - position, language)
     return ScenarioPrompt(texts[0] if texts else "", None, max(len(texts) - 1, 0))
 
 

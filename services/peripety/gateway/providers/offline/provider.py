@@ -161,7 +161,8 @@ def _structured_answer(schema: ResponseSchema, request: GenerateRequest) -> dict
     said = [message.text for message in request.messages if message.role is ChatRole.USER]
     if schema.name == SCENARIO_SPEC:
         asked = parse_scenario_prompt(said)
-        return author_from_text(asked.text, request.seed if asked.seed is None else asked.seed, asked.tries)
+        seed = request.seed if asked.seed is None else asked.seed
+        return author_from_text(asked.text, seed, asked.tries, asked.language)
     if schema.name == OUTCOME:
         turn = parse_turn_prompt(request.messages, request.system or "")
         return narrate(merge_call_results(turn.facts, request), turn.history, turn.scene)
