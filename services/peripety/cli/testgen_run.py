@@ -37,6 +37,7 @@ from peripety.cli.output import (
 from peripety.cli.policy_author import policy_input
 from peripety.cli.render.testgen import format_error, live_test_view
 from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
+from peripety.rpc.messages import copy_fields
 from peripety.rpc.proto_json import to_json
 from peripety.testgen.environment import scan_environment
 
@@ -236,25 +237,7 @@ def describe_environment(directory: Path, task: str) -> pb.EnvironmentInfo:
     Raises:
         InvalidArgumentError: the path is not a directory.
     """
-    found = scan_environment(directory, task)
-    return pb.EnvironmentInfo(
-        platform=found.platform,
-        languages=found.languages,
-        available_tools=found.available_tools,
-        prohibited_tools=found.prohibited_tools,
-        files=(
-            pb.FilePreview(
-                path=one.path,
-                size_bytes=one.size_bytes,
-                preview=one.preview,
-                structure=one.structure,
-            )
-            for one in found.files
-        ),
-        file_count=found.file_count,
-        cpu_count=found.cpu_count,
-        memory_bytes=found.memory_bytes,
-    )
+    return copy_fields(pb.EnvironmentInfo, scan_environment(directory, task))
 
 
 _ENDINGS = {".py": pb.TEST_FORMAT_PYTEST, ".json": pb.TEST_FORMAT_JSON, ".xml": pb.TEST_FORMAT_JUNIT}

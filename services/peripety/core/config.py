@@ -246,6 +246,8 @@ class Config(BaseModel):
         scenarios_address: address of the scenario service if it runs in another process.
         policies_address: address of the policy service if it runs in another process.
         testgen_commands: allow callers to specify commands under test; they run on this machine as this user.
+        testgen_tasks: folder of tasks that the server offers for test generation: `NAME.md`, or
+            `NAME/task.md` with the files of its environment beside it.
         insecure: allow plaintext on an address that other machines can reach.
         response_cache_memory_bytes: maximum size of the response cache in memory; 0 disables it.
         response_cache_disk_bytes: maximum size of the response cache in the database; 0 disables it.
@@ -310,6 +312,7 @@ class Config(BaseModel):
     scenarios_address: str | None = None
     policies_address: str | None = None
     testgen_commands: bool = False
+    testgen_tasks: Path | None = None
     insecure: bool = False
 
     response_cache_memory_bytes: int = Field(default=32 * _MIB, ge=0)

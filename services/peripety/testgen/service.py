@@ -22,10 +22,13 @@ from peripety.testgen.pb.responses import (
     rerun_event_to_proto,
     run_to_proto,
     runs_to_proto,
+    tasks_to_proto,
 )
+from peripety.testgen.task_folder import list_tasks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from peripety.core.idempotency.store import IdempotencyStore
     from peripety.testgen.events import QualityMeasured, TestRan
@@ -44,11 +47,19 @@ class TestGenServicer(TestGenServiceServicer):
         runs: the runs.
         reruns: the reruns of existing tests.
         requests: the idempotency log of requests.
+        tasks: the folder of tasks; None for no tasks.
     """
 
     __test__ = False
 
-    def __init__(self, runs: GenerationRuns, reruns: GenerationReruns, requests: IdempotencyStore) -> None:
+    def __init__(
+        self,
+        runs: GenerationRuns,
+        reruns: GenerationReruns,
+        requests: IdempotencyStore,
+        tasks: Path | None = None,
+    ) -> None:
+        self._tasks = tasks
         self._runs = runs
         self._reruns = reruns
         self._record = ResponseRecorder(requests, {"measured"})
@@ -102,6 +113,16 @@ class TestGenServicer(TestGenServiceServicer):
     ) -> pb.ListTestRunsResponse:
         """List runs, newest first."""
         return runs_to_proto(await self._runs.list(request.task_id, request.page_size, request.page_token))
+
+    async def ListTestTasks(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ListTestTasksRequest,
+        _context: Any,
+    ) -> pb.ListTestTasksResponse:
+        """List the tasks that this server offers, by name."""
+        # Describing an environment reads its files.
+        page = await asyncio.to_thread(list_tasks, self._tasks, request.page_size, request.page_token)
+        return tasks_to_proto(page)
 
     async def CancelTestRun(  # noqa: N802 - the contract's name
         self,

@@ -54,6 +54,11 @@ async def register_service_with(wiring: ServiceContainer, gateway: ModelGateway)
     find_model = partial(ModelCatalog.load(wiring.config.models).find_requested, config=wiring.config)
     runs = GenerationRuns(store, gateway, sources, workers, now_micros, find_model)
     wiring.on_stopping(runs.aclose)
-    servicer = TestGenServicer(runs, GenerationReruns(store, sources, workers), IdempotencyStore(database))
+    servicer = TestGenServicer(
+        runs,
+        GenerationReruns(store, sources, workers),
+        IdempotencyStore(database),
+        wiring.config.testgen_tasks,
+    )
     add_TestGenServiceServicer_to_server(servicer, wiring.server)
     wiring.add_service_name(pb.DESCRIPTOR.services_by_name["TestGenService"].full_name)

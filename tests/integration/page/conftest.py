@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest_asyncio
 
+from support.repo.repository import ROOT
 from support.servers.browser import running_browser
 from support.servers.edge import EdgeClient, serving_edge
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def edge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EdgeClient]:
-    """The edge in front of all services, without a model."""
-    async with serving_edge(tmp_path_factory.mktemp("page")) as client:
+    """The edge in front of all services, without a model, with the tasks of the examples."""
+    tasks = ROOT / "examples" / "testgen"
+    async with serving_edge(tmp_path_factory.mktemp("page"), testgen_tasks=tasks) as client:
         yield client
 
 

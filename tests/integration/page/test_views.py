@@ -186,6 +186,22 @@ async def _show(visitor: Visitor, name: str, games: Games) -> None:
         )
 
 
+async def test_a_task_of_the_server_is_chosen_and_its_tests_arrive(
+    browser: Browser, edge: EdgeClient
+) -> None:
+    async with visiting(browser, edge.url) as visitor:
+        await visitor.open("#/tests")
+        choice = visitor.page.locator("select[name=subject]")
+        await choice.wait_for()
+        assert "random" in await choice.locator("option").evaluate_all("all => all.map(one => one.value)")
+        await choice.select_option("task:ranges")
+        await visitor.page.get_by_role("button", name="Generate tests").click()
+        await visitor.page.wait_for_selector(".test-card")
+        environment = visitor.page.get_by_text("Environment with")
+        await environment.click()
+        assert await visitor.page.get_by_text("task.md").count() == 1
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_view_fits_and_is_accessible(

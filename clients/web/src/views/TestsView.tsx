@@ -17,6 +17,13 @@ interface RunSummary {
   create_time?: string;
 }
 
+interface Task {
+  task_id: string;
+  title: string;
+  task_description: string;
+  environment?: { file_count?: number };
+}
+
 interface Verdict {
   status?: string;
   counts?: boolean;
@@ -53,7 +60,7 @@ interface Quality {
 interface Run {
   task: string;
   categories: { name: string }[];
-  environment?: { working_directory?: string; files?: { path: string }[] };
+  environment?: { platform?: string; languages?: string[]; files?: { path: string }[] };
   phase: string;
   category: string;
   round: number;
@@ -106,11 +113,12 @@ export default function TestsView({ id }: { id: string }) {
 
 function Start() {
   const [runs, reload] = useLoaded(async (signal) => {
-    const [listed, scenarios] = await Promise.all([
+    const [listed, scenarios, tasks] = await Promise.all([
       rpc<{ runs?: RunSummary[] }>("TestGenService/ListTestRuns", { page_size: 30 }, signal),
       rpc<{ scenarios?: ScenarioSummary[] }>("ScenarioService/ListScenarios", { page_size: 100 }, signal),
+      rpc<{ tasks?: Task[] }>("TestGenService/ListTestTasks", { page_size: 100 }, signal),
     ]);
-    return { runs: listed.runs ?? [], scenarios: scenarios.scenarios ?? [] };
+    return { runs: listed.runs ?? [], scenarios: scenarios.scenarios ?? [], tasks: tasks.tasks ?? [] };
   }, []);
   return (
     <main id="main" class="page stack">
@@ -120,7 +128,7 @@ function Start() {
       {runs.state === "loading" && <Skeleton lines={6} />}
       {runs.state === "ready" && (
         <>
-          <StartForm scenarios={runs.value.scenarios} />
+          <StartForm scenarios={runs.value.scenarios} tasks={runs.value.tasks} />
           <section class="stack-small">
             <h2>{t("tests.runs")}</h2>
             {!runs.value.runs.length && <Empty title={t("tests.none")}>{t("tests.none.hint")}</Empty>}
@@ -151,25 +159,22 @@ function phaseWord(phase = ""): string {
   return phase ? tMaybe(`phase.${phase}`, words(phase)) : "";
 }
 
-function StartForm({ scenarios }: { scenarios: ScenarioSummary[] }) {
+const SCENARIO = "scenario:";
+const TASK = "task:";
+
+function StartForm({ scenarios, tasks }: { scenarios: ScenarioSummary[]; tasks: Task[] }) {
   const [problem, setProblem] = useState<Problem>();
   const [isStarting, setStarting] = useState(false);
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     const data = new FormData(event.currentTarget);
-    let scenario = String(data.get("scenario"));
-    if (scenario === "random") scenario = scenarios[Math.floor(Math.random() * scenarios.length)]!.scenario_id;
-    const name = scenarios.find((one) => one.scenario_id === scenario)?.name;
-    const description = String(data.get("task")).trim() || name || "";
+    const choices = [...tasks.map((one) => TASK + one.task_id), ...scenarios.map((one) => SCENARIO + one.scenario_id)];
+    let chosen = String(data.get("subject"));
+    if (chosen === "random") chosen = choices[Math.floor(Math.random() * choices.length)]!;
     setStarting(true);
     setProblem(undefined);
     try {
-      const request = {
-        task_id: name ?? description.slice(0, 60),
-        task_description: description,
-        context: "scenario",
-        subject: { scenario_id: scenario },
-      };
+      const request = toRequest(chosen, String(data.get("task")).trim());
       for await (const answer of rpcStream<any>("TestGenService/GenerateTests", request)) {
         // The run goes on without this stream; its view follows it from the start.
         return go(`#/tests/${answer.event.run_id}`);
@@ -180,17 +185,40 @@ function StartForm({ scenarios }: { scenarios: ScenarioSummary[] }) {
       setStarting(false);
     }
   };
-  if (!scenarios.length) return <Empty title={t("home.noscenarios")}>{t("tests.noscenarios.hint")}</Empty>;
+  const toRequest = (chosen: string, wish: string) => {
+    const task = tasks.find((one) => TASK + one.task_id === chosen);
+    if (task) {
+      const description = wish ? `${task.task_description}\n\n${wish}` : task.task_description;
+      return { task_id: task.task_id, task_description: description, environment: task.environment };
+    }
+    const scenario = scenarios.find((one) => SCENARIO + one.scenario_id === chosen);
+    const name = scenario?.name ?? "";
+    return { task_id: name, task_description: wish || name, context: "scenario", subject: { scenario_id: scenario?.scenario_id } };
+  };
+  if (!scenarios.length && !tasks.length) return <Empty title={t("home.noscenarios")}>{t("tests.noscenarios.hint")}</Empty>;
   return (
     <form class="stack-small form" onSubmit={submit}>
       <label class="stack-small">
         <span>{t("tests.subject")}</span>
-        <select class="field" name="scenario">
-          {scenarios.map((one) => (
-            <option key={one.scenario_id} value={one.scenario_id}>
-              {clean(one.name)}
-            </option>
-          ))}
+        <select class="field" name="subject">
+          {tasks.length > 0 && (
+            <optgroup label={t("tests.tasks")}>
+              {tasks.map((one) => (
+                <option key={one.task_id} value={TASK + one.task_id}>
+                  {clean(one.title)}
+                </option>
+              ))}
+            </optgroup>
+          )}
+          {scenarios.length > 0 && (
+            <optgroup label={t("tests.scenarios")}>
+              {scenarios.map((one) => (
+                <option key={one.scenario_id} value={SCENARIO + one.scenario_id}>
+                  {clean(one.name)}
+                </option>
+              ))}
+            </optgroup>
+          )}
           <option value="random">{t("tests.random")}</option>
         </select>
       </label>
@@ -234,6 +262,18 @@ function RunView({ id }: { id: string }) {
             .join(" · ")}
         </p>
       </header>
+      {run.environment && (
+        <details>
+          <summary>{[t("tests.environment", { n: run.environment.files?.length ?? 0 }), ...(run.environment.languages ?? []).map(clean)].join(" · ")}</summary>
+          <ul class="notes">
+            {(run.environment.files ?? []).map((one) => (
+              <li key={one.path}>
+                <code>{clean(one.path)}</code>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
       {problem && <ProblemBox problem={problem} />}
       {run.error && <ProblemBox problem={run.error} />}
       <dl class="figures-row">

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from peripety.testgen.store import GenerationRunSummary, RunRecord
     from peripety.testgen.subjects.scenario.case_body import BodyStep
+    from peripety.testgen.task_folder import TestTask
     from peripety.testgen.types import CaseVerdict, SuiteQuality, TestGenOrder
 
 
@@ -288,6 +289,14 @@ def runs_to_proto(page: Page[GenerationRunSummary]) -> pb.ListTestRunsResponse:
     """Convert a page of runs."""
     return pb.ListTestRunsResponse(
         runs=map(_summary_to_proto, page.items),
+        next_page_token=page.next_page_token,
+    )
+
+
+def tasks_to_proto(page: Page[TestTask]) -> pb.ListTestTasksResponse:
+    """Convert a page of tasks."""
+    return pb.ListTestTasksResponse(
+        tasks=(copy_fields(pb.TestTask, task, task_description=task.description) for task in page.items),
         next_page_token=page.next_page_token,
     )
 

@@ -1741,6 +1741,96 @@ class ListTestRunsResponse(_message.Message):
 Global___ListTestRunsResponse: _TypeAlias = ListTestRunsResponse  # noqa: Y015
 
 @_typing.final
+class ListTestTasksRequest(_message.Message):
+    """Page of a list of tasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """Maximum number of tasks to return; 0 for 50, more than 100 counts as 100."""
+    page_token: _builtins.str
+    """`next_page_token` of the previous page; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTestTasksRequest: _TypeAlias = ListTestTasksRequest  # noqa: Y015
+
+@_typing.final
+class TestTask(_message.Message):
+    """A task that tests can be generated for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    TASK_DESCRIPTION_FIELD_NUMBER: _builtins.int
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    task_id: _builtins.str
+    """Name of the task, for `GenerateTestsRequest.task_id`."""
+    title: _builtins.str
+    """Title."""
+    task_description: _builtins.str
+    """Description of the task, for `GenerateTestsRequest.task_description`."""
+    @_builtins.property
+    def environment(self) -> Global___EnvironmentInfo:
+        """Environment of the task; unset if it has no files."""
+
+    def __init__(
+        self,
+        *,
+        task_id: _builtins.str = ...,
+        title: _builtins.str = ...,
+        task_description: _builtins.str = ...,
+        environment: Global___EnvironmentInfo | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment", "task_description", b"task_description", "task_id", b"task_id", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TestTask: _TypeAlias = TestTask  # noqa: Y015
+
+@_typing.final
+class ListTestTasksResponse(_message.Message):
+    """A page of tasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASKS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last page."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TestTask]:
+        """By name."""
+
+    def __init__(
+        self,
+        *,
+        tasks: _abc.Iterable[Global___TestTask] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTestTasksResponse: _TypeAlias = ListTestTasksResponse  # noqa: Y015
+
+@_typing.final
 class CancelTestRunRequest(_message.Message):
     """The run to stop."""
 

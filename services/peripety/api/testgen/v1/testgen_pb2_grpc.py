@@ -72,6 +72,11 @@ class TestGenServiceStub:
                 request_serializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestRunsRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestRunsResponse.FromString,
                 _registered_method=True)
+        self.ListTestTasks = channel.unary_unary(
+                '/peripety.api.testgen.v1.TestGenService/ListTestTasks',
+                request_serializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestTasksRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestTasksResponse.FromString,
+                _registered_method=True)
         self.CancelTestRun = channel.unary_unary(
                 '/peripety.api.testgen.v1.TestGenService/CancelTestRun',
                 request_serializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.CancelTestRunRequest.SerializeToString,
@@ -141,6 +146,13 @@ class TestGenServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTestTasks(self, request, context):
+        """Lists the tasks that this server offers, by name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CancelTestRun(self, request, context):
         """Stops a run. Its tests remain stored.
         """
@@ -189,6 +201,11 @@ def add_TestGenServiceServicer_to_server(servicer, server):
                     servicer.ListTestRuns,
                     request_deserializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestRunsRequest.FromString,
                     response_serializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestRunsResponse.SerializeToString,
+            ),
+            'ListTestTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTestTasks,
+                    request_deserializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestTasksRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestTasksResponse.SerializeToString,
             ),
             'CancelTestRun': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelTestRun,
@@ -354,6 +371,33 @@ class TestGenService:
             '/peripety.api.testgen.v1.TestGenService/ListTestRuns',
             peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestRunsRequest.SerializeToString,
             peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTestTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.testgen.v1.TestGenService/ListTestTasks',
+            peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestTasksRequest.SerializeToString,
+            peripety_dot_api_dot_testgen_dot_v1_dot_testgen__pb2.ListTestTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -58,6 +58,8 @@ class TestGenServiceStub:
     """Reads a run with its tests."""
     ListTestRuns: _grpc.UnaryUnaryMultiCallable[_testgen_pb2.ListTestRunsRequest, _testgen_pb2.ListTestRunsResponse]
     """Lists runs, newest first, without their tests."""
+    ListTestTasks: _grpc.UnaryUnaryMultiCallable[_testgen_pb2.ListTestTasksRequest, _testgen_pb2.ListTestTasksResponse]
+    """Lists the tasks that this server offers, by name."""
     CancelTestRun: _grpc.UnaryUnaryMultiCallable[_testgen_pb2.CancelTestRunRequest, _testgen_pb2.CancelTestRunResponse]
     """Stops a run. Its tests remain stored."""
     DeleteTestRun: _grpc.UnaryUnaryMultiCallable[_testgen_pb2.DeleteTestRunRequest, _testgen_pb2.DeleteTestRunResponse]
@@ -95,6 +97,8 @@ class TestGenServiceAsyncStub(TestGenServiceStub):
     """Reads a run with its tests."""
     ListTestRuns: _aio.UnaryUnaryMultiCallable[_testgen_pb2.ListTestRunsRequest, _testgen_pb2.ListTestRunsResponse]  # type: ignore[assignment]
     """Lists runs, newest first, without their tests."""
+    ListTestTasks: _aio.UnaryUnaryMultiCallable[_testgen_pb2.ListTestTasksRequest, _testgen_pb2.ListTestTasksResponse]  # type: ignore[assignment]
+    """Lists the tasks that this server offers, by name."""
     CancelTestRun: _aio.UnaryUnaryMultiCallable[_testgen_pb2.CancelTestRunRequest, _testgen_pb2.CancelTestRunResponse]  # type: ignore[assignment]
     """Stops a run. Its tests remain stored."""
     DeleteTestRun: _aio.UnaryUnaryMultiCallable[_testgen_pb2.DeleteTestRunRequest, _testgen_pb2.DeleteTestRunResponse]  # type: ignore[assignment]
@@ -154,6 +158,13 @@ class TestGenServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_testgen_pb2.ListTestRunsResponse, _abc.Awaitable[_testgen_pb2.ListTestRunsResponse]]:
         """Lists runs, newest first, without their tests."""
+
+    def ListTestTasks(
+        self,
+        request: _testgen_pb2.ListTestTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_testgen_pb2.ListTestTasksResponse, _abc.Awaitable[_testgen_pb2.ListTestTasksResponse]]:
+        """Lists the tasks that this server offers, by name."""
 
     def CancelTestRun(
         self,
