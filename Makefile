@@ -122,6 +122,7 @@ check-contract: $(VENV)/installed-dev
 check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/python protos/error_reasons.py --check
+	$(BIN)/python protos/service_config.py --check
 	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python -m peripety.engine.schemas --check
 
@@ -301,6 +302,7 @@ sanitize:  ## Test the native core under AddressSanitizer
 generate: $(VENV)/installed-dev  ## Regenerate the generated code and schemas
 	$(BIN)/python protos/generate.py
 	@$(BIN)/python protos/error_reasons.py
+	@$(BIN)/python protos/service_config.py
 	@$(BIN)/python docs/generate_reference.py
 	$(BIN)/python -m peripety.engine.schemas
 

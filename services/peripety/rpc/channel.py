@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 import grpc.aio
+from google.protobuf.descriptor_pb2 import MethodOptions
 
 from peripety.core import call_context
 from peripety.errors import DeadlineError
@@ -228,16 +229,13 @@ SERVICES = {
     "testgen": ("peripety.api.testgen.v1.testgen_pb2",),
 }
 
-_READ_VERBS = ("Get", "List")
-
 
 def read_only_methods(service: str) -> Iterator[str]:
-    """Yield the full names of the read-only unary methods, which a client may retry.
-
-    By convention of the contract, `Get` and `List` methods never have side effects.
-    """
+    """Yield the full names of the unary methods without side effects, which a client may retry."""
     for module in SERVICES[service]:
         for descriptor in import_module(module).DESCRIPTOR.services_by_name.values():
             for method in descriptor.methods:
-                if method.name.startswith(_READ_VERBS) and not method.server_streaming:
+                level = method.GetOptions().idempotency_level
+                is_unary = not (method.client_streaming or method.server_streaming)
+                if is_unary and level == MethodOptions.NO_SIDE_EFFECTS:
                     yield f"{descriptor.full_name}/{method.name}"

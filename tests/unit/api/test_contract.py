@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
 
 from support.repo.repository import ROOT
 
@@ -158,6 +159,14 @@ def test_every_call_has_messages_of_its_own(method: MethodDescriptor) -> None:
 def test_every_write_has_an_idempotency_key(method: MethodDescriptor) -> None:
     key = method.input_type.fields_by_name["request_id"]
     assert key.type == FieldDescriptor.TYPE_STRING
+
+
+@each_method(METHODS)
+def test_every_call_declares_truly_that_it_can_be_repeated(method: MethodDescriptor) -> None:
+    # A run whose process ended is continued by the call that follows it.
+    continues = method.name in {"ResumeRun", "ResumeScenarioRun", "ResumePolicyRun", "ResumeTests"}
+    level = MethodOptions.IDEMPOTENT if writes(method) or continues else MethodOptions.NO_SIDE_EFFECTS
+    assert method.GetOptions().idempotency_level == level
 
 
 @each_method([method for method in METHODS if not writes(method)])
