@@ -13,7 +13,7 @@ from peripety.core.config import NarratorProfile
 
 # Four bytes a token, and a sixth of the window: the rest is for instructions, tools, thoughts and the answer.
 _BYTES_PER_TOKEN = 0.64
-_MAX_BYTES = 28_000
+_MAX_BYTES = 32_000
 _UNKNOWN_WINDOW = 4_096
 _ANSWER_TOKENS = 1_024
 _FULL_FROM_BYTES = 10_000
@@ -26,6 +26,7 @@ class PromptRoom:
 
     Attributes:
         facts: bytes of the facts of a turn, this one or an earlier one.
+        story: bytes of the place, the statements and the promises.
         view: bytes of the view of the state.
         legal_actions: bytes of the legal actions; None for no limit.
         whole_turns: bytes of the earlier turns that are given whole; a third of it remains after a fold.
@@ -36,6 +37,7 @@ class PromptRoom:
     """
 
     facts: int
+    story: int
     view: int
     legal_actions: int | None
     whole_turns: int
@@ -71,19 +73,21 @@ class PromptRoom:
             # The order of dropping: the summary, older turns, the view, legal actions, facts.
             return cls(
                 facts=int(room * 0.25),
-                view=int(room * 0.15),
+                story=int(room * 0.1),
+                view=int(room * 0.12),
                 legal_actions=int(room * 0.1),
-                whole_turns=int(room * 0.35),
+                whole_turns=int(room * 0.33),
                 summary=int(room * 0.15),
                 kept_turns=1,
                 narration_characters=max(160, int(room * 0.12)),
             )
         return cls(
             facts=min(2_000, int(room * 0.15)),
-            view=int(room * 0.1),
+            story=min(2_000, int(room * 0.1)),
+            view=int(room * 0.08),
             legal_actions=None,
-            whole_turns=int(room * 0.62),
-            summary=int(room * 0.2),
+            whole_turns=int(room * 0.55),
+            summary=int(room * 0.22),
             kept_turns=3,
             narration_characters=1_500,
         )

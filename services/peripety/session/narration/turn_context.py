@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Limits on items of a container and characters of a string, from generous to sparse.
 _DETAIL_LEVELS = (
+    (64, 1_200),
     (64, 400),
     (48, 240),
     (32, 160),
@@ -315,16 +316,22 @@ def _describe_change(change: Mapping[str, Any], value_bytes: int) -> dict[str, A
     }
 
 
-def describe_story(spec: Mapping[str, Any], viewer: str | None, seen: Mapping[str, Any]) -> dict[str, Any]:
+def describe_story(
+    spec: Mapping[str, Any],
+    viewer: str | None,
+    seen: Mapping[str, Any],
+    seen_before: Mapping[str, Any],
+) -> dict[str, Any]:
     """Return the place, statements and promises that a viewer knows of; empty without such keys.
 
     Args:
         spec: the scenario.
         viewer: the entity; without one, the place is that of the only playable entity.
         seen: the state that the viewer sees.
+        seen_before: the state that the viewer saw before the turn.
     """
     told = {
-        "place": _describe_place(spec, viewer, seen),
+        "place": describe_place(spec, viewer, seen, seen_before),
         "said": [
             {"by": spec["statements"][name]["by"], "text": text}
             for name, text in seen.get("statements", {}).items()
@@ -340,12 +347,23 @@ def describe_story(spec: Mapping[str, Any], viewer: str | None, seen: Mapping[st
     return {key: value for key, value in told.items() if value}
 
 
-def _describe_place(
+def describe_place(
     spec: Mapping[str, Any],
     viewer: str | None,
     seen: Mapping[str, Any],
+    seen_before: Mapping[str, Any],
 ) -> dict[str, Any] | None:
-    """Return the place of the viewer, its exits, and the other entities that are there."""
+    """Return the place of the viewer, its exits, the other entities there, and who came or left.
+
+    None if the place is unknown. `from` is the place that the viewer left in the turn; without it, `arrived`
+    and `left` are the others that came to or left the place.
+
+    Args:
+        spec: the scenario.
+        viewer: the entity; without one, the only playable entity.
+        seen: the state that the viewer sees.
+        seen_before: the state that the viewer saw before the turn.
+    """
     places = spec.get("places", {})
     known = seen.get("places", {}) if places else {}
     playable = [entity["id"] for entity in spec.get("entities", ()) if entity.get("playable")]
@@ -354,13 +372,22 @@ def _describe_place(
     if here is None:
         return None
     place = places[here]
-    others = [entity for entity, where in known.items() if where == here and entity != own]
+    known_before = seen_before.get("places", {})
+    there_before = known_before.get(own)
+    others, others_before = (
+        [entity for entity, where in positions.items() if where == here and entity != own]
+        for positions in (known, known_before)
+    )
+    has_moved = there_before in places and there_before != here
     told = {
         "id": here,
         "name": short_name(place.get("name", "")),
         "description": place.get("description"),
         "exits": [_name_place(places, exit_id) for exit_id in place.get("exits", ())],
         "here": others,
+        "from": _name_place(places, there_before) if has_moved else "",
+        "arrived": [] if has_moved else [one for one in others if one not in others_before],
+        "left": [] if has_moved else [one for one in others_before if one not in others],
     }
     return {key: value for key, value in told.items() if value or key == "here"}
 

@@ -7,11 +7,12 @@ tenth or less for a prompt prefix that they have seen before. The messages of a 
 and new ones are appended, so each turn reads nearly the whole history from the cache.
 
 No context window is endless. When the turns given whole exceed their room, the oldest of them are *folded*:
-each becomes one line of a summary, which contains the player's words, what was done, the beginning of the
-narration and the memories. A fold frees two thirds of the room, so it happens once in many turns, and
-between two folds the history only grows. The summary is append-only, too. When it exceeds its room, all its
-lines become short; if that is not enough, the older half is dropped. Memories outlive that, because the
-session stores them.
+each becomes one line of a summary, which contains the player's words, what was done, what was spoken aloud,
+the beginning and the end of the narration, and the memories. A fold frees two thirds of the room, so it
+happens once in many turns, and between two folds the history only grows. The summary is append-only, too.
+When it exceeds its room, its oldest lines become shorter, then short, until a third of the room is free.
+If that is not enough, old lines are dropped, first those without words of the player and memories. Memories
+outlive that, because the session stores them.
 
 Folding uses no model and stores nothing. It is a pure function of the turns: it starts at a turn number that
 moves in steps of `_STEP`, and replays the additions since. Two processes compute the same bytes, and so does
@@ -23,6 +24,7 @@ Each viewer has a history of its own, as all texts are projected to what that vi
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -66,10 +68,18 @@ class PromptHistory:
 _STEP = 32
 _STEPS_BACK = 2
 _SAID_CHARACTERS = 400
-_LINE_CHARACTERS = 200
-_SHORT_SAID_CHARACTERS = 160
+_SHORT_SAID_CHARACTERS = 240
+_SMALL_SAID_CHARACTERS = 160
+# Characters of a narration in the lines of a folded turn, from long to short.
+_LINE_CHARACTERS = (600, 200, 0)
+_SMALL_LINE_CHARACTERS = (160, 80, 0)
+_SPOKEN_LINES = 3
+_SPOKEN_CHARACTERS = 160
 _LINE_CHANGES = 3
+_FIRST_PART = 2 / 3
+"""Share of a shortened narration that is its beginning; the rest is its end."""
 _SUMMARY_HEADING = "Earlier turns, one on each line:"
+_SENTENCE_END = re.compile(r"(?<=[.!?\u2026]) +|(?<=[.!?\u2026][\"'\u201d\u2019]) +|\n+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +90,15 @@ class TurnText:
         turn: its number.
         facts: the user message.
         answer: the assistant message; empty if the viewer has not read the narration.
-        line: the turn as a line of the summary.
-        short_line: the same without the narration.
+        lines: the turn as a line of the summary, from long to short.
+        has_words: True if the turn has words of the player or memories.
     """
 
     turn: int
     facts: str
     answer: str
-    line: str
-    short_line: str
+    lines: tuple[str, ...]
+    has_words: bool
 
     @property
     def size(self) -> int:
@@ -122,40 +132,76 @@ def render_turn(
     answer: dict[str, Any] = {}
     if hears:
         answer["narrative"] = truncate_text(committed.narrative, room.narration_characters)
-        spoken = [event for event in turn.events if isinstance(event, DialogueSpoken)]
-        if spoken and not room.is_small:
-            answer["visible_dialogue"] = [
-                {"entity_id": event.entity_id, "utterance": event.utterance} for event in spoken
-            ]
-        if memories:
-            answer["hidden_memory_updates"] = memories
-    done = [action["name"] or action["id"] for action in facts.get("actions", ())]
-    short = {
+    spoken = [event for event in turn.events if hears and isinstance(event, DialogueSpoken)]
+    if spoken and not room.is_small:
+        answer["visible_dialogue"] = [
+            {"entity_id": event.entity_id, "utterance": event.utterance} for event in spoken
+        ]
+    if memories and hears:
+        answer["hidden_memory_updates"] = memories
+    told = {
         "turn": turn.turn,
-        "did": done,
-        "said": truncate_text(said, _SHORT_SAID_CHARACTERS),
+        "did": [action["name"] or action["id"] for action in facts.get("actions", ())],
+        "said": said,
         "event": names.events[world.event_id] if world.event_id else "",
+        "changed": dict(net_changes(view.project_changes(committed.changes), names.decisive)[:_LINE_CHANGES]),
+        "told": committed.narrative if hears else "",
         "memories": [memory["content"] for memory in memories],
     }
-    long = {
-        **short,
-        "said": truncate_text(said, _SAID_CHARACTERS if not room.is_small else _SHORT_SAID_CHARACTERS),
-        "changed": dict(net_changes(view.project_changes(committed.changes), names.decisive)[:_LINE_CHANGES]),
-        "told": truncate_text(committed.narrative, min(_LINE_CHARACTERS, room.narration_characters))
-        if hears
-        else "",
-    }
+    lengths = _SMALL_LINE_CHARACTERS if room.is_small else _LINE_CHARACTERS
+    lines = tuple(_to_line(told, spoken, length, is_small=room.is_small) for length in lengths)
     return TurnText(
         turn.turn,
         to_json_text({"facts": facts}),
         to_json_text(answer) if answer else "",
-        _to_line(long),
-        _to_line(short),
+        lines,
+        bool(said or memories),
     )
 
 
-def _to_line(summary: Mapping[str, Any]) -> str:
-    return to_json_text({key: value for key, value in summary.items() if value})
+def _to_line(
+    told: Mapping[str, Any],
+    spoken: Iterable[DialogueSpoken],
+    characters: int,
+    *,
+    is_small: bool,
+) -> str:
+    """Return a turn as a line of the summary, with so many characters of the narration."""
+    said = _SMALL_SAID_CHARACTERS if is_small else _SAID_CHARACTERS if characters else _SHORT_SAID_CHARACTERS
+    narration = shorten_prose(told["told"], characters)
+    heard = [
+        f"{event.entity_id}: {truncate_text(event.utterance, _SPOKEN_CHARACTERS)}"
+        for event in spoken
+        if event.utterance not in narration
+    ]
+    shown = {**told, "said": truncate_text(told["said"], said), "told": narration}
+    if characters:
+        shown["heard"] = heard[:_SPOKEN_LINES]
+    else:
+        del shown["changed"]
+    return to_json_text({key: value for key, value in shown.items() if value})
+
+
+def shorten_prose(text: str, characters: int) -> str:
+    """Shorten a narration to its first and its last sentences, with a mark between them."""
+    if len(text) <= characters:
+        return text
+    if not characters:
+        return ""
+    sentences = _SENTENCE_END.split(text)
+    first: list[str] = []
+    room = int(characters * _FIRST_PART)
+    while sentences and len(sentences[0]) <= room:
+        room -= len(sentences[0]) + 1
+        first.append(sentences.pop(0))
+    if not first:
+        return truncate_text(text, characters)
+    last: list[str] = []
+    room = characters - len(" ".join(first)) - 3
+    while sentences and len(sentences[-1]) <= room:
+        room -= len(sentences[-1]) + 1
+        last.insert(0, sentences.pop())
+    return " ".join([*first, *(["\u2026"] if sentences else []), *last])
 
 
 def _memories_of(turn: CommittedTurn, viewer: str | None) -> list[dict[str, Any]]:
@@ -179,15 +225,15 @@ def render_history(scene: NarrationContext, memory_bytes: int) -> PromptHistory:
         scene: the turn.
         memory_bytes: size limit of the memories.
     """
-    folded, whole, long_from = _fold(scene.history, scene.room)
-    first = next((text.turn for text in (*folded, *whole)), scene.turn)
+    summary, whole = _fold(scene.history, scene.room)
+    first = next((text.turn for text in (*(line.text for line in summary), *whole)), scene.turn)
     earlier = [
         memory for memory in memories_for(scene.session.memories, scene.view.viewer) if memory.turn < first
     ]
     facts = [_describe_memory(memory) for memory in earlier if memory.is_fact]
     head = last_fitting(facts, scene.room.summary)
     lines = [to_json_text({"facts": head})] if head else []
-    lines += [text.line if place >= long_from else text.short_line for place, text in enumerate(folded)]
+    lines += [line.told for line in summary]
     messages = [ChatMessage.user("\n".join([_SUMMARY_HEADING, *lines]))] if lines else []
     for text in whole:
         messages.append(ChatMessage.user(text.facts))
@@ -201,14 +247,27 @@ def _describe_memory(memory: NarratorMemory) -> dict[str, Any]:
     return {"turn": memory.turn, "whose": memory.owner, "about": memory.scope, "content": memory.content}
 
 
-def _fold(
-    turns: Iterable[TurnText],
-    room: PromptRoom,
-) -> tuple[list[TurnText], tuple[TurnText, ...], int]:
-    """Return the turns of the summary, those given whole, and the index of the first long line."""
+@dataclass(slots=True, eq=False)
+class _SummaryLine:
+    """A folded turn, as long as its level."""
+
+    text: TurnText
+    level: int = 0
+
+    @property
+    def told(self) -> str:
+        return self.text.lines[self.level]
+
+    @property
+    def size(self) -> int:
+        return len(self.told.encode()) + 1
+
+
+def _fold(turns: Iterable[TurnText], room: PromptRoom) -> tuple[list[_SummaryLine], tuple[TurnText, ...]]:
+    """Return the lines of the summary, and the turns given whole."""
     whole: deque[TurnText] = deque()
-    folded: list[TurnText] = []
-    long_from = size = lines_size = 0
+    summary: list[_SummaryLine] = []
+    size = 0
     for turn in turns:
         whole.append(turn)
         size += turn.size
@@ -217,15 +276,31 @@ def _fold(
         while len(whole) > room.kept_turns and size > room.whole_turns // 3:
             oldest = whole.popleft()
             size -= oldest.size
-            lines_size += len(oldest.line.encode())
-            folded.append(oldest)
-        if lines_size > room.summary:
-            lines_size, long_from = _short_size(folded), len(folded)
-        if lines_size > room.summary:
-            folded = folded[len(folded) // 2 :]
-            lines_size, long_from = _short_size(folded), len(folded)
-    return folded, tuple(whole), long_from
+            summary.append(_SummaryLine(oldest))
+        summary = _shrink(summary, room.summary)
+    return summary, tuple(whole)
 
 
-def _short_size(turns: Iterable[TurnText]) -> int:
-    return sum(len(turn.short_line.encode()) for turn in turns)
+def _shrink(summary: list[_SummaryLine], max_bytes: int) -> list[_SummaryLine]:
+    """Shorten and drop the oldest lines of a summary that exceeds its room, until a third of it is free."""
+    size = sum(line.size for line in summary)
+    if size <= max_bytes:
+        return summary
+    enough = max_bytes * 2 // 3
+    # The newer half is shortened only after the older half is short.
+    half = len(summary) // 2
+    older, newer = summary[:half], summary[half:]
+    for lines, level in ((older, 1), (older, 2), (newer, 1), (newer, 2)):
+        for line in lines:
+            if size <= enough:
+                return summary
+            size -= line.size
+            line.level = max(line.level, level)
+            size += line.size
+    for dropped in (*(line for line in older if not line.text.has_words), *older):
+        if size <= enough:
+            break
+        if dropped in summary:
+            size -= dropped.size
+            summary.remove(dropped)
+    return summary

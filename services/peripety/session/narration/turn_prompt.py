@@ -59,12 +59,13 @@ def build_messages(scene: NarrationContext, played: TurnResult | None) -> tuple[
         played: the result of the turn if the narrator may know it; None while it may still act.
     """
     tree = scene.speculation.transaction.state.tree() if played is None else played.tree
-    story = describe_story(scene.spec, scene.view.viewer, scene.view.project_state(tree))
+    opening = scene.view.project_state(scene.speculation.transaction.opening_state.tree())
+    story = describe_story(scene.spec, scene.view.viewer, scene.view.project_state(tree), opening)
     history = render_history(scene, scene.room.facts // 3)
     told = {
         "memories": history.memories or None,
         "facts": collect_facts(scene, played, scene.room.facts),
-        **(truncate_json(story, scene.room.facts // 3) or {}),
+        **_limit_story(story, scene.room.story),
         "legal_actions": _describe_legal_actions(scene, played),
         "view": _limit_view(_state_patch(scene, tree), scene.room.view),
     }
@@ -119,6 +120,14 @@ def _cached_system_text(telling: _SystemTextKey) -> str:
 
 
 # --- parts of the turn ---
+
+
+def _limit_story(story: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
+    """Truncate the place last, because no other part of the prompt describes it."""
+    place = {key: value for key, value in story.items() if key == "place"}
+    shown = truncate_json(place, max_bytes) or {}
+    rest = {key: value for key, value in story.items() if key != "place"}
+    return shown | (truncate_json(rest, max(max_bytes - json_size(shown), max_bytes // 3)) or {})
 
 
 def _describe_legal_actions(scene: NarrationContext, played: TurnResult | None) -> list[dict[str, Any]]:

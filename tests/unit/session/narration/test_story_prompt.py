@@ -9,11 +9,13 @@ import pytest
 
 from peripety.scenario.action_tools import scenario_tools
 from peripety.scenario.rule_graph.graph import build_graph
+from peripety.session.narration.turn_context import describe_place
 from peripety.session.narration.turn_prompt import build_messages, collect_facts, render_system_text
 from peripety.session.types import PlayerAction
 from support.engine.specs import as_bytes
 from support.engine.story_specs import EVENTS, WORDS, story
-from support.session.sessions import scene_of
+from support.gateway.fake_gateway import calling
+from support.session.sessions import outcome, played, results, scene_of
 
 if TYPE_CHECKING:
     from peripety.session.narration.turn_context import NarrationContext
@@ -72,9 +74,45 @@ def test_the_current_place_and_who_is_there_are_told() -> None:
         "here": [],
     }
     moved = asked(scene(FOUND[0], viewer="me"))["place"]
-    assert moved == {"id": "middle", "exits": ["Near", "far"], "here": ["beta", "gamma"]}
+    expected = {"id": "middle", "exits": ["Near", "far"], "here": ["beta", "gamma"], "from": "Near"}
+    assert moved == expected
     assert asked(scene(viewer="beta"))["place"]["here"] == ["gamma"]
     assert "place" not in asked(scene())
+
+
+def test_a_move_of_another_tells_who_came_and_who_left() -> None:
+    came = describe_place(QUIET, "me", {"places": {"me": "far", "beta": "far"}}, {"places": {"me": "far"}})
+    assert came is not None
+    assert (came["here"], came["arrived"]) == (["beta"], ["beta"])
+    before = {"places": {"me": "far", "beta": "far"}}
+    went = describe_place(QUIET, "me", {"places": {"me": "far", "beta": "near"}}, before)
+    assert went is not None
+    assert (went["here"], went["left"]) == ([], ["beta"])
+
+
+async def test_a_move_by_words_tells_the_new_place_with_the_result_of_its_action() -> None:
+    about = scene_of(as_bytes(QUIET), [], viewer="me", spoken="I go on.")
+    _, gateway = await played(calling(("action:go", {"to": "middle"})), outcome("Told."), about=about)
+    ((result, _),) = results(gateway)
+    assert result["world"]["place"] == {
+        "id": "middle",
+        "exits": ["Near", "far"],
+        "here": ["beta", "gamma"],
+        "from": "Near",
+    }
+
+
+async def test_a_result_without_a_move_tells_no_place() -> None:
+    about = scene_of(as_bytes(QUIET), [], viewer="me", spoken="I wait.")
+    _, gateway = await played(calling(("action:wait", {})), outcome("Told."), about=about)
+    ((result, _),) = results(gateway)
+    assert "place" not in result["world"]
+
+
+def test_a_long_description_of_a_place_is_whole() -> None:
+    places = {**QUIET["places"], "near": {**QUIET["places"]["near"], "description": "A wall. " * 110}}
+    about = scene_of(as_bytes({**QUIET, "places": places}), [PlayerAction("wait", {})], viewer="me")
+    assert asked(about)["place"]["description"] == "A wall. " * 110
 
 
 def test_statements_and_promises_are_told_once_they_are_made() -> None:

@@ -10,7 +10,7 @@ import pytest
 from peripety.gateway.types.message import ChatRole
 from peripety.session.events import DialogueSpoken
 from peripety.session.narration.prompt_room import PromptRoom
-from peripety.session.narration.turn_history import first_turn_of_history, render_history
+from peripety.session.narration.turn_history import first_turn_of_history, render_history, shorten_prose
 from peripety.session.types import DieRollRequest, NarratorMemory, PlayerAction
 from support.engine.specs import Json, action, at_most, document, never
 from support.session.sessions import FULL_ROOM, scene_of, text_of, turn_of
@@ -127,6 +127,56 @@ def test_folded_turns_keep_the_words_of_the_player_and_the_newest_turns_are_whol
     assert len(lines) + len(answers) == 40
 
 
+def folded(turns: list[CommittedTurn], room: PromptRoom = FULL_ROOM) -> list[Json]:
+    """Return the lines of the summary after the given turns and many that are long and without words."""
+    about = scene(room=room)
+    filler = turn_of(about, "word " * 290)
+    numbers = range(len(turns) + 1, 33)
+    told = [*turns, *(numbered(filler, number) for number in numbers)]
+    about = replace(about, history=tuple(text_of(turn, about) for turn in told), turn=33)
+    return [json.loads(line) for line in messages_of(about)[0].text.splitlines()[1:]]
+
+
+def test_a_folded_turn_has_the_beginning_and_end_of_its_narration_and_what_was_spoken() -> None:
+    narrative = f"It begins. {'The middle is long. ' * 60}It ends."
+    spoken = [DialogueSpoken("q", "A word of q."), DialogueSpoken("q", "It ends.")]
+    turn = turn_of(scene(), narrative, spoken="I look.", dialogue=spoken)
+    line = json.loads(text_of(turn, scene()).lines[0])
+    assert line["told"].startswith("It begins. The middle is long. ")
+    assert line["told"].endswith(" It ends.")
+    assert 500 < len(line["told"]) <= 600
+    assert line["heard"] == ["q: A word of q."]
+    assert line["said"] == "I look."
+
+
+@pytest.mark.parametrize(
+    ("text", "shortened"),
+    [
+        ("One two.", "One two."),
+        ("First. Second. Third. Fourth. Fifth.", "First. Second. \u2026 Fifth."),
+        ("A sentence that has no end in sight", "A sentence that has no\u2026"),
+        ("He says: \u201cNo.\u201d Then he goes. Rain falls.", "He says: \u201cNo.\u201d \u2026"),
+    ],
+)
+def test_prose_is_shortened_at_the_ends_of_sentences(text: str, shortened: str) -> None:
+    assert shorten_prose(text, 23) == shortened
+
+
+def test_old_lines_become_shorter_before_any_is_dropped() -> None:
+    lines = folded([])
+    lengths = [len(line.get("told", "")) for line in lines]
+    assert lengths == sorted(lengths)
+    assert [line["turn"] for line in lines] == list(range(1, len(lines) + 1))
+
+
+def test_turns_with_words_of_the_player_outlive_the_others_in_a_small_room() -> None:
+    about = scene(room=SMALL_ROOM)
+    first, second = turn_of(about, "Told."), turn_of(about, "Told.", spoken="I call it Abri.")
+    lines = folded([first, numbered(second, 2)], SMALL_ROOM)
+    assert (lines[0]["turn"], lines[0]["said"]) == (2, "I call it Abri.")
+    assert len(lines) < 28
+
+
 def test_memories_outlive_the_turns_that_are_dropped() -> None:
     memories = (
         NarratorMemory(3, "fact", "world", "The door is red.", "public"),
@@ -160,7 +210,7 @@ def test_what_decides_the_run_is_the_first_of_what_changed() -> None:
         actions=[action("act", done)],
         loss_conditions=[at_most("low", "state.n7", -5), never("other")],
     )
-    line = json.loads(text_of(turn_of(about, "told"), about).line)
+    line = json.loads(text_of(turn_of(about, "told"), about).lines[0])
     assert list(line["changed"]) == ["n7", "n0", "n1"]
 
 
