@@ -163,6 +163,8 @@ class SessionBroadcaster:
                 await self._poll_once()
             except PeripetyError as error:
                 _log.warning("sessions cannot be polled now", extra={"code": error.code})
+            except Exception:  # noqa: BLE001 - without the next poll, every watch stream would wait forever
+                _log.exception("sessions could not be polled")
             await wait_for_event(self._poll_requested, self._poll_seconds)
 
     async def _poll_once(self) -> None:

@@ -15,7 +15,7 @@ from support.session.sessions import at_a_table, kinds, outcome, rulesets, submi
 from support.session.watch import Held, commits, seen_of, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     import pytest
 
@@ -165,6 +165,25 @@ async def test_a_seat_that_acts_during_a_poll_is_reported_once(
             await asyncio.sleep(0.1)
             await act("one")
             assert await following == SeatActed(1, "one", ())
+        await hub.aclose()
+
+
+async def test_polling_continues_after_a_defect(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with table(database_url, SCENARIO) as game:
+        hub = SessionBroadcaster(game.store, poll_seconds=0.01)
+        last_sequences = game.store.last_sequences
+
+        async def fail_once(session_ids: Sequence[str]) -> dict[str, int]:
+            monkeypatch.setattr(game.store, "last_sequences", last_sequences)
+            raise RuntimeError("a defect")
+
+        monkeypatch.setattr(game.store, "last_sequences", fail_once)
+        watching = WatchStreams(game.store, rulesets(game.store), hub)
+        async with closing(watching.open(WatchRequest(game.session_id))) as events:
+            following = asyncio.ensure_future(anext(events))
+            await asyncio.sleep(0.05)
+            played = await game.play(1, "act")
+            assert seen_of([await asyncio.wait_for(following, 30)]) == played[:1]
         await hub.aclose()
 
 
