@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from peripety.core.config import Config, ProviderName
+from peripety.rpc.channel import SERVICES as MODULES
 from peripety.server.app import SERVICES
 from support.repo.repository import ROOT, command_exists
 
@@ -19,7 +20,9 @@ OWN_VARIABLES = {"PERIPETY_SIMCORE"} | {
     str(field.validation_alias or f"peripety_{name}".upper()) for name, field in Config.model_fields.items()
 }
 
-services = pytest.mark.parametrize("service", COMPOSE["services"])
+ENVOY = yaml.safe_load((ROOT / "services" / "envoy.yaml").read_text(encoding="utf-8"))["static_resources"]
+
+services = pytest.mark.parametrize("service", SERVICES)
 
 
 def instructions(kind: str) -> list[str]:
@@ -38,13 +41,12 @@ def listening_port(settings: dict[str, Any]) -> str:
 
 
 def test_each_service_has_one_container() -> None:
-    assert set(COMPOSE["services"]) == set(SERVICES)
-    assert [settings["command"] for settings in COMPOSE["services"].values()] == [
-        ["serve", name] for name in SERVICES
-    ]
+    assert set(COMPOSE["services"]) == {*SERVICES, "envoy", "edge"}
+    own = [*SERVICES, "edge"]
+    assert [COMPOSE["services"][name]["command"] for name in own] == [["serve", name] for name in own]
 
 
-@services
+@pytest.mark.parametrize("service", [*SERVICES, "edge"])
 def test_every_container_comes_from_the_one_dockerfile(service: str) -> None:
     build = COMPOSE["services"][service]["build"]
     assert (ROOT / build["context"] / build["dockerfile"]).samefile(ROOT / "services" / "Dockerfile")
@@ -57,7 +59,7 @@ def test_the_command_exists(service: str) -> None:
     assert command_exists(["peripety", *COMPOSE["services"][service]["command"]])
 
 
-@services
+@pytest.mark.parametrize("service", [*SERVICES, "edge"])
 def test_every_variable_is_one_that_the_program_reads(service: str) -> None:
     assert set(COMPOSE["services"][service]["environment"]) <= OWN_VARIABLES
     assert {name for name in image_variables() if name.startswith("PERIPETY_")} <= OWN_VARIABLES
@@ -95,7 +97,7 @@ def test_peers_are_sought_where_they_listen(service: str) -> None:
     addresses = {
         name: value for name, value in environment.items() if re.fullmatch(r"PERIPETY_\w+_ADDRESS", name)
     }
-    # Only the edge reads the address of all services, and this file does not serve it.
+    # Only the edge reads the address of all services.
     peers = OWN_VARIABLES - {"PERIPETY_SERVICES_ADDRESS"}
     assert set(addresses) == {name for name in peers if name.endswith("_ADDRESS")}
     for name, address in addresses.items():
@@ -105,8 +107,8 @@ def test_peers_are_sought_where_they_listen(service: str) -> None:
 
 def test_ports_are_published_on_loopback_and_do_not_collide() -> None:
     published = [port for settings in COMPOSE["services"].values() for port in settings["ports"]]
-    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:50051", port) for port in published)
-    assert len(set(published)) == len(published) == len(SERVICES)
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:500(50|51|80)", port) for port in published)
+    assert len({port.split(":")[1] for port in published}) == len(published) == len(COMPOSE["services"])
 
 
 @services
@@ -125,13 +127,37 @@ def test_a_service_waits_for_those_it_calls(service: str) -> None:
     assert all(how == {"condition": "service_healthy"} for how in waited_for.values())
 
 
+def test_envoy_has_a_route_and_a_cluster_for_each_service() -> None:
+    manager = ENVOY["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    (host,) = manager["route_config"]["virtual_hosts"]
+    routes = {route["match"]["prefix"]: route["route"]["cluster"] for route in host["routes"]}
+    assert set(routes) == {
+        f"/{module.rpartition('.')[0]}." for modules in MODULES.values() for module in modules
+    }
+    members = {}
+    for cluster in ENVOY["clusters"]:
+        (group,) = cluster["load_assignment"]["endpoints"]
+        address = group["lb_endpoints"][0]["endpoint"]["address"]["socket_address"]
+        members[cluster["name"]] = f"{address['address']}:{address['port_value']}"
+    assert members == {name: f"{name}:{listening_port(COMPOSE['services'][name])}" for name in SERVICES}
+    assert set(routes.values()) == set(members)
+
+
+def test_the_edge_calls_envoy_where_it_listens() -> None:
+    socket = ENVOY["listeners"][0]["address"]["socket_address"]
+    address = COMPOSE["services"]["edge"]["environment"]["PERIPETY_SERVICES_ADDRESS"]
+    assert address == f"envoy:{socket['port_value']}"
+
+
 def test_only_the_gateway_gets_the_key() -> None:
     holders = [name for name in SERVICES if "OPENAI_API_KEY" in COMPOSE["services"][name]["environment"]]
     assert holders == ["gateway"]
 
 
 def test_data_is_kept_in_a_volume_that_the_settings_point_to() -> None:
-    volumes = [volume for name in SERVICES for volume in COMPOSE["services"][name].get("volumes", [])]
+    volumes = [
+        volume for name in (*SERVICES, "edge") for volume in COMPOSE["services"][name].get("volumes", [])
+    ]
     assert {volume.partition(":")[0] for volume in volumes} == set(COMPOSE["volumes"])
     assert {volume.partition(":")[2] for volume in volumes} == set(instructions("VOLUME"))
     assert image_variables()["PERIPETY_DATABASE_URL"].startswith(f"sqlite:///{instructions('VOLUME')[0]}/")

@@ -16,6 +16,8 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from peripety.core.config import is_loopback, split_address
@@ -26,7 +28,7 @@ from peripety.edge.calls import ChannelPool, RpcCaller
 from peripety.edge.connect_protocol import ConnectRoutes
 from peripety.edge.generated_specs import GeneratedSpecs
 from peripety.edge.links import LinkRoutes
-from peripety.edge.problems import handle_error, problem_response
+from peripety.edge.problems import PROBLEM_SCHEMA, PROBLEMS, handle_error, problem_response
 from peripety.edge.rpc_routes import RpcRoutes
 from peripety.edge.scenario_routes import ScenarioRoutes
 from peripety.edge.session_routes import SessionRoutes
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from fastapi.responses import JSONResponse
-    from starlette.responses import Response
 
     from peripety.core.config import Config
 
@@ -80,7 +81,7 @@ async def create_app(config: Config, channels: ChannelPool, database: Database) 
         LinkRoutes(sessions, database).router,
         rpc.router,
     ):
-        app.include_router(router)
+        app.include_router(router, responses=PROBLEMS)
     app.add_api_route("/health", _report_health, methods=["GET"], include_in_schema=False)
     app.add_api_route("/", _show_page, methods=["GET"], include_in_schema=False)
     app.add_api_route("/docs", _show_docs, methods=["GET"], include_in_schema=False)
@@ -90,6 +91,7 @@ async def create_app(config: Config, channels: ChannelPool, database: Database) 
     app.add_exception_handler(PeripetyError, handle_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(ClientDisconnect, _handle_disconnect)
     app.add_exception_handler(Exception, _handle_unexpected_error)
     app.add_middleware(AccessControl, config=config, public_paths=_PUBLIC_PATHS)
     describe_routes = app.openapi
@@ -98,7 +100,7 @@ async def create_app(config: Config, channels: ChannelPool, database: Database) 
         if app.openapi_schema is None:
             schema, every = describe_routes(), rpc.describe()
             schema["paths"].update(every["paths"])
-            schema["components"]["schemas"].update(every["schemas"])
+            schema["components"]["schemas"].update(every["schemas"], Problem=PROBLEM_SCHEMA)
         return describe_routes()
 
     app.openapi = describe_all  # type: ignore[method-assign]  # the documented way to extend it
@@ -204,7 +206,12 @@ async def _handle_http_error(_request: Request, error: Exception) -> JSONRespons
         _METHOD_NOT_ALLOWED: UnsupportedError("this path does not accept the method; see /docs"),
     }
     public = kinds.get(error.status_code, InvalidArgumentError(str(error.detail)))
-    return problem_response(public, error.status_code)
+    return problem_response(public, error.status_code, error.headers)
+
+
+async def _handle_disconnect(_request: Request, _error: Exception) -> Response:
+    """Return a response that nothing receives: the client disconnected while it sent the request."""
+    return Response(status_code=400)
 
 
 async def _handle_unexpected_error(_request: Request, error: Exception) -> JSONResponse:

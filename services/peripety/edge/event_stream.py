@@ -59,6 +59,28 @@ class ServerEvent:
         return f'{{"event":{json.dumps(self.name)},"id":{position},"data":{self.data}}}'
 
 
+def describe_stream(description: str, message: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the OpenAPI description of a response with server-sent events.
+
+    Args:
+        description: its events.
+        message: the schema of the content of an event `message`; without it, events have other names.
+    """
+    events = [_describe_event({"const": "error"}, {"$ref": "#/components/schemas/Problem"})]
+    if message is None:
+        events.append(_describe_event({"type": "string", "not": {"const": "error"}}, {"type": "object"}))
+    else:
+        events.append(_describe_event({"const": "message"}, message))
+        events.append(_describe_event({"const": "done"}, {"type": "object", "maxProperties": 0}))
+    return {"description": description, "content": {"text/event-stream": {"schema": {"oneOf": events}}}}
+
+
+def _describe_event(name: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
+    properties = {"event": name, "id": {"type": "string"}, "data": data}
+    return {"type": "object", "properties": properties, "required": ["event", "data"]}
+
+
 def error_event(error: Exception) -> ServerEvent:
     """Return the event that ends a stream which failed: the problem document of the error."""
     return ServerEvent.of("error", to_problem(error))

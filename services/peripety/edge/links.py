@@ -10,16 +10,16 @@ import hashlib
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Column, Float, String, Table, delete, select
 from starlette.responses import StreamingResponse
 
 from peripety.core.storage.database import METADATA
-from peripety.edge.session_routes import STREAM, TurnBody
+from peripety.edge.bodies import LinkBody, TurnBody  # noqa: TC001 - read at run time
+from peripety.edge.session_routes import STREAM
 from peripety.errors import FailedPreconditionError, FieldViolation, InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ KEPT_SECONDS = 90 * 86_400.0
 """Seconds until a link expires."""
 
 _TOKEN_BYTES = 24
+_SUBMITTED: dict[int | str, dict[str, Any]] = {
+    202: {"description": "Other seats have not submitted their actions; see `waiting_seat_ids`."}
+}
 _OWN_FIELDS = ("seed", "narrator", "usage")
 """Fields of a session that are of no concern to a guest."""
 
@@ -59,15 +62,6 @@ class _Link:
     seat_id: str
 
 
-class LinkBody(BaseModel):
-    """Body of `POST /sessions/{id}/links`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    pov: str = Field("", description="Entity whose point of view is opened; empty for the public part.")
-    seat_id: str = Field("", description="Seat that the link plays; empty for a spectator.")
-
-
 class LinkRoutes:
     """Handlers of the routes, and the store of links.
 
@@ -94,7 +88,7 @@ class LinkRoutes:
                 methods=[method],
                 summary=summary,
                 response_class=StreamingResponse,
-                responses=STREAM,
+                responses=STREAM | (_SUBMITTED if method == "POST" else {}),
             )
 
     async def create(self, session_id: str, body: LinkBody) -> JSONResponse:

@@ -16,6 +16,8 @@ from peripety.core import call_context
 from peripety.errors import ErrorKind, PeripetyError, hide_internal_error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import HTTPConnection
 
 MEDIA_TYPE = "application/problem+json"
@@ -33,6 +35,37 @@ STATUSES: dict[ErrorKind, int] = {
     ErrorKind.INTERNAL: 500,
 }
 """HTTP statuses by kind of error."""
+
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "format": "uri"},
+        "title": {"type": "string"},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": {"type": "string", "description": "What is wrong, and what to do."},
+        "code": {"type": "string", "description": "The error reason."},
+        "violations": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"field": {"type": "string"}, "reason": {"type": "string"}},
+                "required": ["field", "reason"],
+            },
+        },
+        "details": {"type": "object", "additionalProperties": {"type": "string"}},
+        "retry_after": {"type": "number", "description": "Seconds to wait before a repetition."},
+    },
+    "required": ["type", "title", "status", "detail", "code"],
+}
+"""JSON Schema of a problem document, for OpenAPI."""
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem document (RFC 9457).",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+}
+"""OpenAPI description of every response that is not a success."""
 
 _STATUSES_BY_CODE = {"BODY_TOO_LARGE": 413}
 
@@ -62,16 +95,18 @@ def to_problem(error: Exception, status: int | None = None) -> dict[str, Any]:
     return problem
 
 
-def problem_response(error: Exception, status: int | None = None, **members: Any) -> JSONResponse:
+def problem_response(
+    error: Exception, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
     """Return the response of a failed request.
 
     Args:
         error: the error.
         status: the HTTP status; by default that of the kind of the error.
-        **members: further members of the document.
+        headers: further headers.
     """
-    problem = to_problem(error, status) | members
-    headers = {}
+    problem = to_problem(error, status)
+    headers = dict(headers or {})
     if "retry_after" in problem:
         headers["retry-after"] = str(max(1, math.ceil(problem["retry_after"])))
     return JSONResponse(problem, problem["status"], headers, MEDIA_TYPE)

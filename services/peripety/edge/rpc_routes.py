@@ -15,7 +15,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from google.protobuf.descriptor import FieldDescriptor
 
-from peripety.edge.event_stream import EventStreamResponse, ServerEvent, with_heartbeats
+from peripety.edge.event_stream import (
+    EventStreamResponse,
+    ServerEvent,
+    describe_stream,
+    with_heartbeats,
+)
+from peripety.edge.problems import PROBLEMS
 from peripety.errors import InvalidArgumentError, NotFoundError
 from peripety.rpc.proto_json import enum_word, from_json, message_from_json, to_json
 
@@ -109,8 +115,10 @@ _SINGLE_VALUES: dict[str, dict[str, Any]] = {
 
 def _describe_method(method: RpcMethod, schemas: dict[str, Any]) -> dict[str, Any]:
     request, response = (_reference(kind.DESCRIPTOR, schemas) for kind in (method.request, method.response))
-    media_type = "text/event-stream" if method.returns_stream else "application/json"
-    problem = {"description": "A problem document (RFC 9457).", "content": {"application/problem+json": {}}}
+    if method.returns_stream:
+        success = describe_stream("Events `message`, each a response, then `done` or `error`.", response)
+    else:
+        success = {"description": "The response.", "content": {"application/json": {"schema": response}}}
     return {
         "tags": [method.short_service],
         "operationId": f"{method.short_service}_{method.name}",
@@ -123,10 +131,7 @@ def _describe_method(method: RpcMethod, schemas: dict[str, Any]) -> dict[str, An
                 }
             },
         },
-        "responses": {
-            "200": {"description": "The response.", "content": {media_type: {"schema": response}}},
-            "default": problem,
-        },
+        "responses": {"200": success, **PROBLEMS},
     }
 
 

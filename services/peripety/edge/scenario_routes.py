@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
 
 from peripety.api.scenario.v1 import scenario_pb2 as pb
+from peripety.edge.bodies import GenerateBody, IdempotencyKey  # noqa: TC001 - read at run time
 from peripety.edge.event_stream import EventStreamResponse, ServerEvent, with_heartbeats
 from peripety.engine import canonicalize
 from peripety.errors import InvalidArgumentError, UnavailableError
@@ -28,23 +28,7 @@ _SERVICE = "/peripety.api.scenario.v1.ScenarioService/"
 _UUID_NAMESPACE = uuid.UUID("6f4a2c52-5b0e-4a55-9d0c-5f8f1f6a1f0e")
 
 
-class GenerateBody(BaseModel):
-    """Body of `POST /scenarios/generate`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    description: str = Field(max_length=102_400, description="The scenario in any language; may be empty.")
-    seed: int | None = Field(
-        None, ge=0, lt=2**53, description="Seed of the scenario; by default derived from the description."
-    )
-    language: str = Field(
-        "", description="Language of names and texts as a BCP 47 tag; by default that of the description."
-    )
-    level: str | None = Field(
-        None,
-        pattern="^(schema|static|dry_run|certificate)$",
-        description="Checks that the result has to pass; `certificate` by default.",
-    )
+_ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"description": "The work continues; see `run_id`."}}
 
 
 def _accepts_events(accept: str | None) -> bool:
@@ -69,6 +53,7 @@ class ScenarioRoutes:
             methods=["POST"],
             summary="Write a specification from a description",
             response_class=JSONResponse,
+            responses=_ACCEPTED,
         )
         self.router.add_api_route(
             "/scenarios/{scenario_id}/compile",
@@ -93,7 +78,7 @@ class ScenarioRoutes:
         body: GenerateBody,
         accept: Annotated[str | None, Header()] = None,
         prefer: Annotated[str | None, Header()] = None,
-        idempotency_key: Annotated[uuid.UUID | None, Header()] = None,
+        idempotency_key: IdempotencyKey = None,
     ) -> Response:
         """Return the specification as JSON, or, with `Accept: text/event-stream`, events.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, WebSocket
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.responses import StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
@@ -24,11 +24,13 @@ from peripety.api.scenario.v1 import scenario_pb2 as scenario_pb
 from peripety.api.session.v1 import session_pb2 as pb
 from peripety.core.idempotency.store import request_id_reused_error
 from peripety.core.logging_setup import describe_error
+from peripety.edge.bodies import IdempotencyKey, SessionBody, TurnBody
 from peripety.edge.event_stream import (
     EventLog,
     EventStreamResponse,
     ServerEvent,
     collect,
+    describe_stream,
     error_event,
 )
 from peripety.edge.stories import to_story
@@ -56,51 +58,11 @@ _NAMES = {
 """Names of events where they differ from the members of `TurnEvent`."""
 
 STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}
+    200: describe_stream("Server-sent events; the last one of a turn is `diff` or `error`.")
 }
 """OpenAPI description of a stream."""
 
 _log = logging.getLogger(__name__)
-
-
-class SessionBody(BaseModel):
-    """Body of `POST /sessions`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    scenario_id: str = Field(description="The scenario to play.")
-    seed: int | None = Field(
-        None, ge=0, lt=2**53, description="Seed of the run; by default that of the specification."
-    )
-    pov: str = Field("", description="Entity whose point of view is returned; empty for the public part.")
-    seats: dict[str, JsonValue] | None = Field(None, description="Seats, as `SeatConfig`.")
-    narrator: dict[str, JsonValue] | None = Field(None, description="Options, as `NarratorOptions`.")
-
-
-class ActionBody(BaseModel):
-    """One action of a turn."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    action_id: str = Field(description="Id of the action.")
-    params: dict[str, JsonValue] = Field(
-        default_factory=dict, description="A value for each parameter: number, string or boolean."
-    )
-
-
-class TurnBody(BaseModel):
-    """Body of `POST /sessions/{id}/turns`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    input: str = Field("", description="Free text of the player.")
-    actions: list[ActionBody] = Field(default_factory=list, max_length=16, description="Actions in order.")
-    pov: str = Field("", description="Entity whose point of view is streamed; empty for the public part.")
-    request_id: uuid.UUID | None = Field(None, description="UUID of this turn; repeat it to resume.")
-    expected_turn: int | None = Field(
-        None, ge=1, lt=2**53, description="Number of this turn; by default the next one."
-    )
-    seat_id: str = Field("", description="Seat that acts; empty for a single player.")
 
 
 _TURN_BODY = TypeAdapter(TurnBody)
@@ -189,9 +151,7 @@ class SessionRoutes:
     def _method(self, name: str) -> RpcMethod:
         return self._caller.methods[_SERVICE + name]
 
-    async def create(
-        self, body: SessionBody, idempotency_key: Annotated[uuid.UUID | None, Header()] = None
-    ) -> JSONResponse:
+    async def create(self, body: SessionBody, idempotency_key: IdempotencyKey = None) -> JSONResponse:
         """Start a session of a compiled scenario, and return it from the point of view."""
         value: dict[str, Any] = {
             "request_id": str(idempotency_key or uuid.uuid4()),
