@@ -101,7 +101,7 @@ check: check-python check-text check-structure check-contract check-generated ch
 check-python: $(VENV)/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy services simcore/python tests protos docs
+	$(BIN)/mypy services simcore/python clients/python tests protos docs
 	$(BIN)/python -m pytest --quiet tests/unit/test_no_nouns.py
 
 .PHONY: check-text
@@ -326,13 +326,13 @@ $(VENV)/created:
 	  echo "Python could not create $(VENV). On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@touch $@
 
-$(VENV)/installed: $(VENV)/created pyproject.toml simcore/pyproject.toml .ci/constraints.txt
+$(VENV)/installed: $(VENV)/created pyproject.toml simcore/pyproject.toml clients/python/pyproject.toml .ci/constraints.txt
 	@.ci/install $(VENV)
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "Installing the tools for tests and checks (once)" >&2
-	@$(PIP) --editable ./simcore --editable '.[dev]'
+	@$(PIP) --editable ./simcore --editable ./clients/python --editable '.[dev]'
 	@touch $@
 
 build/engine/installed: simcore/pyproject.toml .ci/constraints.txt
@@ -345,17 +345,17 @@ build/engine/installed: simcore/pyproject.toml .ci/constraints.txt
 
 $(VENV)/installed-fuzz: $(VENV)/installed-dev
 	@echo "Installing the fuzzer of the Python core (once)" >&2
-	@$(PIP) --editable ./simcore --editable '.[fuzz]'
+	@$(PIP) --editable ./simcore --editable ./clients/python --editable '.[fuzz]'
 	@touch $@
 
 # Two of the compared packages share the name json_logic, so each is installed in its own folder.
 $(VENV)/installed-bench: $(VENV)/installed-dev
 	@echo "Installing the packages for comparison (once)" >&2
-	@$(PIP) --editable ./simcore --editable '.[bench]' httpx-aiohttp
+	@$(PIP) --editable ./simcore --editable ./clients/python --editable '.[bench]' httpx-aiohttp
 	@for peer in json-logic-qubit panzi-json-logic; do $(PIP) --target $(VENV)/peers/$$peer $$peer || exit 1; done
 	@touch $@
 
 $(VENV)/installed-llm: $(VENV)/installed
 	@echo "Installing a language model and its server (once, about 350 MB)" >&2
-	@$(PIP) --editable ./simcore --editable '.[llm]'
+	@$(PIP) --editable ./simcore --editable ./clients/python --editable '.[llm]'
 	@touch $@

@@ -1,4 +1,4 @@
-"""Generates `services/peripety/api/` from the contract in `protos/`.
+"""Generates `clients/python/peripety/api/` from the contract in `protos/`.
 
     python protos/generate.py            write the generated code (`make generate`)
     python protos/generate.py --check    only compare; exit 1 when the committed code is out of date
@@ -22,7 +22,7 @@ from pathlib import Path
 
 PROTOS = Path(__file__).resolve().parent
 ROOT = PROTOS.parent
-SERVICES = ROOT / "services"
+CLIENT = ROOT / "clients" / "python"
 PACKAGE = Path("peripety/api")
 PACKAGE_DOC = '"""Generated from `protos/` by `protos/generate.py`; never edited."""\n'
 
@@ -82,16 +82,16 @@ def generated(root: Path) -> set[Path]:
 
 def outdated(fresh: Path) -> list[Path]:
     """Return the generated files that are missing, left over or different from those under `fresh`."""
-    wanted, present = generated(fresh), generated(SERVICES)
+    wanted, present = generated(fresh), generated(CLIENT)
     shared = [path.as_posix() for path in wanted & present]
-    _, differing, _ = filecmp.cmpfiles(fresh, SERVICES, shared, shallow=False)
+    _, differing, _ = filecmp.cmpfiles(fresh, CLIENT, shared, shallow=False)
     return sorted({*map(Path, differing), *(wanted ^ present)})
 
 
 def update(fresh: Path) -> None:
     """Copy the files that differ from `fresh` to the tree, and delete those that are left over."""
     for path in outdated(fresh):
-        target = SERVICES / path
+        target = CLIENT / path
         if (fresh / path).exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((fresh / path).read_bytes())
@@ -112,7 +112,9 @@ def main() -> None:
             update(fresh)
         elif stale := outdated(fresh):
             sys.exit(
-                "\n  services/".join(["out of date, run `make generate`:", *(p.as_posix() for p in stale)]),
+                "\n  clients/python/".join(
+                    ["out of date, run `make generate`:", *(p.as_posix() for p in stale)]
+                ),
             )
 
 

@@ -1,7 +1,9 @@
 """Writes `clients/service-config.json`, the gRPC service config of every client, from the contract.
 
-    python protos/service_config.py            write the file (`make generate`)
-    python protos/service_config.py --check    only compare; exit 1 when the committed file is out of date
+    python protos/service_config.py            write the files (`make generate`)
+    python protos/service_config.py --check    only compare; exit 1 when a committed file is out of date
+
+The package of the Python client has a copy, because a distribution contains only files of its own folder.
 
 A call is retried if its method declares an `idempotency_level`. The timeout of a method is the longest time
 that a client may wait for it; a caller can only shorten it.
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROTOS = Path(__file__).resolve().parent
-FILE = PROTOS.parent / "clients" / "service-config.json"
+CLIENTS = PROTOS.parent / "clients"
+FILES = (CLIENTS / "service-config.json", CLIENTS / "python/peripety/client/service-config.json")
 
 UNARY = "60s"
 COMPUTED = "300s"
@@ -125,10 +128,12 @@ def main() -> None:
     """Write the service config, or compare it with the committed one."""
     parser = argparse.ArgumentParser(description="Write the gRPC service config of the clients.")
     parser.add_argument("--check", action="store_true", help="only compare; exit 1 when out of date")
-    if not parser.parse_args().check:
-        FILE.write_text(text(), encoding="utf-8")
-    elif not FILE.exists() or FILE.read_text(encoding="utf-8") != text():
-        sys.exit(f"out of date, run `make generate`: {FILE.relative_to(PROTOS.parent)}")
+    check, fresh = parser.parse_args().check, text()
+    for file in FILES:
+        if not check:
+            file.write_text(fresh, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != fresh:
+            sys.exit(f"out of date, run `make generate`: {file.relative_to(PROTOS.parent)}")
 
 
 if __name__ == "__main__":

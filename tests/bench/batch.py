@@ -24,7 +24,7 @@ import jsonschema_rs
 
 from peripety import engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.client import connect, validate_scenarios
+from peripety.client import AsyncClient
 from peripety.engine.schemas import SCENARIO_SPEC, schema_document
 from peripety.scenario import batch
 from peripety.scenario.spec_generator.generator import generate_spec
@@ -133,10 +133,10 @@ def _batches(specs: Specs) -> None:
         sides: dict[str, Callable[[], int]] = {
             f"{RUNS} runs of {TURNS} turns each, no verdict": partial(_play_all, specs),
             "level dry-run in process": partial(_validated, specs, DICE),
-            "level dry-run over gRPC, packed": partial(ask, validate_scenarios, DICE_ASKED),
+            "level dry-run over gRPC, packed": partial(ask, AsyncClient.validate, DICE_ASKED),
             "level dry-run over gRPC, one a message": partial(ask, _one_by_one, DICE_ASKED),
             "level static in process": partial(_validated, specs, STATIC),
-            "level static over gRPC, packed": partial(ask, validate_scenarios, STATIC_ASKED),
+            "level static over gRPC, packed": partial(ask, AsyncClient.validate, STATIC_ASKED),
             "level static over gRPC, one a message": partial(ask, _one_by_one, STATIC_ASKED),
         }
         rates, runs = dict.fromkeys(sides, 0.0), dict.fromkeys(sides, 0.0)
@@ -178,8 +178,8 @@ def _asked(
 ) -> int:
     async def all_runs() -> int:
         documents = ((str(index), spec) for index, spec in enumerate(specs))
-        async with connect(address) as client:
-            runs = [verdict.dry_run.runs async for verdict in how(client.scenarios, documents, options)]
+        async with AsyncClient(address) as client:
+            runs = [verdict.dry_run.runs async for verdict in how(client, documents, options)]
         assert len(runs) == len(specs)
         return sum(runs)
 
@@ -187,7 +187,7 @@ def _asked(
 
 
 async def _one_by_one(
-    scenarios: Any,
+    client: AsyncClient,
     documents: Any,
     options: pb.ValidationOptions,
 ) -> AsyncIterator[pb.SpecVerdict]:
@@ -198,7 +198,7 @@ async def _one_by_one(
             item = pb.SpecItem(item_id=item_id, spec=spec)
             yield pb.ValidateScenariosRequest(options=options, items=[item])
 
-    async for response in scenarios.ValidateScenarios(requests()):
+    async for response in client.scenarios.ValidateScenarios(requests()):
         for verdict in response.verdicts:
             yield verdict
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from bench.serving import serving
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.client import connect
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
+from peripety.rpc.channel import open_channel
 from support.engine.specs import playable
 from support.gateway.fake_server import DONE, Reply, Request, delta, finish
 from support.servers.apps import Api, new_id, turn_request
@@ -53,8 +54,8 @@ async def through_the_gateway(tokens: int) -> list[float]:
     metronome = Metronome(tokens)
     message = pb.ChatMessage(role=pb.CHAT_ROLE_USER, parts=[pb.ContentPart(text="go")])
     question = pb.GenerateRequest(request_id=new_id(), prompt=pb.Prompt(messages=[message]))
-    async with serving(metronome.answer) as address, connect(address) as client:
-        responses = client.gateway.Generate(question)
+    async with serving(metronome.answer) as address, open_channel(address) as channel:
+        responses = GatewayServiceStub(channel).Generate(question)
         arrived = [time.perf_counter() async for response in responses if response.text_delta]
     return metronome.gaps(arrived)
 

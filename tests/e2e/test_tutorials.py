@@ -32,7 +32,12 @@ def test_the_client_of_the_tutorial_plays_a_turn(server: ServerProcess) -> None:
         text=True,
         cwd=ROOT,
     )
-    assert done.stdout.splitlines()[-1] == "turn: committed"
+    printed = done.stdout.splitlines()
+    assert {"compile: compiled", "legal: ['tend', 'rest', 'wait']", "turn: accepted", "turn: committed"} <= {
+        *printed
+    }
+    (shown,) = (text for text in blocks("first-client.md", "text") if "turn: committed" in text)
+    assert printed[-1] == shown.splitlines()[-1]
 
 
 @pytest.mark.slow(reason="starts a test run of its own")

@@ -30,15 +30,29 @@ def engine_alone(tmp_path_factory: pytest.TempPathFactory) -> Distribution:
 
 
 @pytest.fixture(scope="session")
+def client_alone(tmp_path_factory: pytest.TempPathFactory) -> Distribution:
+    return build(ROOT / "clients" / "python", tmp_path_factory.mktemp("client"))
+
+
+@pytest.fixture(scope="session")
+def client_installation(client_alone: Distribution, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    installed = empty_environment(tmp_path_factory.mktemp("client-installed"))
+    lend(installed, "grpcio", "googleapis-common-protos")
+    install(installed, client_alone)
+    return installed
+
+
+@pytest.fixture(scope="session")
 def installation(
     server: Distribution,
     engine_alone: Distribution,
+    client_alone: Distribution,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Installation:
     installed = empty_environment(tmp_path_factory.mktemp("installed"))
     # Such a path lends packages, but not the .pth files beside them: the editable install stays out.
     (installed.site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    install(installed, engine_alone, server)
+    install(installed, engine_alone, client_alone, server)
     return installed
 
 

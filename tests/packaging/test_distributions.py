@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SERVER_SOURCES = ROOT / "services"
 ENGINE_SOURCES = ROOT / "simcore" / "python"
+CLIENT_SOURCES = ROOT / "clients" / "python"
 
 IMPORT_ALL = """
 import pkgutil, peripety
@@ -33,6 +34,14 @@ for name in names:
     if not name.endswith(("._native", ".__main__")):
         __import__(name)
 print(*peripety.__path__, len(names))
+"""
+
+LOADED = """
+import sys, time
+started = time.perf_counter()
+import peripety.client
+print(f"import in {(time.perf_counter() - started) * 1000:.0f} ms", file=sys.stderr)
+print(*sys.modules)
 """
 
 ABSENT = ("grpc", "sqlalchemy", "typer", "peripety.core")
@@ -69,11 +78,13 @@ print(json.dumps({
 """
 
 
-def test_the_three_distributions_have_one_version_and_require_it() -> None:
-    server, engine_alone, native = (
+def test_the_distributions_have_one_version_and_require_it() -> None:
+    server, engine_alone, native, client = (
         tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
-        for folder in (".", "simcore", "simcore/crates/simcore-py")
+        for folder in (".", "simcore", "simcore/crates/simcore-py", "clients/python")
     )
+    assert client["project"]["version"] == __version__
+    assert f"peripety-client=={__version__}" in server["project"]["dependencies"]
     assert native["project"]["version"] == __version__
     assert engine_alone["project"]["optional-dependencies"]["native"] == [f"peripety-simcore=={__version__}"]
     assert f"peripety-engine=={__version__}" in server["project"]["dependencies"]
@@ -92,6 +103,14 @@ def test_the_wheel_of_the_engine_holds_every_file_of_it(engine_alone: Distributi
     assert {"peripety/engine/py.typed", "peripety/engine/schemas/scenario_spec.schema.json"} <= packed
 
 
+def test_the_wheel_of_the_client_holds_every_file_of_it(client_alone: Distribution) -> None:
+    packed = set(zipfile.ZipFile(client_alone.wheel).namelist())
+    assert files_of(CLIENT_SOURCES) <= packed
+    assert {
+        f"peripety/{name}" for name in ("api/py.typed", "client/py.typed", "client/service-config.json")
+    } <= packed
+
+
 def files_of(sources: Path) -> set[str]:
     package = sources / "peripety"
     return {str(path.relative_to(sources)) for path in tracked_files() if path.is_relative_to(package)}
@@ -100,9 +119,15 @@ def files_of(sources: Path) -> set[str]:
 def test_the_wheels_hold_nothing_else_and_share_no_file(
     server: Distribution,
     engine_alone: Distribution,
+    client_alone: Distribution,
 ) -> None:
-    packed = {wheel: zipfile.ZipFile(wheel).namelist() for wheel in (server.wheel, engine_alone.wheel)}
-    for wheel, name in ((server.wheel, "peripety"), (engine_alone.wheel, "peripety_engine")):
+    names = {
+        server.wheel: "peripety",
+        engine_alone.wheel: "peripety_engine",
+        client_alone.wheel: "peripety_client",
+    }
+    packed = {wheel: zipfile.ZipFile(wheel).namelist() for wheel in names}
+    for wheel, name in names.items():
         assert {file.split("/")[0] for file in packed[wheel]} == {
             "peripety",
             f"{name}-{__version__}.dist-info",
@@ -110,7 +135,8 @@ def test_the_wheels_hold_nothing_else_and_share_no_file(
         assert not [file for file in packed[wheel] if "__pycache__" in file or file.endswith(".so")]
         assert "peripety/__init__.py" not in packed[wheel]
         assert f"{name}-{__version__}.dist-info/licenses/LICENSE" in packed[wheel]
-    assert not set(packed[server.wheel]) & set(packed[engine_alone.wheel])
+    every = [file for files in packed.values() for file in files]
+    assert len(every) == len(set(every))
 
 
 def test_the_wheel_of_the_engine_requires_three_libraries(engine_alone: Distribution) -> None:
@@ -119,6 +145,13 @@ def test_the_wheel_of_the_engine_requires_three_libraries(engine_alone: Distribu
     required = BytesHeaderParser().parsebytes(text).get_all("Requires-Dist", [])
     needs = [Requirement(line) for line in required]
     assert {need.name for need in needs if not need.marker} == {"jiter", "jsonschema-rs", "pydantic"}
+
+
+def test_the_wheel_of_the_client_requires_three_libraries(client_alone: Distribution) -> None:
+    with zipfile.ZipFile(client_alone.wheel) as archive:
+        text = archive.read(f"peripety_client-{__version__}.dist-info/METADATA")
+    required = BytesHeaderParser().parsebytes(text).get_all("Requires-Dist", [])
+    assert {Requirement(line).name for line in required} == {"googleapis-common-protos", "grpcio", "protobuf"}
 
 
 def test_the_sdist_can_be_built_and_tested_from(server: Distribution) -> None:
@@ -133,13 +166,50 @@ def test_the_sdist_of_the_engine_can_be_built_from(engine_alone: Distribution) -
     assert {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO", "python/peripety/version.py"} <= names
 
 
+def test_the_sdist_of_the_client_can_be_built_from(client_alone: Distribution) -> None:
+    names = names_in(client_alone.sdist)
+    assert {"pyproject.toml", "README.md", "LICENSE", "PKG-INFO", "peripety/client/__init__.py"} <= names
+
+
 def names_in(sdist: Path) -> set[str]:
     with tarfile.open(sdist) as archive:
         return {name.partition("/")[2] for name in archive.getnames()}
 
 
-def test_both_distributions_have_the_same_license() -> None:
-    assert (ROOT / "simcore" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+@pytest.mark.parametrize("folder", ["simcore", "clients/python"])
+def test_all_distributions_have_the_same_license(folder: str) -> None:
+    assert (ROOT / folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["googleapis-common-protos", "grpcio", "protobuf"])
+def test_client_and_server_require_the_same_versions(name: str) -> None:
+    server, client = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+            "dependencies"
+        ]
+        for folder in (".", "clients/python")
+    )
+    assert {line for line in server if line.startswith(f"{name}>")} == {
+        line for line in client if line.startswith(f"{name}>")
+    }
+
+
+def test_the_client_alone_loads_nothing_that_a_call_does_not_need(client_installation: Installation) -> None:
+    done = client_installation.run("python", "-W", "error", "-c", LOADED)
+    loaded = set(done.stdout.split())
+    assert "grpc" in loaded
+    assert not [name for name in loaded if name.startswith(("peripety.api", "google.protobuf", "google.rpc"))]
+    assert not {"pydantic", "peripety.engine", "peripety.errors", "sqlalchemy", "aiohttp"} & loaded
+
+
+def test_the_client_alone_verifies_a_transcript_and_has_every_stub(client_installation: Installation) -> None:
+    transcript = ROOT / "tests" / "data" / "transcripts" / "won.jsonl"
+    verify = "import sys; from peripety.client import *; print(verify_transcript(sys.argv[1]).turns)"
+    done = client_installation.run("python", "-W", "error", "-c", verify, str(transcript))
+    assert int(done.stdout) == transcript.read_bytes().count(b"\n") - 3
+    path, count = client_installation.run("python", "-W", "error", "-c", IMPORT_ALL).stdout.split()
+    assert path.startswith(str(client_installation.site))
+    assert int(count) > 20
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-SOURCES = (ROOT / "services", ROOT / "simcore" / "python")
-GENERATED = ROOT / "services" / "peripety" / "api"
+SOURCES = (ROOT / "services", ROOT / "simcore" / "python", ROOT / "clients" / "python")
+GENERATED = ROOT / "clients" / "python" / "peripety" / "api"
 OPTIONAL = (
     ROOT / "simcore" / "python" / "peripety" / "engine" / "_native.py"
 )  # cannot be imported without the native core

@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.client import Client
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.gateway.setup import register_service
@@ -82,7 +82,7 @@ async def results(
     channel: grpc.aio.Channel,
     *requests: pb.GenerateManyRequest,
 ) -> dict[str, pb.GenerateResult]:
-    responses = [response async for response in Client(channel).gateway.GenerateMany(iter(requests))]
+    responses = [response async for response in GatewayServiceStub(channel).GenerateMany(iter(requests))]
     assert [response.sequence for response in responses] == list(range(1, len(responses) + 1))
     return {result.item_id: result for response in responses for result in response.results}
 
@@ -113,7 +113,7 @@ async def test_a_name_that_is_used_twice_is_the_error_of_the_second(tmp_path: Pa
         sent = batch(item("a"), item("a", "again"))
         told = [
             result
-            async for response in Client(channel).gateway.GenerateMany(iter([sent]))
+            async for response in GatewayServiceStub(channel).GenerateMany(iter([sent]))
             for result in response.results
         ]
     assert sorted(result.error.reason or result.completion.text for result in told) == ["DUPLICATE_ITEM", "a"]
@@ -122,7 +122,7 @@ async def test_a_name_that_is_used_twice_is_the_error_of_the_second(tmp_path: Pa
 
 async def test_results_come_while_items_are_still_being_sent(tmp_path: Path) -> None:
     async with served(tmp_path, echo) as (_, channel):
-        call: Any = Client(channel).gateway.GenerateMany()
+        call: Any = GatewayServiceStub(channel).GenerateMany()
         request_id = str(uuid.uuid4())
         for name in "abc":
             await call.write(batch(item(name), request_id=request_id))
@@ -155,7 +155,7 @@ async def test_what_was_answered_before_a_connection_was_lost_is_not_asked_again
 
     sent = batch(item("quick"), item("slow"))
     async with served(tmp_path, answer) as (server, channel):
-        call: Any = Client(channel).gateway.GenerateMany(iter([sent]))
+        call: Any = GatewayServiceStub(channel).GenerateMany(iter([sent]))
         response = await call.read()
         assert [result.item_id for result in response.results] == ["quick"]
         call.cancel()
@@ -176,7 +176,7 @@ async def test_a_client_that_goes_away_ends_every_call_to_the_provider(tmp_path:
         left.release()
 
     async with served(tmp_path, answer) as (server, channel):
-        call: Any = Client(channel).gateway.GenerateMany(iter([batch(*map(item, "abcde"))]))
+        call: Any = GatewayServiceStub(channel).GenerateMany(iter([batch(*map(item, "abcde"))]))
         reading = asyncio.ensure_future(call.read())
         while len(server.requests) < 5:  # noqa: ASYNC110 - they are another program's
             await asyncio.sleep(0.01)
@@ -195,7 +195,9 @@ async def test_a_client_that_reads_no_results_is_read_no_further(tmp_path: Path)
         await reply.stream(delta(text), finish(), usage(7, 3), DONE)
 
     async with served(tmp_path, answer) as (server, channel):
-        call: Any = Client(channel).gateway.GenerateMany(iter([batch(*[item(str(n)) for n in range(400)])]))
+        call: Any = GatewayServiceStub(channel).GenerateMany(
+            iter([batch(*[item(str(n)) for n in range(400)])])
+        )
         count = len((await call.read()).results)
         asked_then = -1
         while asked_then < len(server.requests):

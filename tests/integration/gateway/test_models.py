@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.client import Client
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError
 from peripety.gateway.setup import register_service
@@ -19,6 +19,8 @@ from support.servers.apps import config_for
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceAsyncStub
 
 
 MINE = """
@@ -40,7 +42,7 @@ prices = [
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
+async def gateway(tmp_path: Path) -> AsyncIterator[GatewayServiceAsyncStub]:
     mine = tmp_path / "mine.toml"
     mine.write_text(MINE, "utf-8")
     config = config_for(
@@ -51,11 +53,11 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         models=mine,
     )
     async with serve_registered(config, [register_service]) as app, open_channel(app.address) as channel:
-        yield Client(channel)
+        yield GatewayServiceStub(channel)
 
 
-async def test_a_model_comes_with_what_it_can_do_and_costs(client: Client) -> None:
-    page = await client.gateway.ListModels(pb.ListModelsRequest(provider="generic"))
+async def test_a_model_comes_with_what_it_can_do_and_costs(gateway: GatewayServiceAsyncStub) -> None:
+    page = await gateway.ListModels(pb.ListModelsRequest(provider="generic"))
     (model,) = page.models
     assert (model.name, model.provider, model.is_default) == ("generic/alpha", "generic", True)
     assert (model.context_tokens, model.max_output_tokens) == (8192, 2048)
@@ -83,10 +85,12 @@ async def test_a_model_comes_with_what_it_can_do_and_costs(client: Client) -> No
     assert model.prices[1].effective_time.ToDatetime(UTC) == datetime(2026, 1, 31, tzinfo=UTC)
 
 
-async def test_pages_go_through_all_models_in_the_order_of_their_names(client: Client) -> None:
+async def test_pages_go_through_all_models_in_the_order_of_their_names(
+    gateway: GatewayServiceAsyncStub,
+) -> None:
     names, token = list[str](), ""
     while True:
-        page = await client.gateway.ListModels(pb.ListModelsRequest(page_size=9, page_token=token))
+        page = await gateway.ListModels(pb.ListModelsRequest(page_size=9, page_token=token))
         names += [model.name for model in page.models]
         if not (token := page.next_page_token):
             break
@@ -94,7 +98,7 @@ async def test_pages_go_through_all_models_in_the_order_of_their_names(client: C
     assert {"anthropic/claude-opus-5-5", "gemini/gemini-4-argon", "generic/alpha"} < set(names)
 
 
-async def test_a_page_that_cannot_be_is_refused(client: Client) -> None:
+async def test_a_page_that_cannot_be_is_refused(gateway: GatewayServiceAsyncStub) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        await client.gateway.ListModels(pb.ListModelsRequest(page_size=-1))
+        await gateway.ListModels(pb.ListModelsRequest(page_size=-1))
     assert [violation.field for violation in caught.value.violations] == ["page_size"]

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.client import Client
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, PeripetyError
 from peripety.gateway.providers.schema_dialect import ANSWER_TOOL
@@ -77,7 +77,7 @@ async def events_of(
 ) -> list[pb.GenerateObjectResponse]:
     with served(scenario) as server:
         async with channel_to(tmp_path, spoken, server.url) as channel:
-            events = [event async for event in Client(channel).gateway.GenerateObject(request)]
+            events = [event async for event in GatewayServiceStub(channel).GenerateObject(request)]
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     return events
 
@@ -197,12 +197,12 @@ async def test_spoilt_answers_become_valid_at_once_or_when_asked_for_again(
     validator = jsonschema.Draft202012Validator(SPOILT_SCHEMA)
     with served(builder.build()) as server:
         async with channel_to(tmp_path, spoken, server.url) as channel:
-            client = Client(channel)
+            gateway = GatewayServiceStub(channel)
 
             async def outcome(number: int) -> tuple[bool, str]:
                 prompt = asking(f"number {number}", SPOILT_SCHEMA)
                 try:
-                    *_, last = [event async for event in client.gateway.GenerateObject(prompt)]
+                    *_, last = [event async for event in gateway.GenerateObject(prompt)]
                 except PeripetyError as error:
                     return False, str(error.code)
                 validator.validate(json.loads(last.completed.value))

@@ -14,7 +14,7 @@ import pytest
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.client import Client
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.core.config import ProviderName
 from peripety.errors import InvalidArgumentError
 from peripety.gateway.remote import RemoteModelGateway
@@ -114,7 +114,7 @@ async def ask(
         prompt=prompt(text),
         options=pb.GenerationOptions(response_cache=mode),
     )
-    return [event async for event in Client(channel).gateway.Generate(request)]
+    return [event async for event in GatewayServiceStub(channel).Generate(request)]
 
 
 def text(events: list[pb.GenerateResponse]) -> str:
@@ -181,7 +181,7 @@ async def test_an_object_is_stored_too(tmp_path: Path, model: Served) -> None:
                 options=pb.GenerationOptions(response_cache=USE),
                 schema=schema,
             )
-            events = [event async for event in Client(channel).gateway.GenerateObject(request)]
+            events = [event async for event in GatewayServiceStub(channel).GenerateObject(request)]
             assert all(json.loads(event.partial)["a"] == 1 for event in events[:-1])
             assert len(events) > 1
             ends.append(events[-1].completed)

@@ -13,7 +13,7 @@ import pytest
 
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.client import Client
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.core.config import ProviderName
 from peripety.errors import (
     DeadlineError,
@@ -80,7 +80,7 @@ def schema(document: Any = None) -> pb.ResponseSchema:
 async def test_an_answer_streams_and_ends_with_the_whole_of_it(tmp_path: Path) -> None:
     async with served(tmp_path, answering("hello")) as (server, channel):
         options = pb.GenerationOptions(max_output_tokens=9, temperature=0.0, seed=4)
-        events = [event async for event in Client(channel).gateway.Generate(generate(options=options))]
+        events = [event async for event in GatewayServiceStub(channel).Generate(generate(options=options))]
     assert [event.sequence for event in events] == [1, 2]
     assert events[0].text_delta == "hello"
     completed = events[1].completed
@@ -110,7 +110,7 @@ async def test_each_token_reaches_the_client_before_the_next_one_is_made(tmp_pat
 
     received = []
     async with asyncio.timeout(30), served(tmp_path, answer) as (_, channel):
-        async for event in Client(channel).gateway.Generate(generate()):
+        async for event in GatewayServiceStub(channel).Generate(generate()):
             if event.WhichOneof("event") == "text_delta":
                 received.append(event.text_delta)
                 seen.release()
@@ -127,7 +127,7 @@ async def test_a_client_that_goes_away_ends_the_work_of_the_provider(tmp_path: P
         gone.set()
 
     async with asyncio.timeout(30), served(tmp_path, answer) as (_, channel):
-        call = Client(channel).gateway.Generate(generate())
+        call = GatewayServiceStub(channel).Generate(generate())
         async for _ in call:
             break
         call.cancel()
@@ -143,14 +143,14 @@ async def test_the_deadline_of_the_call_ends_the_work_of_the_provider(tmp_path: 
 
     async with asyncio.timeout(30), served(tmp_path, answer) as (_, channel):
         with pytest.raises(DeadlineError):
-            async for _ in Client(channel).gateway.Generate(generate(), timeout=2.0):
+            async for _ in GatewayServiceStub(channel).Generate(generate(), timeout=2.0):
                 pass
         await gone.wait()
 
 
 async def test_a_structured_answer_is_repaired_once(tmp_path: Path) -> None:
     async with served(tmp_path, answering("{}", '{"a": 1}')) as (server, channel):
-        events = [event async for event in Client(channel).gateway.Generate(generate(schema=schema()))]
+        events = [event async for event in GatewayServiceStub(channel).Generate(generate(schema=schema()))]
     assert [event.WhichOneof("event") for event in events] == [
         "text_delta",
         "repair_started",
@@ -179,7 +179,7 @@ async def test_an_object_grows_and_ends_valid(tmp_path: Path) -> None:
 
     async with served(tmp_path, answer) as (_, channel):
         request = pb.GenerateObjectRequest(request_id=str(uuid.uuid4()), prompt=PROMPT, schema=schema())
-        events = [event async for event in Client(channel).gateway.GenerateObject(request)]
+        events = [event async for event in GatewayServiceStub(channel).GenerateObject(request)]
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     partials = [json.loads(event.partial) for event in events[:-1]]
     assert partials
@@ -263,7 +263,7 @@ async def test_a_bad_request_is_refused_by_the_name_of_its_field(
 ) -> None:
     async with served(tmp_path, answering("a")) as (server, channel):
         with pytest.raises(kind) as caught:
-            async for _ in Client(channel).gateway.Generate(request_):
+            async for _ in GatewayServiceStub(channel).Generate(request_):
                 pass
     assert field in str(caught.value)
     assert server.requests == []

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
-from peripety.client.client import Client
+from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceStub
 from peripety.core.config import ProviderName
 from peripety.errors import FailedPreconditionError, Finding
 from peripety.gateway.conversations.conversation import Conversation
@@ -171,7 +171,7 @@ async def test_what_the_provider_could_not_be_told_is_reported(tmp_path: Path) -
         schema=pb.ResponseSchema(name="answer", document=json.dumps(SCHEMA).encode()),
     )
     async with gateway(tmp_path, {"text": GOOD}, {"text": "unused"}) as channel:
-        *_, last = [event async for event in Client(channel).gateway.GenerateObject(message)]
+        *_, last = [event async for event in GatewayServiceStub(channel).GenerateObject(message)]
         completion = await RemoteModelGateway(channel).generate(request())
     report = last.completed.schema_report
     assert report.method == pb.SCHEMA_METHOD_NATIVE

@@ -10,8 +10,8 @@ import pytest
 
 from peripety.api.common.v1 import engine_pb2 as engine
 from peripety.api.scenario.v1 import scenario_pb2 as pb
-from peripety.client import connect, validate_scenarios
-from peripety.errors import DeadlineError, InvalidArgumentError
+from peripety.client import AsyncClient
+from peripety.client.errors import DeadlineExceeded, InvalidArgument
 from peripety.server.app import serve
 from support.engine.specs import as_bytes, spec
 from support.scenario.batches import (
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from peripety.client import Client
     from peripety.core.concurrency import Executor
 
 
@@ -44,10 +43,10 @@ STATIC = pb.ValidationOptions(level=pb.VALIDATION_LEVEL_STATIC)
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
+async def client(tmp_path: Path) -> AsyncIterator[AsyncClient]:
     async with (
         serve(config_for(tmp_path), services={"gateway", "scenarios"}) as app,
-        connect(app.address) as client,
+        AsyncClient(app.address) as client,
     ):
         yield client
 
@@ -59,7 +58,7 @@ async def all_of(found: AsyncIterator[pb.SpecVerdict]) -> dict[str, pb.SpecVerdi
     return by_id
 
 
-async def test_verdicts_are_those_of_a_batch_without_a_server(client: Client) -> None:
+async def test_verdicts_are_those_of_a_batch_without_a_server(client: AsyncClient) -> None:
     documents = [
         ("good", GOOD),
         ("same", spaced(GOOD, 1)),
@@ -67,21 +66,21 @@ async def test_verdicts_are_those_of_a_batch_without_a_server(client: Client) ->
         ("wrong", WRONG),
         ("bytes", BYTES),
     ]
-    found = await all_of(validate_scenarios(client.scenarios, documents, PLAYED))
+    found = await all_of(client.validate(documents, PLAYED))
     for name, expected in verdicts(documents, DICE).items():
         assert (found[name].accepted, found[name].spec_hash) == (expected.is_accepted, expected.spec_hash)
         assert [f.code for f in found[name].findings.findings] == [f.code for f in expected.findings]
         assert found[name].dry_run.runs == (expected.dry_run.runs if expected.dry_run else 0)
 
 
-async def test_a_certificate_comes_with_its_fields(client: Client) -> None:
+async def test_a_certificate_comes_with_its_fields(client: AsyncClient) -> None:
     asked = pb.CertificateOptions(personas=[engine.PERSONA_IDLE, engine.PERSONA_RANDOM], max_runs=64)
     options = pb.ValidationOptions(
         level=pb.VALIDATION_LEVEL_CERTIFICATE,
         dry_run=PLAYED.dry_run,
         certificate=asked,
     )
-    found = await all_of(validate_scenarios(client.scenarios, [("good", GOOD), ("easy", EASY)], options))
+    found = await all_of(client.validate([("good", GOOD), ("easy", EASY)], options))
     expected = verdicts([("good", GOOD)], CERTIFIED)["good"]
     assert found["good"].certificate.document == expected.certificate
     assert found["good"].certificate.spec_hash == found["good"].spec_hash == expected.spec_hash
@@ -89,23 +88,23 @@ async def test_a_certificate_comes_with_its_fields(client: Client) -> None:
     assert not found["easy"].HasField("certificate")
 
 
-async def test_more_than_fits_into_a_message_is_split(client: Client) -> None:
+async def test_more_than_fits_into_a_message_is_split(client: AsyncClient) -> None:
     large = b"[" + b" " * 800_000
     documents = [(str(index), large if index % 300 == 0 else WRONG) for index in range(1_200)]
-    found = await all_of(validate_scenarios(client.scenarios, documents, STATIC))
+    found = await all_of(client.validate(documents, STATIC))
     assert len(found) == len(documents)
     assert not any(verdict.accepted for verdict in found.values())
 
 
-async def test_a_document_larger_than_any_message_has_a_verdict(client: Client) -> None:
+async def test_a_document_larger_than_any_message_has_a_verdict(client: AsyncClient) -> None:
     documents = [("large", b"[" + b" " * 20_000_000), ("good", GOOD)]
-    found = await all_of(validate_scenarios(client.scenarios, documents, STATIC))
+    found = await all_of(client.validate(documents, STATIC))
     assert [finding.code for finding in found["large"].findings.findings] == ["DOCUMENT_TOO_LARGE"]
     assert found["good"].accepted
 
 
 async def test_an_item_that_fails_leaves_the_others_alone(
-    client: Client,
+    client: AsyncClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def defective(name: str, _worker: Executor) -> None:
@@ -114,7 +113,7 @@ async def test_an_item_that_fails_leaves_the_others_alone(
 
     playing_otherwise(monkeypatch, defective)
     documents = [("", GOOD), ("x" * 257, GOOD), ("odd", named("odd")), ("good", named("good"))]
-    found = await all_of(validate_scenarios(client.scenarios, documents, PLAYED))
+    found = await all_of(client.validate(documents, PLAYED))
     assert found[""].error.violations[0].field == "item_id"
     assert found["x" * 257].error.reason == "INVALID_ARGUMENT"
     assert found["odd"].error.reason == "INTERNAL"
@@ -122,7 +121,7 @@ async def test_an_item_that_fails_leaves_the_others_alone(
 
 
 async def test_a_document_that_takes_long_delays_no_other(
-    client: Client,
+    client: AsyncClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     others_are_done = threading.Event()
@@ -134,7 +133,7 @@ async def test_a_document_that_takes_long_delays_no_other(
     playing_otherwise(monkeypatch, long)
     documents = [(name, named(name)) for name in ("long", *map(str, range(100)))]
     order = []
-    async for verdict in validate_scenarios(client.scenarios, documents, PLAYED):
+    async for verdict in client.validate(documents, PLAYED):
         order.append(verdict.item_id)
         if len(order) == len(documents) - 1:
             others_are_done.set()
@@ -142,7 +141,7 @@ async def test_a_document_that_takes_long_delays_no_other(
 
 
 @pytest.mark.slow(reason="fills every buffer of a connection")
-async def test_a_client_that_does_not_read_is_not_read_from(client: Client) -> None:
+async def test_a_client_that_does_not_read_is_not_read_from(client: AsyncClient) -> None:
     everything = 20_000
     sent = 0
     full_of_faults = as_bytes(spec(actions=[{"oops": number} for number in range(60)]))
@@ -153,7 +152,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(client: Client) -> N
             sent += 1
             yield str(sent), full_of_faults
 
-    found = validate_scenarios(client.scenarios, documents(), STATIC)
+    found = client.validate(documents(), STATIC)
     first = await anext(found)
     assert len(first.findings.findings) == 50
     before = -1
@@ -165,7 +164,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(client: Client) -> N
 
 
 async def test_a_call_that_is_cancelled_begins_nothing_more(
-    client: Client,
+    client: AsyncClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     played = []
@@ -177,24 +176,24 @@ async def test_a_call_that_is_cancelled_begins_nothing_more(
 
     playing_otherwise(monkeypatch, counting)
     documents = [(name, named(name)) for name in map(str, range(500))]
-    with pytest.raises(DeadlineError):
-        await all_of(validate_scenarios(client.scenarios, documents, PLAYED, timeout=0.5))
+    with pytest.raises(DeadlineExceeded):
+        await all_of(client.validate(documents, PLAYED, timeout=0.5))
     # The cancellation reaches the server later than the error reaches its client.
     await asyncio.sleep(2)
     release.set()
     at_once = len(played)
-    found = await all_of(validate_scenarios(client.scenarios, [("good", GOOD)], PLAYED))
+    found = await all_of(client.validate([("good", GOOD)], PLAYED))
     assert found["good"].accepted
     assert len(played) <= at_once + 1 < 50
 
 
-async def test_what_the_documents_raise_arrives_where_verdicts_are_taken(client: Client) -> None:
+async def test_what_the_documents_raise_arrives_where_verdicts_are_taken(client: AsyncClient) -> None:
     def broken() -> Iterator[tuple[str, bytes]]:
         yield "good", GOOD
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        await all_of(validate_scenarios(client.scenarios, broken(), STATIC))
+        await all_of(client.validate(broken(), STATIC))
 
 
 @pytest.mark.parametrize(
@@ -206,13 +205,13 @@ async def test_what_the_documents_raise_arrives_where_verdicts_are_taken(client:
     ],
 )
 async def test_options_that_nothing_can_be_checked_with_are_refused(
-    client: Client,
+    client: AsyncClient,
     options: pb.ValidationOptions,
     field: str,
 ) -> None:
-    with pytest.raises(InvalidArgumentError, match=field):
-        await all_of(validate_scenarios(client.scenarios, [("good", GOOD)], options))
+    with pytest.raises(InvalidArgument, match=field):
+        await all_of(client.validate([("good", GOOD)], options))
 
 
-async def test_a_call_without_a_message_ends(client: Client) -> None:
-    assert not await all_of(validate_scenarios(client.scenarios, []))
+async def test_a_call_without_a_message_ends(client: AsyncClient) -> None:
+    assert not await all_of(client.validate([]))

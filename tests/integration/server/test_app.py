@@ -21,7 +21,6 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from peripety import engine
 from peripety.api.gateway.v1 import gateway_pb2, gateway_pb2_grpc
-from peripety.client import connect
 from peripety.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -29,6 +28,7 @@ from peripety.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from peripety.rpc.channel import open_channel
 from peripety.server.app import SERVICES, serve, serve_registered
 from peripety.version import __version__
 from support.servers.apps import SERVICE, Caller, config_for, plain_channel, service, serving, stream, unary
@@ -146,7 +146,7 @@ def _files(response: Any) -> list[FileDescriptorProto]:
     return list(map(FileDescriptorProto.FromString, response.file_descriptor_response.file_descriptor_proto))
 
 
-async def test_the_typed_client_raises_errors_of_the_tree(tmp_path: Path) -> None:
+async def test_a_stub_on_our_channel_raises_errors_of_the_tree(tmp_path: Path) -> None:
     class Gateway(gateway_pb2_grpc.GatewayServiceServicer):
         async def ListModels(self, _request: object, _context: object) -> gateway_pb2.ListModelsResponse:  # noqa: N802
             raise InvalidArgumentError("page_size must not be negative")
@@ -154,9 +154,9 @@ async def test_the_typed_client_raises_errors_of_the_tree(tmp_path: Path) -> Non
     async def bind(wiring: ServiceContainer) -> None:
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(Gateway(), wiring.server)
 
-    async with serve_registered(config_for(tmp_path), [bind]) as app, connect(app.address) as client:
+    async with serve_registered(config_for(tmp_path), [bind]) as app, open_channel(app.address) as channel:
         with pytest.raises(InvalidArgumentError, match="page_size must not be negative"):
-            await client.gateway.ListModels(gateway_pb2.ListModelsRequest())
+            await gateway_pb2_grpc.GatewayServiceStub(channel).ListModels(gateway_pb2.ListModelsRequest())
 
 
 async def test_a_method_of_the_contract_that_is_not_written_yet_is_unsupported(tmp_path: Path) -> None:
@@ -164,11 +164,13 @@ async def test_a_method_of_the_contract_that_is_not_written_yet_is_unsupported(t
         servicer = gateway_pb2_grpc.GatewayServiceServicer()
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, wiring.server)
 
-    async with serve_registered(config_for(tmp_path), [bind]) as app, connect(app.address) as client:
+    async with serve_registered(config_for(tmp_path), [bind]) as app, open_channel(app.address) as channel:
         with pytest.raises(UnsupportedError, match="GetUsage is not implemented"):
-            await client.gateway.GetUsage(gateway_pb2.GetUsageRequest())
+            await gateway_pb2_grpc.GatewayServiceStub(channel).GetUsage(gateway_pb2.GetUsageRequest())
         with pytest.raises(UnsupportedError, match="Generate is not implemented"):
-            async for _ in client.gateway.Generate(gateway_pb2.GenerateRequest()):
+            async for _ in gateway_pb2_grpc.GatewayServiceStub(channel).Generate(
+                gateway_pb2.GenerateRequest()
+            ):
                 pass
 
 

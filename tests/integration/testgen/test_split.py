@@ -12,7 +12,7 @@ from peripety.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from peripety.api.scenario.v1 import scenario_pb2 as scenario
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.client.client import connect
+from peripety.api.testgen.v1 import testgen_pb2_grpc
 from peripety.errors import NotFoundError, PeripetyError
 from peripety.rpc.channel import open_channel
 from peripety.server.app import serve
@@ -77,7 +77,10 @@ async def test_all_that_a_run_needs_may_be_in_the_same_process(tmp_path: Path) -
 
 
 async def test_without_a_model_a_run_on_each_kind_of_subject_comes_to_its_end(tmp_path: Path) -> None:
-    async with serve(config_for(tmp_path, testgen_commands=True)) as app, connect(app.address) as client:
+    async with (
+        serve(config_for(tmp_path, testgen_commands=True)) as app,
+        open_channel(app.address) as channel,
+    ):
         scenario_id, policy_id = await stored_scenario(app.address), await stored_policy(app.address)
         for subject in (
             pb.Subject(scenario_id=scenario_id),
@@ -89,7 +92,10 @@ async def test_without_a_model_a_run_on_each_kind_of_subject_comes_to_its_end(tm
                 task_description="Whatever it does.",
                 subject=subject,
             )
-            events = [response.event async for response in client.tests.GenerateTests(request)]
+            events = [
+                response.event
+                async for response in testgen_pb2_grpc.TestGenServiceStub(channel).GenerateTests(request)
+            ]
             assert kinds(events)[-1] == "complete", events[-1]
             assert any(event.HasField("test") for event in events)
             assert events[-1].complete.stats.HasField("quality")

@@ -16,7 +16,7 @@ from support.repo.repository import ROOT
 
 PROTOS = ROOT / "protos"
 BUF = Path(sysconfig.get_path("scripts")) / "buf"
-GENERATED = Path("services/peripety/api")
+GENERATED = Path("clients/python/peripety/api")
 A_MODULE = GENERATED / "common/v1/common_pb2.py"
 
 
@@ -89,12 +89,12 @@ def test_lower_bounds_admit_no_runtime_that_the_code_refuses(package: str, modul
 
 def test_generated_code_imports_without_a_warning() -> None:
     modules = sorted(
-        path.relative_to(ROOT / "services").with_suffix("").as_posix().replace("/", ".")
+        path.relative_to(ROOT / "clients/python").with_suffix("").as_posix().replace("/", ".")
         for path in (ROOT / GENERATED).rglob("*_pb2*.py")
     )
     assert modules
     program = f"import {', '.join(modules)}"
-    result = run(sys.executable, "-W", "error", "-c", program, cwd=ROOT / "services")
+    result = run(sys.executable, "-W", "error", "-c", program, cwd=ROOT / "clients/python")
     assert result.returncode == 0, result.stderr
 
 
