@@ -82,6 +82,10 @@ test-core:
 conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-conformance.md from a run of the official SDKs
 	@PYTHONPATH=tests $(BIN)/python -m conformance.simulator.publish
 
+.PHONY: test-clients
+test-clients: $(VENV)/installed-dev native  ## Test the client libraries against a real server (a missing toolchain is skipped)
+	@$(PYTEST) -rs tests/e2e/clients tests/unit/client tests/conformance/test_client_transcripts.py
+
 .PHONY: certificates
 certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/reference/certificate-format.md and the golden certificate
 	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
