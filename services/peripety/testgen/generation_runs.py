@@ -80,7 +80,7 @@ class GenerationReruns:
             PeripetyError: the subject cannot run tests; see `SubjectResolver`.
         """
         kept = await self._sources.resolve(source)
-        async for event in self._run_tests(tests, kept, repetitions=repetitions, mutation=mutation):
+        async for event in self._run_tests(tests, kept, "", repetitions=repetitions, mutation=mutation):
             yield event
 
     async def rerun_run(
@@ -115,7 +115,10 @@ class GenerationReruns:
             )
         verdicts: dict[str, CaseVerdict] = {}
         tests = [*run.run_state.tests.values()]
-        async for event in self._run_tests(tests, run.subject, repetitions=repetitions, mutation=mutation):
+        ran = self._run_tests(
+            tests, run.subject, run.order.description, repetitions=repetitions, mutation=mutation
+        )
+        async for event in ran:
             if isinstance(event, TestRan):
                 verdicts[event.test_id] = event.verdict
                 yield event
@@ -126,11 +129,12 @@ class GenerationReruns:
         self,
         tests: Sequence[TestCase],
         kept: ResolvedSubject,
+        task: str,
         *,
         repetitions: int,
         mutation: bool,
     ) -> AsyncIterator[TestRan | QualityMeasured]:
-        subject = await self._sources.load(kept)
+        subject = await self._sources.load(kept, task)
         examination = RunEvaluation(subject, self._worker, repetitions=repetitions, mutation=mutation)
         for test in tests:
             for event in await examination.evaluate(test):
@@ -223,7 +227,7 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
         kept = None
         if source is not None:
             kept = await self._sources.resolve(source)
-            await self._sources.load(kept)  # reports errors of the subject at the start
+            await self._sources.load(kept, order.description)  # reports errors of the subject at the start
         now = self._now()
         run_id = str(uuid.uuid5(_RUN_ID_NAMESPACE, request.request_id))
         return await self._start(RunRecord(run_id, order, kept, now, now), request)
@@ -267,7 +271,7 @@ class GenerationRuns(RunClient[RunRecord, GenerationEvent]):
                 run.run_id,
                 self._gateway,
                 run.order,
-                None if run.subject is None else await self._sources.load(run.subject),
+                None if run.subject is None else await self._sources.load(run.subject, run.order.description),
                 self._worker,
                 journal,
                 events=run.events,

@@ -123,8 +123,10 @@ class SubjectResolver:
             case _:
                 return source
 
-    async def load(self, kept: ResolvedSubject) -> Subject:
+    async def load(self, kept: ResolvedSubject, task: str = "") -> Subject:
         """Return the subject, ready to run tests.
+
+        The task is its description, which may name packages of a command to measure.
 
         Raises:
             SpecError: the document is invalid; see its `findings`.
@@ -134,7 +136,7 @@ class SubjectResolver:
         if isinstance(kept, CommandSpec):
             # Commands are not cached, because their files change.
             self._check_commands()
-            return await self._worker.run(_load_command, kept)
+            return await self._worker.run(_load_command, kept, task)
         name = f"{type(kept).__name__} {sha256(kept.document).hexdigest()}"
         return self._loaded.get(name) or self._loaded.put_if_absent(
             name, await self._worker.run(_load_document, kept)
@@ -155,7 +157,7 @@ def _load_document(kept: ScenarioDocument | PolicyDocument) -> Subject:
     return PolicySubject(engine.compile_policy(kept.document))
 
 
-def _load_command(command: CommandSpec) -> Subject:
+def _load_command(command: CommandSpec, task: str) -> Subject:
     try:
         return CommandSubject(
             command.argv,
@@ -163,6 +165,7 @@ def _load_command(command: CommandSpec) -> Subject:
             command.environment,
             command.timeout_seconds,
             command.memory_bytes,
+            task,
         )
     except OSError as error:
         raise InvalidArgumentError(

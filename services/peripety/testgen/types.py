@@ -283,11 +283,34 @@ class SuiteQuality:
         coverage: the coverage by kind of target.
         mutation: the mutation score.
         counting_tests: the number of tests that count.
+        unmeasured_lines: the numbers of lines of imported packages that are not measured, by their names.
     """
 
     coverage: tuple[Coverage, ...] = field(default=())
     mutation: MutationScore | None = None
     counting_tests: int = 0
+    unmeasured_lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_partial(self) -> bool:
+        """True if less than half of the program is measured, so that its figures mean little."""
+        measured = sum(coverage.reachable for coverage in self.coverage)
+        return sum(self.unmeasured_lines.values()) > measured
+
+    @property
+    def max_score(self) -> int | None:
+        """The highest assessment that the measurements allow, 1 to 10; None if nothing is measured.
+
+        It is ten times the smaller of the coverage and the mutation score.
+        """
+        reachable = sum(coverage.reachable for coverage in self.coverage)
+        shares = []
+        if reachable:
+            covered = sum(coverage.covered for coverage in self.coverage)
+            shares.append(covered / (reachable + sum(self.unmeasured_lines.values())))
+        if self.mutation is not None and self.mutation.killed + self.mutation.survived:
+            shares.append(self.mutation.score)
+        return max(1, int(10 * min(shares))) if shares else None
 
 
 _EXISTENCE = Category("existence", "The required result exists, in the required place and form.")

@@ -34,7 +34,7 @@ from peripety.testgen.run.budget import BudgetAccount
 from peripety.testgen.run.runner import GenerationRunner
 from peripety.testgen.run.state import GenerationState
 from peripety.testgen.setup import register_service_with
-from peripety.testgen.subjects.subject import RunResult, SubjectKind, SubjectTarget
+from peripety.testgen.subjects.subject import NO_LINES, RunResult, SubjectKind, SubjectTarget
 from peripety.testgen.types import (
     Category,
     DraftTest,
@@ -310,6 +310,7 @@ class NumberedSubject:
     context = TaskContext.CUSTOM
     material: Mapping[str, Any] = {"means": "parts with numbers"}
     body_schema: Mapping[str, Any] = {"type": "object"}
+    unmeasured_lines = NO_LINES
 
     def __init__(self, parts: int, floor: Iterable[int] = ()) -> None:
         self._parts = [*range(parts)]
@@ -621,6 +622,7 @@ class ToySubject:
     context = TaskContext.PROMPT
     material: Mapping[str, Any] = {"means": "the smaller of a sum and ten"}
     body_schema: Mapping[str, Any] = {"type": "object"}
+    unmeasured_lines = NO_LINES
     targets: Sequence[SubjectTarget] = (
         SubjectTarget("side", "/below", "a sum below the bound"),
         SubjectTarget("side", "/above", "a sum above the bound"),

@@ -74,13 +74,16 @@ def format_coverage(kinds: Iterable[quality.Coverage]) -> Iterator[str]:
     """Format coverage, one line per kind."""
     for one in kinds:
         kind = one_line(one.kind).replace("_", "/")
-        share = f" ({one.covered / one.reachable:.0%})" if one.reachable else ""
-        yield f"  {kind} coverage: {one.covered:,} of {one.reachable:,}{share}"
+        share = f"{one.covered:,} of {one.reachable:,} ({one.covered / max(one.reachable, 1):.0%})"
+        yield f"  {kind} coverage: {share if one.reachable else 'not measured'}"
 
 
 def format_mutation_score(score: quality.MutationScore) -> Iterator[str]:
     """Format a mutation score and the surviving mutants."""
     counting = score.killed + score.survived
+    if not counting:
+        yield "  mutants killed: not measured"
+        return
     yield (
         f"  mutants killed: {score.killed:,} of {counting:,} ({score.score:.1%}),"
         f" {score.equivalent:,} more proved equivalent"

@@ -158,12 +158,22 @@ def format_stats(stats: pb.TestRunStats, categories: Iterable[pb.Category]) -> I
 def format_quality(quality: pb.Quality, tests: int) -> Iterator[str]:
     """Format the measured quality of a number of tests."""
     yield f"  measured: {quality.counting_tests:,} of {format_count(tests, 'test')} count"
+    if quality.unmeasured_lines:
+        yield f"  measured: {_format_scope(quality)}"
     yield from (f"  {line}" for line in format_coverage(quality.coverage))
     for kind in quality.coverage:
         yield from _format_paths("not covered", kind.kind, kind.uncovered)
         yield from _format_paths("out of reach", kind.kind, kind.unreachable)
     if quality.HasField("mutation"):
         yield from (f"  {line}" for line in format_mutation_score(quality.mutation))
+
+
+def _format_scope(quality: pb.Quality) -> str:
+    """Format the share of a program that is measured."""
+    measured = sum(one.reachable for one in quality.coverage)
+    total = measured + sum(quality.unmeasured_lines.values())
+    left = (f"{one_line(name)} {lines:,}" for name, lines in sorted(quality.unmeasured_lines.items()))
+    return f"{measured:,} of {total:,} lines; not measured: {', '.join(left)}"
 
 
 def _format_paths(what: str, kind: str, paths: Iterable[str]) -> Iterator[str]:

@@ -225,7 +225,12 @@ class MeasuredSuite:
     def quality(self) -> SuiteQuality:
         """The quality of the tests; as expensive as `survivors`."""
         counting = sum(verdict.counts for verdict in self._verdicts.values())
-        return SuiteQuality(self._coverage(), self._mutation_score() if self._is_mutated else None, counting)
+        return SuiteQuality(
+            self._coverage(),
+            self._mutation_score() if self._is_mutated else None,
+            counting,
+            dict(self._subject.unmeasured_lines),
+        )
 
     def _mutation_score(self) -> MutationScore:
         survivors = self.survivors

@@ -217,6 +217,7 @@ def quality_to_proto(quality: SuiteQuality) -> pb.Quality:
         coverage=responses.coverage_to_proto(quality.coverage),
         mutation=None if mutation is None else responses.mutation_score_to_proto(mutation),
         counting_tests=quality.counting_tests,
+        unmeasured_lines=quality.unmeasured_lines,
     )
 
 

@@ -74,7 +74,11 @@ _MIN_EXPECTED_GAIN = 1.0
 
 
 def count_missing(quality: SuiteQuality | None) -> int | None:
-    """Return the number of surviving mutants and uncovered targets; None if nothing can be measured."""
+    """Return the number of surviving mutants and uncovered targets.
+
+    Returns:
+        None if nothing can be measured, or if nothing is left of the smaller part that is measured.
+    """
     if quality is None:
         return None
     score = quality.mutation
@@ -82,7 +86,8 @@ def count_missing(quality: SuiteQuality | None) -> int | None:
     reachable = sum(coverage.reachable for coverage in quality.coverage)
     if not survived + killed + reachable:
         return None
-    return survived + reachable - sum(coverage.covered for coverage in quality.coverage)
+    left = survived + reachable - sum(coverage.covered for coverage in quality.coverage)
+    return left if left or not quality.is_partial else None
 
 
 def expects_gain(state: GenerationState) -> bool | None:
@@ -160,7 +165,7 @@ def make_stats(
         total_rounds=state.total_rounds,
         category_rounds=rounds,
         global_rounds=state.rounds[None],
-        comprehensiveness_score=state.score,
+        comprehensiveness_score=_supported_score(state),
         spent=account.spent,
         seconds=account.worked_seconds,
         uncertainties=(*dict.fromkeys(state.uncertainties), *_iter_doubts(state)),
@@ -168,6 +173,12 @@ def make_stats(
         quality=state.quality,
         duplicates=len(state.dropped),
     )
+
+
+def _supported_score(state: GenerationState) -> int | None:
+    """Return the assessment, at most what the measurements allow."""
+    most = None if state.quality is None else state.quality.max_score
+    return state.score if state.score is None or most is None else min(state.score, most)
 
 
 def _iter_doubts(state: GenerationState) -> Iterator[str]:
@@ -187,9 +198,18 @@ def _iter_doubts(state: GenerationState) -> Iterator[str]:
     unsure = sum(test.confidence < _LOW_CONFIDENCE for test in state.model_tests)
     if unsure:
         yield f"{_count_phrase(unsure)} of low confidence; their expectations may be guesses."
+    if state.quality is not None and state.quality.unmeasured_lines:
+        yield _describe_scope(state.quality)
     left = count_missing(state.quality)
     if left:
         yield f"{left} mutants and targets are not detected by any test."
+
+
+def _describe_scope(quality: SuiteQuality) -> str:
+    measured = sum(coverage.reachable for coverage in quality.coverage)
+    total = measured + sum(quality.unmeasured_lines.values())
+    names = ", ".join(sorted(quality.unmeasured_lines))
+    return f"{measured:,} of {total:,} lines are measured; to measure {names}, name it in the task."
 
 
 def _count_phrase(count: int) -> str:
@@ -360,7 +380,8 @@ def _fill_up_step(state: GenerationState) -> NextStep | None:
 def _stop_reason(state: GenerationState) -> GenerationStop:
     if not state.had_response:
         return GenerationStop.ERROR
-    if state.failed_categories or not _has_enough_tests(state):
+    is_partial = state.quality is not None and state.quality.is_partial
+    if state.failed_categories or not _has_enough_tests(state) or is_partial:
         return GenerationStop.ROUNDS_USED
     left = count_missing(state.quality)
     if left is not None:

@@ -22,7 +22,14 @@ from peripety.policy.verification.coverage import (
     find_reaching_requests,
     reaching_scenarios,
 )
-from peripety.testgen.subjects.subject import BodySchema, RunResult, SubjectKind, SubjectTarget, pairwise
+from peripety.testgen.subjects.subject import (
+    NO_LINES,
+    BodySchema,
+    RunResult,
+    SubjectKind,
+    SubjectTarget,
+    pairwise,
+)
 from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 
 if TYPE_CHECKING:
@@ -68,6 +75,7 @@ class PolicySubject:
     kind = SubjectKind.POLICY
     context = TaskContext.POLICY
     body_schema: Mapping[str, Any] = _BODY_SCHEMA
+    unmeasured_lines = NO_LINES
 
     def __init__(self, policy: engine.Policy) -> None:
         self._policy = policy

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from covertable import make
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.types import DraftTest, TaskContext, TestCase, TestStatus
 
+
+NO_LINES: Mapping[str, int] = MappingProxyType({})
+"""The unmeasured lines of a subject that is measured as a whole."""
 
 _MAX_VALUES = 16
 """Limit per factor; the time for combinations grows much faster than the number of values."""
@@ -184,6 +188,11 @@ class Subject(Protocol):
     @property
     def mutants(self) -> Sequence[Mutant]:
         """All mutants, in a stable order, each with the outcome SURVIVED."""
+        ...
+
+    @property
+    def unmeasured_lines(self) -> Mapping[str, int]:
+        """The numbers of lines of imported packages that have no targets, by their names."""
         ...
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:

@@ -12,12 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.sandbox import ProcessOutput
 from peripety.testgen.subjects.command.subject import CommandSubject
 from support.testgen.graded_tests.tasks import HiddenTest, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import CodeType, FrameType
 
 
@@ -42,15 +43,21 @@ class InProcess(CommandSubject):
         super().__init__([sys.executable, "-S", name], directory)
         self._name = name
         self._source = (directory / name).read_bytes()
+        module = PythonModule(name, self._source)
+        self._sources = {one.mutant_id: module.source_of(one.mutant_id) for one in self.mutants}
 
-    def _run_command(
+    def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
+        return self._ran(body, self._source)
+
+    def _run_mutants(
         self,
         body: Mapping[str, Any],
-        files: Mapping[str, bytes] | None = None,
-    ) -> ProcessOutput:
-        return self._ran(body, (files or {}).get(self._name, self._source))
+        mutant_ids: Sequence[str],
+    ) -> Iterator[tuple[str | None, ProcessOutput]]:
+        for mutant_id in mutant_ids:
+            yield mutant_id, self._ran(body, self._sources[mutant_id])
 
-    def _executed_lines(self, body: Mapping[str, Any]) -> frozenset[int]:
+    def _executed_lines(self, body: Mapping[str, Any]) -> Mapping[str, frozenset[int]]:
         lines: set[int] = set()
 
         def follow(frame: FrameType, event: str, _: Any) -> Any:
@@ -64,7 +71,7 @@ class InProcess(CommandSubject):
             self._ran(body, self._source)
         finally:
             sys.settrace(before)
-        return frozenset(lines)
+        return {self._name: frozenset(lines)}
 
     def _ran(self, body: Mapping[str, Any], source: bytes) -> ProcessOutput:
         code = _code(self._name, source)

@@ -55,6 +55,10 @@ class Remembering:
     def mutants(self) -> Sequence[Mutant]:
         return self._subject.mutants
 
+    @property
+    def unmeasured_lines(self) -> Mapping[str, int]:
+        return self._subject.unmeasured_lines
+
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         return self._subject.problems(body)
 

@@ -154,7 +154,7 @@ def test_coverage_is_of_what_can_be_reached() -> None:
     ]
     assert [*format_coverage(kinds)] == [
         "  condition/decision coverage: 3 of 4 (75%)",
-        "  rule coverage: 0 of 0",
+        "  rule coverage: not measured",
     ]
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from peripety.api.common.v1 import common_pb2 as common
 from peripety.api.common.v1 import quality_pb2 as quality
 from peripety.api.testgen.v1 import testgen_pb2 as pb
-from peripety.cli.render.testgen import TestProgressView, format_stop_reason, live_test_view
+from peripety.cli.render.testgen import TestProgressView, format_quality, format_stop_reason, live_test_view
 
 Event = pb.TestGenEvent
 START = Event.Start(
@@ -184,3 +184,14 @@ def test_at_a_terminal_what_moves_below_the_cards_never_grows(reflections: int) 
     assert "● one_1_1" in text
     assert "one, round 2" in text
     assert f"said {reflections - 1}" in text
+
+
+def test_the_share_of_a_program_that_is_measured_is_told() -> None:
+    nothing = quality.MutationScore()
+    lines = quality.Coverage(kind="line", covered=4, reachable=4)
+    measured = pb.Quality(coverage=[lines], mutation=nothing, unmeasured_lines={"library": 1_613})
+    assert [*format_quality(measured, 1)][1:] == [
+        "  measured: 4 of 1,617 lines; not measured: library 1,613",
+        "    line coverage: 4 of 4 (100%)",
+        "    mutants killed: not measured",
+    ]

@@ -361,7 +361,7 @@ async def test_tests_that_do_not_hold_do_not_fill_a_category() -> None:
 
 async def test_what_was_measured_has_the_last_word_and_not_the_score() -> None:
     book = await ran(always(fresh()), order("alpha", "beta"), NumberedSubject(200))
-    assert book.stats.comprehensiveness_score == 9
+    assert book.stats.comprehensiveness_score == 1  # of the 9 in the answer of the model
     assert book.stats.global_rounds == 2
     assert book.stopped_by == "rounds_used"
 

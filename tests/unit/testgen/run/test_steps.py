@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from peripety.core.mutation_testing import Coverage, MutationScore
-from peripety.testgen.events import GenerationProgressed, QualityMeasured, StepOutcome, TestAdded, TestRan
+from peripety.testgen.events import (
+    GenerationProgressed,
+    GenerationStop,
+    QualityMeasured,
+    Reflection,
+    ReflectionAction,
+    ReflectionCompleted,
+    StepOutcome,
+    TestAdded,
+    TestRan,
+)
+from peripety.testgen.run.budget import BudgetAccount
 from peripety.testgen.run.state import GenerationState
-from peripety.testgen.run.steps import count_missing, expected_gain, expects_gain
+from peripety.testgen.run.steps import (
+    FinishRun,
+    count_missing,
+    expected_gain,
+    expects_gain,
+    make_stats,
+    next_step,
+)
 from peripety.testgen.types import CaseVerdict, EvaluatedTest, SuiteQuality, TestCase, TestStatus
 from support.testgen.fake_run import order
 
@@ -93,3 +113,42 @@ def test_before_any_test_holds_all_that_is_left_may_be_gained() -> None:
 def test_what_is_reached_without_a_model_says_nothing_of_one() -> None:
     vectors = [{"a", "x"}, {"b", "y"}, {"c", "z"}]
     assert expected_gain(vectors, {"a", "b", "c", "x", "y", "z"}, 10) == 0.0
+
+
+PARTIAL = SuiteQuality((Coverage("line", 4, 4),), MutationScore(0, 0, 0), 1, {"library": 1_613})
+
+
+def test_a_run_that_measures_a_small_part_of_a_program_is_never_satisfied() -> None:
+    for quality_ in (PARTIAL, replace(PARTIAL, unmeasured_lines={})):
+        state = after([{str(number) for number in range(20)}])
+        config = replace(state.order.config, min_total_tests=1, combinatorial_floor=False)
+        state.order = replace(state.order, config=config)
+        state.apply(QualityMeasured(quality_))
+        state.apply(ReflectionCompleted(Reflection(None, "", ReflectionAction.COMPLETE, ()), 10))
+        state.exhausted_categories.add("alpha")
+        step = next_step(state, has_subject=True)
+        is_partial = quality_ is PARTIAL
+        wanted = GenerationStop.ROUNDS_USED if is_partial else GenerationStop.SATISFIED
+        assert step == FinishRun(wanted)
+        doubts = make_stats(state, BudgetAccount()).uncertainties
+        assert (
+            "4 of 1,617 lines are measured; to measure library, name it in the task." in doubts
+        ) is is_partial
+
+
+@pytest.mark.parametrize(
+    ("measured", "score"),
+    [
+        (SuiteQuality(), None),
+        (SuiteQuality((Coverage("line", 4, 4),), MutationScore(0, 0, 0)), 10),
+        (SuiteQuality((Coverage("line", 9, 10),), MutationScore(3, 7, 0)), 3),
+        (SuiteQuality((Coverage("line", 1, 10),), MutationScore(3, 7, 0)), 1),
+        (PARTIAL, 1),
+    ],
+)
+def test_an_assessment_is_at_most_the_smaller_measurement(measured: SuiteQuality, score: int | None) -> None:
+    assert measured.max_score == score
+    state = after([{"a"}])
+    state.score = 9
+    state.apply(QualityMeasured(measured))
+    assert make_stats(state, BudgetAccount()).comprehensiveness_score == min(9, score or 9)

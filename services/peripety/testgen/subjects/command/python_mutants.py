@@ -1,4 +1,4 @@
-"""Mutants of a Python program, and its executable lines.
+"""Mutants of a Python module, and its executable lines.
 
 The operators are the standard ones of the field (A. J. Offutt et al., "An Experimental Determination of
 Sufficient Mutant Operators", 1996), adapted to Python's syntax trees. Two programs with the same bytecode
@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib.util
 import json
 import re
 import threading
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from coverage import Coverage
+from coverage.exceptions import NotPython
+from coverage.parser import PythonParser
 
 from peripety.core.mutation_testing import Mutant, MutantOutcome
 from peripety.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import CodeType
 
 
@@ -155,8 +159,10 @@ def _copy_with(node: Any, **fields: Any) -> Any:
     return changed
 
 
-MAX_PROGRAM_MUTANTS = 300
-"""Limit of mutants; each costs one process per test that covers its line, so a long program is sampled."""
+_EXCLUDED_PATTERN = "|".join(
+    f"(?:{pattern})" for pattern in Coverage(data_file=None, config_file=False).get_exclude_list("exclude")
+)
+"""The lines that coverage.py does not count by default."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """The line ends of Python."""
@@ -172,8 +178,8 @@ class _NodeChange:
     after: ast.AST
 
 
-class PythonProgram:
-    """A Python program.
+class PythonModule:
+    """A source file of a Python program.
 
     Args:
         name: the file name.
@@ -185,36 +191,52 @@ class PythonProgram:
     Attributes:
         name: the file name.
         text: the source text.
-        lines: the numbers of executable lines, in order.
+        lines: the numbers of executable lines, in order; the same as coverage.py reports.
     """
 
     def __init__(self, name: str, source: bytes) -> None:
         try:
             self._tree = ast.parse(source, name)
-            code = compile(source, name, "exec")
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self.text = decode_source(source)
+            self._parser = PythonParser(self.text, name, _EXCLUDED_PATTERN)
+            self._parser.parse_source()
+        except (SyntaxError, ValueError, RecursionError, MemoryError, NotPython) as error:
             raise InvalidArgumentError(
                 f"{name} is not a Python program: {error}",
                 code="NOT_PYTHON",
             ) from None
         self.name = name
-        self.text = source.decode(errors="replace")
-        self.lines = tuple(sorted(_executable_lines(code)))
+        self.lines = tuple(sorted(self._parser.statements))
         self._text_lines = [line.strip() for line in _LINE_END.split(self.text)]
         self._tree_lock = threading.Lock()
-        self._changes = {change.mutant_id: change for change in self._sample_changes()}
+
+    def statement_lines(self, executed: Iterable[int]) -> set[int]:
+        """Return the first lines of the statements that executed lines belong to."""
+        return self._parser.translate_lines(executed) & self._parser.statements
 
     def line_text(self, number: int) -> str:
         """Return a line without surrounding white space."""
         return self._text_lines[number - 1]
 
-    @cached_property
-    def mutants(self) -> tuple[Mutant, ...]:
-        """The mutants in the order of the text; a deterministic sample if there are too many.
+    @property
+    def mutant_ids(self) -> tuple[str, ...]:
+        """The ids of the mutants, in the order of the text.
 
-        A program that is nested too deeply to be rendered has no mutants.
+        A module that is nested too deeply to be rendered has no mutants.
         """
-        return tuple(map(self._to_mutant, self._changes.values()))
+        return tuple(self._changes)
+
+    def mutant(self, mutant_id: str) -> Mutant:
+        """Return a mutant."""
+        change = self._changes[mutant_id]
+        return Mutant(
+            change.mutant_id,
+            change.operator,
+            f"/{self.name}/{change.place.position[0]}",
+            _text_to_json(ast.get_source_segment(self.text, change.place.node)),
+            _text_to_json(ast.unparse(change.after)),
+            MutantOutcome.SURVIVED,
+        )
 
     def lines_of(self, mutant_id: str) -> range:
         """Return the lines of the statement that a mutant changes.
@@ -242,17 +264,13 @@ class PythonProgram:
         with self._tree_lock:
             return _bytecode(ast.unparse(self._tree).encode())
 
-    def _sample_changes(self) -> list[_NodeChange]:
+    @cached_property
+    def _changes(self) -> Mapping[str, _NodeChange]:
         try:
             ast.unparse(self._tree)
-            changes = [*self._iter_changes()]
+            return {change.mutant_id: change for change in self._iter_changes()}
         except (RecursionError, ValueError):
-            return []
-        if len(changes) <= MAX_PROGRAM_MUTANTS:
-            return changes
-        by_chance = sorted(changes, key=lambda one: sha256(one.mutant_id.encode()).digest())
-        kept = {change.mutant_id for change in by_chance[:MAX_PROGRAM_MUTANTS]}
-        return [change for change in changes if change.mutant_id in kept]
+            return {}
 
     def _iter_changes(self) -> Iterator[_NodeChange]:
         numbers: Counter[str] = Counter()
@@ -262,16 +280,6 @@ class PythonProgram:
                 name = f"{operator}:{line}:{column}"
                 yield _NodeChange(f"{name}:{numbers[name]}", operator, place, after)
                 numbers[name] += 1
-
-    def _to_mutant(self, change: _NodeChange) -> Mutant:
-        return Mutant(
-            change.mutant_id,
-            change.operator,
-            f"/{self.name}/{change.place.position[0]}",
-            _text_to_json(ast.get_source_segment(self.text, change.place.node)),
-            _text_to_json(ast.unparse(change.after)),
-            MutantOutcome.SURVIVED,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,13 +363,16 @@ def _field_setter(tree: ast.AST, name: str) -> Callable[[ast.AST], None]:
     return put
 
 
+def decode_source(source: bytes) -> str:
+    """Return the text of a source file, in the encoding that it declares."""
+    try:
+        return importlib.util.decode_source(source)
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return source.decode(errors="replace")
+
+
 def _text_to_json(text: str | None) -> bytes | None:
     return None if text is None else json.dumps(text, ensure_ascii=False).encode()
-
-
-def _executable_lines(code: CodeType) -> set[int]:
-    found = {line for _, _, line in code.co_lines() if line}
-    return found.union(*(_executable_lines(inner) for inner in code.co_consts if hasattr(inner, "co_lines")))
 
 
 def _bytecode(source: bytes) -> Any:

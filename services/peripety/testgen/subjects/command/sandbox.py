@@ -33,7 +33,7 @@ _MAX_OUTPUT_BYTES = 1024 * 1024
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_OPEN_FILES = 256
 _MAX_PROCESSES = 256
-_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 # If a process is killed, the end of its process namespace kills its children.
 _NAMESPACE_COMMAND = (
     "unshare",
@@ -89,7 +89,7 @@ class Sandbox:
         if directory is not None:
             _require_copyable(directory)
         self._directory = directory
-        self._environment = {"PATH": _DEFAULT_PATH, **environment}
+        self._environment = {"PATH": DEFAULT_PATH, **environment}
         self._timeout = timeout_seconds
         self._limits = (
             "prlimit",
@@ -106,14 +106,16 @@ class Sandbox:
         self,
         argv: Sequence[str],
         stdin: bytes = b"",
-        files: Mapping[str, bytes] | None = None,
+        descriptors: Sequence[int] = (),
+        timeout_seconds: float | None = None,
     ) -> ProcessOutput:
         """Run a program to its end, or until the time limit.
 
         Args:
             argv: the program and its arguments.
             stdin: the standard input.
-            files: contents that replace files of the directory, by relative path.
+            descriptors: open file descriptors that the program inherits.
+            timeout_seconds: a time limit in place of the usual one.
 
         Raises:
             FailedPreconditionError: the program cannot be started.
@@ -126,10 +128,15 @@ class Sandbox:
                 work.mkdir()
             else:
                 shutil.copytree(self._directory, work, symlinks=True)
-            for name, content in (files or {}).items():
-                Path(work, name).write_bytes(content)
             with out.open("wb") as stdout, err.open("wb") as stderr:
-                exit_code = self._run_process(argv, stdin, work, (stdout.fileno(), stderr.fileno()))
+                exit_code = self._run_process(
+                    argv,
+                    stdin,
+                    work,
+                    (stdout.fileno(), stderr.fileno()),
+                    descriptors,
+                    timeout_seconds or self._timeout,
+                )
             # Error messages often contain the path of a file, which differs in each run.
             complaints = _read_beginning(err).replace(os.fsencode(work.resolve()), b".")
             return ProcessOutput(exit_code, _read_beginning(out), complaints)
@@ -140,6 +147,8 @@ class Sandbox:
         stdin: bytes,
         work: Path,
         outputs: tuple[int, int],
+        descriptors: Sequence[int],
+        timeout_seconds: float,
     ) -> int | None:
         process = subprocess.Popen(  # noqa: S603 - the program is the one that the caller named
             # The limits apply inside of the namespace, where only its own processes are counted.
@@ -150,9 +159,10 @@ class Sandbox:
             cwd=work,
             env=self._environment,
             start_new_session=True,
+            pass_fds=descriptors,
         )
         try:
-            process.communicate(stdin, self._timeout)
+            process.communicate(stdin, timeout_seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

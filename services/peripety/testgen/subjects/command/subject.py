@@ -1,29 +1,28 @@
 """Command subject, tested as a black box: arguments and standard input in, exit code and output out.
 
-For a Python program in its directory, tests cover lines and kill mutants. For any other program, only its
-output can be checked. Values of environment variables are redacted in the output.
+For a Python program, tests cover lines and kill mutants. For any other program, only its output can be
+checked. Values of environment variables are redacted in the output.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import tempfile
+from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
-from peripety.testgen.subjects.command import tracer
-from peripety.testgen.subjects.command.python_mutants import PythonProgram
+from peripety.testgen.subjects.command.python_program import PythonProgram, parse_command
 from peripety.testgen.subjects.command.sandbox import Sandbox
-from peripety.testgen.subjects.subject import BodySchema, RunResult, SubjectKind, SubjectTarget
+from peripety.testgen.subjects.subject import NO_LINES, BodySchema, RunResult, SubjectKind, SubjectTarget
 from peripety.testgen.types import DraftTest, TaskContext, TestStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.command.sandbox import ProcessOutput
@@ -68,7 +67,9 @@ class EnvironmentRedactor:
 
 DEFAULT_TIMEOUT_SECONDS = 10.0
 DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
-_MAX_SOURCE_CHARACTERS = 32 * 1024
+_MAX_SOURCE_CHARACTERS = 60 * 1024
+"""Limit of the sources for the author, who should see what the tests run."""
+
 _MAX_OBSERVED_BYTES = 4 * 1024
 _MAX_ARGUMENTS = 100
 _MAX_ARGUMENT_BYTES = 64 * 1024
@@ -105,6 +106,7 @@ class CommandSubject:
             names.
         timeout_seconds: time limit of a run.
         memory_bytes: memory limit of a run.
+        task: the description of the task, which may name installed packages to measure.
 
     Raises:
         FailedPreconditionError: the machine does not support network namespaces.
@@ -122,44 +124,68 @@ class CommandSubject:
         environment: Mapping[str, str] | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        task: str = "",
     ) -> None:
         self._argv = tuple(argv)
         given = environment or {}
         self._redactor = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
         self._sandbox = Sandbox(working_directory, variables, timeout_seconds, memory_bytes)
-        self._program = _find_program(self._argv, working_directory)
+        started = parse_command(self._argv, working_directory, variables)
+        program = None if started is None else PythonProgram(started, self._sandbox, timeout_seconds, task)
+        self._program = program if program is not None and program.modules else None
 
     @cached_property
     def material(self) -> Mapping[str, Any]:
         """The command, its calling convention, and its source if it is known."""
         material: dict[str, Any] = {"command": [*self._argv], "expected_output": _EXPECTED_OUTPUT_TEXT}
         if self._program is not None:
-            material["source"] = {
-                "file": self._program.name,
-                "text": self._program.text[:_MAX_SOURCE_CHARACTERS],
-            }
+            material |= self._source_material(self._program)
         return material
+
+    def _source_material(self, program: PythonProgram) -> dict[str, Any]:
+        """Return the sources, most executed first, and the names of the files that are too long together."""
+        executed: Counter[str] = Counter()
+        for arguments in ((), ("--help",)):
+            for key, lines in (program.executed_lines(arguments, b"") or {}).items():
+                executed[key] += len(lines)
+        left = _MAX_SOURCE_CHARACTERS
+        sources: list[dict[str, str]] = []
+        omitted: list[str] = []
+        for key in sorted(program.modules, key=lambda one: -executed[one]):
+            module = program.modules[key]
+            if len(module.text) <= left or not sources:
+                sources.append({"file": module.name, "text": module.text[:left]})
+                left -= len(sources[-1]["text"])
+            else:
+                omitted.append(module.name)
+        return {"sources": sources} | ({"omitted_sources": omitted} if omitted else {})
 
     @cached_property
     def targets(self) -> Sequence[SubjectTarget]:
-        """The lines of the program."""
+        """The lines of the measured files."""
         program = self._program
         if program is None:
             return ()
         return tuple(
             SubjectTarget(
                 "line",
-                f"/{program.name}/{line}",
-                f"execute line {line}: {program.line_text(line)}",
+                f"/{module.name}/{line}",
+                f"execute line {line}: {module.line_text(line)}",
             )
-            for line in program.lines
+            for module in program.modules.values()
+            for line in module.lines
         )
 
     @property
+    def unmeasured_lines(self) -> Mapping[str, int]:
+        """The numbers of lines of imported packages that are not measured."""
+        return NO_LINES if self._program is None else self._program.unmeasured_lines
+
+    @cached_property
     def mutants(self) -> Sequence[Mutant]:
-        """Mutants of the program."""
-        return () if self._program is None else self._program.mutants
+        """Mutants of the measured files."""
+        return () if self._program is None else (*self._program.iterate_mutants(),)
 
     def problems(self, body: Mapping[str, Any]) -> Sequence[Finding]:
         """Return arguments that cannot be passed to a process."""
@@ -190,17 +216,23 @@ class CommandSubject:
         return RunResult(status, observed, _output_digest(output), findings, covered)
 
     def kills(self, test: TestCase, among: Collection[str]) -> frozenset[str]:
-        """Return the mutants that the test reaches and does not pass on."""
+        """Return the mutants that the test reaches and does not pass on.
+
+        None of them counts if the program itself does not pass in the way that mutants are run.
+        """
         program = self._program
         if program is None or not among:
             return frozenset()
-        lines = self._executed_lines(test.body or {})
-        return frozenset(
-            mutant_id
-            for mutant_id in among
-            if (lines is None or not lines.isdisjoint(program.lines_of(mutant_id)))
-            and self._fails_on(mutant_id, test)
-        )
+        body = test.body or {}
+        reached = program.reached_mutants(self._executed_lines(body), among)
+        killed = set()
+        for mutant_id, output in self._run_mutants(body, reached) if reached else ():
+            is_met = not any(_unmet_expectations(test, output))
+            if mutant_id is None and not is_met:
+                return frozenset()
+            if mutant_id is not None and not is_met:
+                killed.add(mutant_id)
+        return frozenset(killed)
 
     def equivalent(self, among: Collection[str]) -> frozenset[str]:
         """Return the mutants that compile to identical bytecode."""
@@ -228,62 +260,46 @@ class CommandSubject:
                 "existence" if not arguments else "boundary",
             )
 
-    def _run_command(
+    def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
+        return self._redact(self._sandbox.run((*self._argv, *_arguments(body)), _stdin_bytes(body)))
+
+    def _run_mutants(
         self,
         body: Mapping[str, Any],
-        files: Mapping[str, bytes] | None = None,
-    ) -> ProcessOutput:
-        argv = (*self._argv, *map(str, body.get("arguments") or ()))
-        output = self._sandbox.run(argv, _stdin_bytes(body), files)
-        return replace(
-            output,
-            stdout=self._redactor.redact(output.stdout),
-            stderr=self._redactor.redact(output.stderr),
-        )
-
-    def _fails_on(self, mutant_id: str, test: TestCase) -> bool:
+        mutant_ids: Sequence[str],
+    ) -> Iterator[tuple[str | None, ProcessOutput]]:
+        """Yield the output of the program, with None, and those of mutants."""
         assert self._program is not None  # noqa: S101 - only programs have mutants
-        files = {self._program.name: self._program.source_of(mutant_id)}
-        return any(_unmet_expectations(test, self._run_command(test.body or {}, files)))
+        for mutant_id, output in self._program.run_mutants(_arguments(body), _stdin_bytes(body), mutant_ids):
+            yield mutant_id, self._redact(output)
+
+    def _redact(self, output: ProcessOutput) -> ProcessOutput:
+        stdout, stderr = map(self._redactor.redact, (output.stdout, output.stderr))
+        return replace(output, stdout=stdout, stderr=stderr)
 
     def _covered_targets(self, body: Mapping[str, Any]) -> frozenset[str]:
-        known = {target.path: target.target_id for target in self.targets}
-        lines = self._executed_lines(body) or ()
-        name = self._program.name if self._program else ""
-        return frozenset(known[path] for line in lines if (path := f"/{name}/{line}") in known)
-
-    def _executed_lines(self, body: Mapping[str, Any]) -> frozenset[int] | None:
-        """Return the lines that a run covers; None if they cannot be determined."""
         program = self._program
         if program is None:
-            return None
-        at = self._argv.index(program.name)
-        with tempfile.TemporaryDirectory(prefix="peripety-") as place:
-            told = Path(place, "lines")
-            traced = (*self._argv[:at], tracer.__file__, str(told), *self._argv[at:])
-            self._sandbox.run((*traced, *map(str, body.get("arguments") or ())), _stdin_bytes(body))
-            try:
-                return frozenset(map(int, told.read_text().split()))
-            except (OSError, ValueError):
-                return None
+            return frozenset()
+        return frozenset(
+            f"line:/{module.name}/{line}"
+            for key, lines in (self._executed_lines(body) or {}).items()
+            for module in (program.modules[key],)
+            for line in module.statement_lines(lines)
+        )
+
+    def _executed_lines(self, body: Mapping[str, Any]) -> Mapping[str, frozenset[int]] | None:
+        """Return the lines that a run executes by file; None if they cannot be determined."""
+        program = self._program
+        return None if program is None else program.executed_lines(_arguments(body), _stdin_bytes(body))
+
+
+def _arguments(body: Mapping[str, Any]) -> list[str]:
+    return [*map(str, body.get("arguments") or ())]
 
 
 def _stdin_bytes(body: Mapping[str, Any]) -> bytes:
     return (body.get("stdin") or "").encode(errors="surrogateescape")
-
-
-def _find_program(argv: Sequence[str], directory: Path | None) -> PythonProgram | None:
-    """Return the Python program that a command starts in its directory; None for any other command."""
-    if directory is None or not PurePosixPath(argv[0]).name.startswith("python"):
-        return None
-    name = next((argument for argument in argv[1:] if not argument.startswith("-")), None)
-    if name is None or not name.endswith(".py") or "-c" in argv or "-m" in argv:
-        return None
-    # A mutant replaces the file in a copy of the directory, so an absolute path or a link is not supported.
-    place = directory.resolve()
-    path = place / name
-    is_in_copy = not PurePosixPath(name).is_absolute() and path.resolve() == path
-    return PythonProgram(name, path.read_bytes()) if is_in_copy and path.is_file() else None
 
 
 def _argument_problems(body: Mapping[str, Any]) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from peripety.testgen.subjects.scenario.case_body import (
     play,
 )
 from peripety.testgen.subjects.scenario.mutants import ScenarioMutants
-from peripety.testgen.subjects.subject import BodySchema, RunResult, SubjectKind, SubjectTarget
+from peripety.testgen.subjects.subject import NO_LINES, BodySchema, RunResult, SubjectKind, SubjectTarget
 from peripety.testgen.types import TaskContext, TestStatus
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class ScenarioSubject:
     kind = SubjectKind.SCENARIO
     context = TaskContext.SCENARIO
     body_schema: Mapping[str, Any] = BODY_SCHEMA
+    unmeasured_lines = NO_LINES
 
     def __init__(self, program: engine.Program) -> None:
         self._program = program

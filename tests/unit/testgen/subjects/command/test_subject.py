@@ -9,7 +9,8 @@ import pytest
 
 from peripety.core.mutation_testing import MutantOutcome
 from peripety.errors import InvalidArgumentError
-from peripety.testgen.subjects.command.python_mutants import MAX_PROGRAM_MUTANTS, PythonProgram
+from peripety.testgen.subjects.command.python_mutants import PythonModule
+from peripety.testgen.subjects.command.python_program import MAX_PROGRAM_MUTANTS
 from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.types import TestCase, TestStatus
 
@@ -103,7 +104,8 @@ print("a", file=sys.stderr)
 sys.stderr.write("b")
 print("c", file=sys.stdout)
 """
-    assert {mutant.path for mutant in PythonProgram("p.py", source).mutants} == {"/p.py/4"}
+    module = PythonModule("p.py", source)
+    assert {module.mutant(one).path for one in module.mutant_ids} == {"/p.py/4"}
 
 
 def test_each_run_finds_the_directory_as_it_was(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_program_that_is_called_outside_of_the_copy_stays_as_it_is(
     subject = CommandSubject([sys.executable, "-S", "link.py" if is_link else str(program)], directory)
     test = case("3", expected="less", exit_code=0)
     assert subject.run(test).status is TestStatus.PASSED
-    assert subject.kills(test, [mutant.mutant_id for mutant in subject.mutants]) == frozenset()
+    assert "drop_result:7:8:0" in subject.kills(test, [mutant.mutant_id for mutant in subject.mutants])
     assert program.read_text() == PROGRAM
 
 
@@ -239,11 +241,14 @@ def test_a_directory_with_what_is_no_file_is_refused_before_anything_is_run(tmp_
         CommandSubject(["true"], tmp_path)
 
 
-def test_of_a_long_program_a_sample_is_taken_that_its_text_decides() -> None:
-    source = b"".join(b"a%d = %d + 1\n" % (number, number) for number in range(200))
-    one, other = PythonProgram("p.py", source), PythonProgram("p.py", source)
-    assert len(one.mutants) == MAX_PROGRAM_MUTANTS
-    assert one.mutants == other.mutants
+def test_of_a_long_program_a_sample_is_taken_that_its_text_decides(tmp_path: Path) -> None:
+    for name in ("p", "q"):
+        text = "".join(f"{name}{number} = {number} + 1\n" for number in range(100))
+        (tmp_path / f"{name}.py").write_text(f"import q\n{text}" if name == "p" else text)
+    one, other = (CommandSubject([sys.executable, "p.py"], tmp_path).mutants for _ in range(2))
+    assert len(one) == MAX_PROGRAM_MUTANTS
+    assert one == other
+    assert {mutant.path.split("/")[1] for mutant in one} == {"p.py", "q.py"}
 
 
 def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +260,8 @@ def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytes
 
     source = b"".join(b"a%d = %d + 1\n" % (number, number) for number in range(50))
     monkeypatch.setattr(ast, "unparse", unparse)
-    program = PythonProgram("p.py", source)
-    some = program.mutants[0].mutant_id
+    program = PythonModule("p.py", source)
+    some = program.mutant_ids[0]
     before = len(written)
     assert before < 2
     assert program.source_of(some) == b"a program"
@@ -264,18 +269,18 @@ def test_the_text_of_a_mutant_is_written_when_it_is_asked_for(monkeypatch: pytes
 
 
 def test_two_changes_at_the_same_place_are_two_mutants() -> None:
-    program = PythonProgram("p.py", b"print(3 + 2 - 1)\n")
-    changed = {program.source_of(one.mutant_id) for one in program.mutants if "arithmetic" in one.operator}
+    program = PythonModule("p.py", b"print(3 + 2 - 1)\n")
+    changed = {program.source_of(one) for one in program.mutant_ids if "arithmetic" in one}
     assert changed == {b"print(3 + 2 + 1)", b"print(3 - 2 - 1)"}
-    assert len({mutant.mutant_id for mutant in program.mutants}) == len(program.mutants)
+    assert len({*program.mutant_ids}) == len(program.mutant_ids)
 
 
 def test_a_program_that_cannot_be_written_out_again_has_lines_and_no_mutants() -> None:
     for value in (b" + ".join([b"'a'"] * 1_000), b"0x" + b"f" * 5_000):
-        program = PythonProgram("p.py", b"print(" + value + b")\n")
-        assert (program.lines, program.mutants) == ((1,), ())
+        program = PythonModule("p.py", b"print(" + value + b")\n")
+        assert (program.lines, program.mutant_ids) == ((1,), ())
 
 
 def test_the_lines_of_a_program_are_those_that_its_language_counts() -> None:
-    program = PythonProgram("p.py", b"a = 1\n\x0c\nb = '\xe2\x80\xa8'\r\nc = 3\n")
+    program = PythonModule("p.py", b"a = 1\n\x0c\nb = '\xe2\x80\xa8'\r\nc = 3\n")
     assert [program.line_text(number)[:1] for number in program.lines] == ["a", "b", "c"]

@@ -890,9 +890,30 @@ class Quality(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class UnmeasuredLinesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     COVERAGE_FIELD_NUMBER: _builtins.int
     MUTATION_FIELD_NUMBER: _builtins.int
     COUNTING_TESTS_FIELD_NUMBER: _builtins.int
+    UNMEASURED_LINES_FIELD_NUMBER: _builtins.int
     counting_tests: _builtins.int
     """Number of tests that count."""
     @_builtins.property
@@ -903,16 +924,21 @@ class Quality(_message.Message):
     def mutation(self) -> _quality_pb2.MutationScore:
         """Mutation score."""
 
+    @_builtins.property
+    def unmeasured_lines(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Imported packages that are not measured, with their numbers of lines. The task measures a package by naming it."""
+
     def __init__(
         self,
         *,
         coverage: _abc.Iterable[_quality_pb2.Coverage] | None = ...,
         mutation: _quality_pb2.MutationScore | None = ...,
         counting_tests: _builtins.int = ...,
+        unmeasured_lines: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["mutation", b"mutation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counting_tests", b"counting_tests", "coverage", b"coverage", "mutation", b"mutation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counting_tests", b"counting_tests", "coverage", b"coverage", "mutation", b"mutation", "unmeasured_lines", b"unmeasured_lines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

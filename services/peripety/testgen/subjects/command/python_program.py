@@ -1,0 +1,296 @@
+"""Python program of any number of modules: its files, the lines that a run executes, and its mutants.
+
+The measured files are the ones that the command starts or imports from its directory. An installed package is
+measured as well if the command starts it (`-m`), if the task names it, or if it is imported by a wrapper,
+which is a file that defines nothing itself. Folders with tests are left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import coverage
+
+from peripety.errors import InvalidArgumentError
+from peripety.testgen.subjects.command import probe
+from peripety.testgen.subjects.command.python_mutants import PythonModule
+from peripety.testgen.subjects.command.sandbox import DEFAULT_PATH, ProcessOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from peripety.core.mutation_testing import Mutant
+    from peripety.testgen.subjects.command.sandbox import Sandbox
+
+
+MAX_PROGRAM_MUTANTS = 300
+"""Limit of mutants; each costs a run per test that covers its line, so a long program is sampled."""
+
+_MUTANTS_PER_PROCESS = 24
+_COVERAGE_DIRECTORY = Path(coverage.__file__).parents[1]
+_OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCommand:
+    """The parts of a command that starts a Python program.
+
+    Attributes:
+        interpreter: the interpreter and its options.
+        program: the path of the program, or the name of a module.
+        is_module: True for the name of a module (`-m`).
+        is_isolated: True if the interpreter does not search the directory of the program for modules.
+        arguments: the first arguments of the program.
+    """
+
+    interpreter: tuple[str, ...]
+    program: str
+    is_module: bool
+    is_isolated: bool
+    arguments: tuple[str, ...]
+
+
+def parse_command(
+    argv: Sequence[str],
+    directory: Path | None,
+    environment: Mapping[str, str],
+) -> ProgramCommand | None:
+    """Return the parts of a command that starts a Python program; None for any other command.
+
+    A file that begins with `#!` and the path of a Python interpreter is a Python program, too.
+
+    Args:
+        argv: the command.
+        directory: its working directory; None for an empty one.
+        environment: its environment variables.
+    """
+    if not PurePosixPath(argv[0]).name.startswith("python"):
+        return _parse_script(argv, directory, environment)
+    index = 1
+    while index < len(argv) and argv[index].startswith("-") and argv[index] != "-":
+        option = argv[index]
+        if option == "-m" and index + 1 < len(argv):
+            return _program_command(argv[:index], argv[index + 1], argv[index + 2 :], is_module=True)
+        if option == "-c":
+            return None
+        index += 2 if option in _OPTIONS_WITH_VALUE else 1
+    if index >= len(argv) or argv[index] == "-":
+        return None
+    return _program_command(argv[:index], argv[index], argv[index + 1 :], is_module=False)
+
+
+def _program_command(
+    interpreter: Sequence[str],
+    program: str,
+    arguments: Sequence[str],
+    *,
+    is_module: bool,
+) -> ProgramCommand:
+    is_isolated = any(option in {"-I", "-P"} for option in interpreter)
+    return ProgramCommand(tuple(interpreter), program, is_module, is_isolated, tuple(arguments))
+
+
+def _parse_script(
+    argv: Sequence[str],
+    directory: Path | None,
+    environment: Mapping[str, str],
+) -> ProgramCommand | None:
+    name = argv[0]
+    if "/" not in name:
+        name = shutil.which(name, path=environment.get("PATH", DEFAULT_PATH)) or ""
+    try:
+        with (directory or Path("/")).joinpath(name).open("rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return None
+    words = shlex.split(first[2:].decode(errors="replace")) if first.startswith(b"#!") else []
+    if not any(PurePosixPath(word).name.startswith("python") for word in words):
+        return None
+    return _program_command(words, name, argv[1:], is_module=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _TracedRun:
+    """The executed lines by the key of the file, and the imported modules that are not measured."""
+
+    lines: Mapping[str, frozenset[int]]
+    imported: tuple[str, ...]
+
+
+class PythonProgram:
+    """A Python program.
+
+    Args:
+        command: the command that starts it.
+        sandbox: runs it.
+        timeout_seconds: the time limit of a run.
+        task: the description of the task, which may name installed packages to measure.
+
+    Raises:
+        InvalidArgumentError: the program is not valid Python.
+
+    Attributes:
+        modules: the measured files by their key, which is the path in the directory, or an absolute path.
+        unmeasured_lines: the imported packages that are not measured, with their numbers of lines.
+    """
+
+    def __init__(self, command: ProgramCommand, sandbox: Sandbox, timeout_seconds: float, task: str) -> None:
+        self._command = command
+        self._sandbox = sandbox
+        self._timeout = timeout_seconds
+        found = (self._probe("files", {"task": task}) or [{}])[0]
+        self._entry: str = found.get("entry", "")
+        self.unmeasured_lines: Mapping[str, int] = found.get("unmeasured", {})
+        self.modules: dict[str, PythonModule] = {}
+        for key, name, source in found.get("files", ()):
+            self._add_module(key, name, base64.b64decode(source))
+        self._mutants = self._sample_mutants()
+        self._traced: dict[tuple[tuple[str, ...], bytes], _TracedRun | None] = {}
+        self._hanging: set[str] = set()
+
+    def _add_module(self, key: str, name: str, source: bytes) -> None:
+        try:
+            self.modules[key] = PythonModule(name, source)
+        except InvalidArgumentError:
+            if key == self._entry:
+                raise
+
+    def _sample_mutants(self) -> dict[str, tuple[str, str]]:
+        """Return the key of the file and the id in it by the id of the mutant, at most the maximum number."""
+        places = {
+            # The ids of a program with one file are those of the file.
+            inner if key == self._entry else f"{module.name}:{inner}": (key, inner)
+            for key, module in self.modules.items()
+            for inner in module.mutant_ids
+        }
+        by_chance = sorted(places, key=lambda one: sha256(one.encode()).digest())
+        kept = {*by_chance[:MAX_PROGRAM_MUTANTS]}
+        return {one: place for one, place in places.items() if one in kept}
+
+    def iterate_mutants(self) -> Iterator[Mutant]:
+        """Yield the mutants in the order of the files; a deterministic sample if there are too many."""
+        for mutant_id, (key, inner) in self._mutants.items():
+            yield replace(self.modules[key].mutant(inner), mutant_id=mutant_id)
+
+    def is_equivalent(self, mutant_id: str) -> bool:
+        """Return True if a mutant compiles to identical bytecode."""
+        key, inner = self._mutants[mutant_id]
+        return self.modules[key].is_equivalent(inner)
+
+    def executed_lines(self, arguments: Sequence[str], stdin: bytes) -> Mapping[str, frozenset[int]] | None:
+        """Return the lines that a run executes, by the key of the file; None if they are unknown."""
+        traced = self._trace(arguments, stdin)
+        return None if traced is None else traced.lines
+
+    def reached_mutants(
+        self,
+        lines: Mapping[str, frozenset[int]] | None,
+        among: Collection[str],
+    ) -> list[str]:
+        """Return the given mutants in statements that a run executes; all of them for unknown lines."""
+        return [
+            mutant_id
+            for mutant_id, (key, inner) in self._mutants.items()
+            if mutant_id in among
+            and (
+                lines is None or not lines.get(key, frozenset()).isdisjoint(self.modules[key].lines_of(inner))
+            )
+        ]
+
+    def run_mutants(
+        self,
+        arguments: Sequence[str],
+        stdin: bytes,
+        mutant_ids: Sequence[str],
+    ) -> Iterator[tuple[str | None, ProcessOutput]]:
+        """Run the program and then mutants of it; yield each with its output, first the program as None.
+
+        A mutant that exceeds its time limit, which follows from the time of the program, is not run again:
+        its exit code is None. If the process ends early, the rest is missing.
+
+        Args:
+            arguments: the arguments.
+            stdin: the standard input.
+            mutant_ids: the mutants.
+        """
+        traced = self._trace(arguments, stdin)
+        imported = () if traced is None else traced.imported
+        yield from ((one, _TIMED_OUT) for one in mutant_ids if one in self._hanging)
+        left = [one for one in mutant_ids if one not in self._hanging]
+        for start in range(0, len(left), _MUTANTS_PER_PROCESS):
+            batch = left[start : start + _MUTANTS_PER_PROCESS]
+            job = {"modules": imported, "mutants": [self._source_of(one) for one in batch]}
+            results = self._probe("mutants", job, arguments, stdin, self._timeout * (len(batch) + 2)) or ()
+            for mutant_id, result in zip((None, *batch), results, strict=False):
+                if mutant_id is not None and result["exit_code"] is None:
+                    self._hanging.add(mutant_id)
+                yield (
+                    mutant_id,
+                    ProcessOutput(result["exit_code"], base64.b64decode(result["stdout"]), b""),
+                )
+
+    def _source_of(self, mutant_id: str) -> tuple[str, str]:
+        key, inner = self._mutants[mutant_id]
+        return key, self.modules[key].source_of(inner).decode()
+
+    def _trace(self, arguments: Sequence[str], stdin: bytes) -> _TracedRun | None:
+        run = (*arguments,), stdin
+        if run not in self._traced:
+            if len(self._traced) >= _MAX_TRACED_RUNS:
+                self._traced.clear()
+            results = self._probe("lines", {"coverage": str(_COVERAGE_DIRECTORY)}, arguments, stdin)
+            self._traced[run] = (
+                _TracedRun(
+                    {key: frozenset(lines) for key, lines in results[0]["lines"].items()},
+                    tuple(results[0]["modules"]),
+                )
+                if results
+                else None
+            )
+        return self._traced[run]
+
+    def _probe(
+        self,
+        command: str,
+        job: Mapping[str, Any],
+        arguments: Sequence[str] = (),
+        stdin: bytes = b"",
+        timeout_seconds: float | None = None,
+    ) -> list[Any] | None:
+        """Run a command of the probe, and return its results; None if it does not report them."""
+        started = self._command
+        whole_job = {
+            "program": started.program,
+            "is_module": started.is_module,
+            "is_isolated": started.is_isolated,
+            "files": [*self.modules] if command != "files" else [],
+            "seconds": self._timeout,
+            **job,
+        }
+        with tempfile.TemporaryFile(prefix="peripety-") as report:
+            report.write(json.dumps(whole_job).encode())
+            report.seek(0)
+            argv = (*started.interpreter, probe.__file__, command, str(report.fileno()))
+            self._sandbox.run(
+                (*argv, *started.arguments, *arguments),
+                stdin,
+                (report.fileno(),),
+                timeout_seconds,
+            )
+            report.seek(0)
+            try:
+                return [json.loads(line) for line in report]
+            except ValueError:
+                return None
+
+
+_MAX_TRACED_RUNS = 256
+_TIMED_OUT = ProcessOutput(None, b"", b"")

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peripety.testgen.subjects.command.python_program import PythonProgram
+from peripety.testgen.subjects.command.subject import CommandSubject
+from peripety.testgen.types import TestCase, TestStatus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WRAPPER = "import sys\nfrom measures.main import main\n\nsys.exit(main(sys.argv[1:]))\n"
+PACKAGE = {
+    "__init__.py": '"""Measures."""\n\nfrom .lengths import in_feet\n',
+    "lengths.py": """\
+def in_feet(
+    metres: float,
+) -> float:
+    \"\"\"Return a length in feet.\"\"\"
+    if metres < 0:
+        raise ValueError("negative")
+    return round(
+        metres / 0.3048,
+        2,
+    )
+
+
+def unused(value):  # pragma: no cover
+    return value
+""",
+    "main.py": """\
+from measures import in_feet
+
+
+def main(arguments):
+    total = 0
+    while arguments:
+        total += 1
+        print(in_feet(total))
+        arguments = arguments[1:]
+    return 0
+""",
+    "never.py": "def never():\n    return 1\n",
+}
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A directory of packages outside of the working directory."""
+    package = tmp_path / "lib" / "measures"
+    package.mkdir(parents=True)
+    for name, source in PACKAGE.items():
+        (package / name).write_text(source)
+    return package.parent
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    made = tmp_path / "work"
+    made.mkdir()
+    (made / "tool.py").write_text(WRAPPER)
+    return made
+
+
+def command(installed: Path, directory: Path, *argv: str, **settings: Any) -> CommandSubject:
+    environment = {"PYTHONPATH": str(installed)}
+    return CommandSubject([sys.executable, *argv], directory, environment, **settings)
+
+
+def case(*arguments: str, expected: str | None = None) -> TestCase:
+    body = {"arguments": [*arguments], "stdin": "", "exit_code": 0}
+    return TestCase("t", "boundary", "i", expected, body=body)
+
+
+def files_of(subject: CommandSubject) -> set[str]:
+    return {target.path.rpartition("/")[0] for target in subject.targets}
+
+
+def test_the_package_behind_a_wrapper_is_measured(installed: Path, directory: Path) -> None:
+    subject = command(installed, directory, "tool.py")
+    modules = {f"/measures/{name}" for name in PACKAGE}
+    assert files_of(subject) == {"/tool.py"} | modules
+    assert subject.unmeasured_lines == {}
+    test = case("a", expected="3.28")
+    assert subject.run(test).status is TestStatus.PASSED
+    killed = subject.kills(test, [mutant.mutant_id for mutant in subject.mutants])
+    assert {one.split(":")[0] for one in killed if ".py:" in one} == {
+        "measures/lengths.py",
+        "measures/main.py",
+    }
+    assert (installed / "measures" / "lengths.py").read_text() == PACKAGE["lengths.py"]
+
+
+def test_the_coverage_is_the_one_that_coverage_py_reports(
+    installed: Path, directory: Path, tmp_path: Path
+) -> None:
+    subject = command(installed, directory, "tool.py")
+    covered = frozenset[str]().union(*(subject.run(case(*given)).covered for given in ((), ("a",))))
+    data = {"PYTHONPATH": str(installed), "COVERAGE_FILE": str(tmp_path / "data"), "PATH": os.environ["PATH"]}
+    measure = [sys.executable, "-m", "coverage"]
+    for given in ((), ("a",)):
+        source = f"--source={installed},{directory}"
+        subprocess.run(
+            [*measure, "run", "-a", source, "tool.py", *given], cwd=directory, env=data, check=True
+        )
+    told = subprocess.run(
+        [*measure, "json", "-o", "-"], cwd=directory, env=data, check=True, capture_output=True
+    )
+    totals = json.loads(told.stdout)["totals"]
+    assert (len(covered), len(subject.targets)) == (totals["covered_lines"], totals["num_statements"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "task", "is_measured"),
+    [
+        (("-m", "measures.main"), "", True),
+        (("tool.py",), "Test tool.py.", False),
+        (("tool.py",), "Test tool.py, which prints what the package `measures` returns.", True),
+    ],
+    ids=["started", "not_named", "named"],
+)
+def test_an_installed_package_is_measured_if_it_is_started_or_named(
+    installed: Path,
+    directory: Path,
+    argv: tuple[str, ...],
+    task: str,
+    *,
+    is_measured: bool,
+) -> None:
+    program = "import sys\nimport measures\n\n\ndef run():\n    print(measures.in_feet(1))\n\n\nrun()\n"
+    (directory / "tool.py").write_text(program)
+    subject = command(installed, directory, *argv, task=task)
+    assert ("/measures/lengths.py" in files_of(subject)) is is_measured
+    assert [*subject.unmeasured_lines] == ([] if is_measured else ["measures"])
+
+
+def test_a_script_that_names_its_interpreter_is_a_program(installed: Path, directory: Path) -> None:
+    script = directory / "tool"
+    script.write_text(f"#!{sys.executable}\n{WRAPPER}")
+    script.chmod(0o700)
+    subject = CommandSubject(["./tool"], directory, {"PYTHONPATH": str(installed)})
+    assert files_of(subject) >= {"/./tool", "/measures/main.py"}
+    assert subject.run(case("a", expected="3.28")).covered
+
+
+def test_a_mutant_that_does_not_end_is_run_once(
+    installed: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = command(installed, directory, "tool.py")
+    (endless,) = (
+        one.mutant_id for one in subject.mutants if one.mutant_id.startswith("measures/main.py:drop_bound")
+    )
+    jobs = []
+    probe = PythonProgram._probe
+
+    def counted(program: PythonProgram, command: str, job: Any, *rest: Any) -> Any:
+        jobs.extend(job.get("mutants", ()))
+        return probe(program, command, job, *rest)
+
+    monkeypatch.setattr(PythonProgram, "_probe", counted)
+    for given in ("a", "b"):
+        assert subject.kills(case(given, expected="3.28"), [endless]) == {endless}
+    assert len(jobs) == 1
+
+
+def test_the_author_is_shown_the_sources_whole_the_most_executed_first(
+    installed: Path, directory: Path
+) -> None:
+    (installed / "measures" / "long.py").write_text(f"text = '''{'x' * 61_440}'''\n")
+    material = command(installed, directory, "tool.py").material
+    assert [source["file"] for source in material["sources"]][-1] == "measures/never.py"
+    assert {"file": "measures/main.py", "text": PACKAGE["main.py"]} in material["sources"]
+    assert material["omitted_sources"] == ["measures/long.py"]
