@@ -167,6 +167,7 @@ class DraftTest:
         confidence: the confidence of its author, 0 to 1.
         body: the executable form of its subject (`Subject.body_schema`); None for text only.
         category: its category, if the author had to choose.
+        replaces: the id of a test that was not met and that this one corrects; empty for none.
     """
 
     name: str
@@ -176,6 +177,7 @@ class DraftTest:
     confidence: float = 0.5
     body: Mapping[str, Any] | None = None
     category: str | None = None
+    replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class TestCase:
         round: the round of its category, or of the refinement, from 1; 0 for combinatorial tests.
         is_global: True if it was written by the refinement over all categories.
         is_combinatorial: True if it follows from the subject's schema, without a model.
+        replaces: the id of a test that was not met and that this one corrects; empty for none.
     """
 
     __test__ = False
@@ -207,6 +210,7 @@ class TestCase:
     round: int = 0
     is_global: bool = False
     is_combinatorial: bool = False
+    replaces: str = ""
 
 
 class TestStatus(Enum):
@@ -272,7 +276,7 @@ class DuplicateLevel(Enum):
     NEAR = "near"
     """Their inputs are nearly equal."""
     KILLS = "kills"
-    """They kill the same mutants and cover the same targets."""
+    """They kill the same mutants and cover the same targets; only in runs of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ def format_card(test: pb.GeneratedTest) -> Iterator[str]:
         yield f"    expects  {expected}"
     if test.reasoning:
         yield f"    because  {shorten(test.reasoning)}"
+    if test.replaces:
+        yield f"    replaces {one_line(test.replaces)}"
 
 
 def format_verdict(test_id: str, verdict: pb.TestVerdict) -> str:

@@ -171,8 +171,8 @@ class Duplicates:
 
     Executable tests are duplicates if their inputs and expectations are equal. Another expectation of the
     same input may test another aspect, correct the first one or contradict it; only running them shows which.
-    `MeasuredSuite` detects those without additional value. Text tests are duplicates if their inputs are
-    equal.
+    Nearly equal inputs are not duplicates, because the difference may be the one that matters. Text tests are
+    duplicates if their inputs are equal, or nearly equal with the same expectation.
 
     Args:
         subject: the subject; None for text only.
@@ -209,7 +209,8 @@ class Duplicates:
         if self._subject is None or test.body is None:
             return ("text", given)
         # Commands have their expected output outside of the body; for other subjects it is display text.
-        written = _expected_text(test) if self._subject.kind is SubjectKind.COMMAND else ""
+        # A command is compared by the exact output, without white space at its end.
+        written = (test.expected_output or "").rstrip() if self._subject.kind is SubjectKind.COMMAND else ""
         return ("body", given, canonical_text(_without_nulls(test.body)), written)
 
 

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from peripety.core.mutation_testing import Coverage, MutationScore
 from peripety.errors import Finding, Severity
-from peripety.testgen.evaluation.duplicates import are_similar, contradict, input_text
-from peripety.testgen.types import CaseVerdict, DuplicateLevel, EvaluatedTest, SuiteQuality, TestStatus
+from peripety.testgen.evaluation.duplicates import contradict, input_text
+from peripety.testgen.types import CaseVerdict, EvaluatedTest, SuiteQuality, TestStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from peripety.core.mutation_testing import Mutant
     from peripety.testgen.subjects.subject import RunResult, Subject, SubjectTarget
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 DEFAULT_REPETITIONS = 5
 """Default number of runs of a test."""
 
+_ENOUGH_KILLS = 3
+
 
 def evaluate_test(
     subject: Subject,
     test: TestCase,
     repetitions: int = DEFAULT_REPETITIONS,
     *,
-    mutation: bool = True,
+    mutants: Collection[str] | None = None,
 ) -> EvaluatedTest:
     """Run a test several times, check its soundness, and find the mutants that it kills.
 
@@ -40,7 +43,7 @@ def evaluate_test(
         subject: the subject.
         test: the test.
         repetitions: the number of runs, at least one; a test that is not executable runs once.
-        mutation: True to run it on the mutants as well.
+        mutants: the ids of the mutants to run it on; None for all.
     """
     problems = _body_problems(subject, test)
     if problems:
@@ -53,7 +56,8 @@ def evaluate_test(
     findings = (*_result_findings(ran, status), *unsound)
     if status is not TestStatus.PASSED or unsound:
         return EvaluatedTest(status, len(ran), first.observed, findings)
-    kills = subject.kills(test, [one.mutant_id for one in subject.mutants]) if mutation else frozenset[str]()
+    among = [one.mutant_id for one in subject.mutants] if mutants is None else mutants
+    kills = subject.kills(test, among) if among else frozenset[str]()
     return EvaluatedTest(status, len(ran), first.observed, findings, first.covered, kills)
 
 
@@ -113,11 +117,6 @@ class _SuiteTest:
         """True if it passes and detects anything."""
         return bool(self.examined.kills or self.examined.covered)
 
-    def detects_same_as(self, other: _SuiteTest) -> bool:
-        """Return True if both kill the same mutants, at least one, and cover the same targets."""
-        mine, other_ones = self.examined, other.examined
-        return bool(mine.kills) and (mine.kills, mine.covered) == (other_ones.kills, other_ones.covered)
-
 
 class MeasuredSuite:
     """The tests of a subject, in the order in which they were written. The result is deterministic.
@@ -136,8 +135,8 @@ class MeasuredSuite:
         self._verdicts: dict[str, CaseVerdict] = {}
         self._by_input: dict[str, list[_SuiteTest]] = {}
         self._contradictions: list[Contradiction] = []
-        self._duplicates: dict[str, tuple[str, DuplicateLevel]] = {}
         self._killed: set[str] = set()
+        self._kill_counts: Counter[str] = Counter()
         self._covered: set[str] = set()
         self._compared: set[str] = set()
         self._equivalent: set[str] = set()
@@ -159,12 +158,11 @@ class MeasuredSuite:
             new_kills,
             new_coverage,
         )
-        if not counts and (repeated := self._find_duplicate(added)):
-            self._duplicates[test.test_id] = repeated
         self._add_contradictions(added)
         self._added[test.test_id] = added
         self._by_input.setdefault(added.input_key, []).append(added)
         self._killed.update(new_kills)
+        self._kill_counts.update(examined.kills)
         self._covered.update(new_coverage)
         return self._verdicts[test.test_id]
 
@@ -176,16 +174,14 @@ class MeasuredSuite:
         """
         return self._verdicts[test_id]
 
-    def duplicate_of(self, test_id: str) -> tuple[str, DuplicateLevel] | None:
-        """Return the id of the test that a test turned out to duplicate, and the criterion.
+    @property
+    def unsettled_mutants(self) -> list[str]:
+        """The mutants on which further tests are worth running.
 
-        Only passing tests without additional value count as duplicates: their inputs are nearly equal, or
-        they kill the same mutants and cover the same targets.
-
-        Returns:
-            None if the test remains in the suite.
+        A mutant that a few tests kill is settled: another one does not change the score, and the expected
+        gain depends on those that are killed once or twice.
         """
-        return self._duplicates.get(test_id)
+        return [one for one in self._mutants if self._kill_counts[one] < _ENOUGH_KILLS]
 
     @property
     def survivors(self) -> tuple[Mutant, ...]:
@@ -251,22 +247,12 @@ class MeasuredSuite:
         covered = len(targets) - len(left)
         return Coverage(kind, covered, covered + len(uncovered), uncovered, unreachable)
 
-    def _find_duplicate(self, added: _SuiteTest) -> tuple[str, DuplicateLevel] | None:
-        if not added.detects_anything:
-            return None
-        before = [
-            one for name, one in self._added.items() if one.detects_anything and name not in self._duplicates
-        ]
-        for one in before:
-            if are_similar(one.input_key, added.input_key):
-                return one.test.test_id, DuplicateLevel.NEAR
-        for one in before:
-            if added.detects_same_as(one):
-                return one.test.test_id, DuplicateLevel.KILLS
-        return None
-
     def _add_contradictions(self, added: _SuiteTest) -> None:
         for other in self._by_input.get(added.input_key, ()):
+            is_corrected = other.test.test_id == added.test.replaces
+            is_met = added.examined.status is TestStatus.PASSED
+            if is_corrected and is_met:
+                continue
             if contradict(added.test, added.examined, other.test, other.examined):
                 one_id, other_id = added.test.test_id, other.test.test_id
                 self._contradictions.append(Contradiction(one_id, other_id))

@@ -117,7 +117,7 @@ class ExportedSuite:
         run_id: the run.
         order: its input.
         tested: the subject of its tests; None for text only.
-        tests: the tests in order, without dropped ones.
+        tests: the tests in order, without dropped and superseded ones.
         outcomes: the results by test id.
         stats: the statistics of the run.
     """
@@ -141,7 +141,7 @@ def to_exported_suite(run: RunRecord) -> ExportedSuite:
         run_id=run.run_id,
         order=run.order,
         tested=None if run.subject is None else _to_exported_subject(run.subject),
-        tests=tuple(run.run_state.tests.values()),
+        tests=tuple(run.run_state.current_tests),
         outcomes={name: ExportedOutcome.from_verdict(verdict) for name, verdict in run.verdicts.items()},
         stats=run.stats,
     )

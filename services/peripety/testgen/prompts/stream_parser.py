@@ -89,6 +89,7 @@ def parse_draft(value: Any) -> DraftTest | UnreadablePart:
         confidence=_parse_confidence(value.get("confidence")),
         body=body,
         category=_to_text(value.get("category")),
+        replaces=_to_text(value.get("replaces")) or "",
     )
 
 
@@ -199,6 +200,10 @@ def _test_schema(
     properties["input"] = {"type": "string", "description": "The input."}
     if body_schema is not None:
         properties["body"] = body_schema
+        properties["replaces"] = {
+            "type": ["string", "null"],
+            "description": "The id of a test in `not_met` that this one corrects; null for a new test.",
+        }
     properties |= {
         "expected_output": {
             "type": ["string", "null"],

@@ -7,6 +7,7 @@ part in each round.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -191,10 +192,14 @@ def _measured_gaps(state: GenerationState, missing: SuiteGaps) -> dict[str, Any]
     not_met = [
         (state.tests[test_id], verdict)
         for test_id, verdict in state.verdicts.items()
-        if test_id in state.tests and verdict.examined.status is not TestStatus.PASSED
+        if test_id in state.tests
+        and test_id not in state.superseded
+        and verdict.examined.status is not TestStatus.PASSED
     ]
     lists = {
-        "survivors": [_describe_survivor(mutant) for mutant in _rotating_window(missing.survivors, turn)],
+        "survivors": [
+            _describe_survivor(mutant) for mutant in _rotating_window(_leading_first(missing.survivors), turn)
+        ],
         "uncovered": [
             {"target": target.target_id, "description": _shorten(target.description)}
             for target in _rotating_window(missing.uncovered, turn)
@@ -215,6 +220,17 @@ def _rotating_window(entries: Sequence[T], turn: int) -> Iterable[T]:
         return entries
     start = turn * _MAX_LISTED % len(entries)
     return [*entries[start:], *entries[:start]][:_MAX_LISTED]
+
+
+def _leading_first(survivors: Sequence[Mutant]) -> list[Mutant]:
+    """Return the mutants in the order in which they help: one of each place, and changed texts last."""
+    seen: Counter[str] = Counter()
+    ranks = []
+    for mutant in survivors:
+        ranks.append((seen[mutant.path], mutant.operator == "change_text"))
+        seen[mutant.path] += 1
+    order = sorted(range(len(survivors)), key=lambda index: ranks[index][::-1])
+    return [survivors[index] for index in order]
 
 
 def _describe_survivor(mutant: Mutant) -> dict[str, Any]:

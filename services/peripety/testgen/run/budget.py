@@ -27,6 +27,7 @@ _REQUESTS_PER_CALL = 4
 
 _MAX_EVALUATION_SECONDS = 10.0
 _EVALUATION_SHARE = 0.1
+_BASELINE_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,11 @@ class RunBudget:
     def seconds_left(self) -> float:
         """The remaining working time in seconds; not above 0 after the limit."""
         return self._seconds - self.account.worked_seconds
+
+    @property
+    def seconds_for_baseline(self) -> float:
+        """The remaining time for baseline tests in seconds: they take at most a quarter of the limit."""
+        return self._seconds * _BASELINE_SHARE - self.account.worked_seconds
 
     @property
     def seconds_for_calls(self) -> float:

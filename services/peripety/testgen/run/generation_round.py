@@ -336,6 +336,7 @@ class RoundWriter:
             body=None if self._body_schema is None else draft.body,
             round=number,
             is_global=category is None,
+            replaces=draft.replaces if draft.replaces in self._before.tests else "",
         )
 
     def _category_of(self, draft: DraftTest) -> str:

@@ -13,7 +13,6 @@ from peripety.errors import FailedPreconditionError
 from peripety.gateway.types.response import Completed
 from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS, MeasuredSuite, evaluate_test
 from peripety.testgen.events import (
-    DuplicateDropped,
     QualityMeasured,
     Reflection,
     ReflectionAction,
@@ -25,7 +24,7 @@ from peripety.testgen.prompts.user_messages import ASSESSMENT_SCHEMA, REFLECTION
 from peripety.testgen.types import TestCase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from peripety.core.concurrency import Executor
     from peripety.gateway.types.request import GenerateRequest
@@ -78,12 +77,14 @@ class RunEvaluation:
         """Return the gaps of the tests."""
         return await self._worker.run(self._find_gaps)
 
-    async def baseline_tests(self, categories: Sequence[Category]) -> list[TestCase]:
-        """Return the baseline tests, which need no model, in the categories of the run."""
+    async def baseline_tests(self, categories: Sequence[Category]) -> AsyncIterator[TestCase]:
+        """Yield the baseline tests, which need no model, in the categories of the run."""
         names = [category.name for category in categories]
-        drafts = await self._worker.run(lambda: [*self._subject.baseline_tests()])
-        return [
-            TestCase(
+        drafts = iter(self._subject.baseline_tests())
+        number = 0
+        while (draft := await self._worker.run(lambda: next(drafts, None))) is not None:
+            number += 1
+            yield TestCase(
                 test_id=f"floor{number}",
                 category=draft.category if draft.category in names else names[0],
                 input=draft.input,
@@ -93,8 +94,6 @@ class RunEvaluation:
                 body=draft.body,
                 is_combinatorial=True,
             )
-            for number, draft in enumerate(drafts, start=1)
-        ]
 
     @property
     def _measured_suite(self) -> MeasuredSuite:
@@ -111,11 +110,9 @@ class RunEvaluation:
 
     def _evaluate(self, test: TestCase) -> list[GenerationEvent]:
         suite = self._measured_suite
-        suite.add(test, evaluate_test(self._subject, test, self._repetitions, mutation=self._mutation))
+        mutants = suite.unsettled_mutants
+        suite.add(test, evaluate_test(self._subject, test, self._repetitions, mutants=mutants))
         events: list[GenerationEvent] = [self._make_test_ran(test.test_id)]
-        repeated = suite.duplicate_of(test.test_id)
-        if repeated is not None:
-            events.append(DuplicateDropped(test, *repeated))
         others = {pair.other_id for pair in suite.contradictions if pair.test_id == test.test_id}
         return [*events, *(self._make_test_ran(other) for other in sorted(others))]
 

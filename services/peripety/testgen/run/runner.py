@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from peripety.core import logging_setup
-from peripety.core.concurrency import shield_until_done
+from peripety.core.concurrency import closing, shield_until_done
 from peripety.core.runs.types import public_error
 from peripety.errors import InternalError, PeripetyError, UnavailableError
 from peripety.testgen.evaluation.duplicates import Duplicates
@@ -78,9 +78,6 @@ class EventSink(Protocol):
 
 
 T = TypeVar("T")
-
-_BASELINE_TESTS_PER_RECORD = 32
-"""Number of baseline tests that are recorded in one transaction."""
 
 _log = logging.getLogger(__name__)
 
@@ -189,18 +186,27 @@ class GenerationRunner:
                 )
 
     async def _add_baseline_tests(self) -> None:
-        """Record the baseline tests that are not recorded yet."""
+        """Record and run the baseline tests that are not recorded yet, within their share of the time."""
         assert self._evaluation is not None  # noqa: S101 - only with a subject
-        tests = await self._within_time(self._evaluation.baseline_tests(self._order.categories))
-        events = [await self._seen_tests.add(test) for test in tests if test.test_id not in self._state.tests]
-        made = [event for event in events if isinstance(event, TestAdded)]
-        for start in range(0, len(made), _BASELINE_TESTS_PER_RECORD):
-            await self._record(*made[start : start + _BASELINE_TESTS_PER_RECORD])
+        await self._within_time(self._run_baseline_tests(self._evaluation))
         count = sum(test.is_combinatorial for test in self._state.tests.values())
         status = f"{count} baseline tests added from the schema"
         await self._record(
             GenerationProgressed(GenerationPhase.CATEGORY_GENERATION, None, 0, status, StepOutcome.DONE),
         )
+
+    async def _run_baseline_tests(self, evaluation: RunEvaluation) -> None:
+        for test in self._state.not_run:  # recorded by an earlier version, which ran them later
+            await self._record(*await evaluation.evaluate(test))
+        async with closing(evaluation.baseline_tests(self._order.categories)) as tests:
+            async for test in tests:
+                if self._budget.seconds_for_baseline <= 0:
+                    return
+                if test.test_id in self._state.tests:
+                    continue
+                event = await self._seen_tests.add(test)
+                if isinstance(event, TestAdded):
+                    await self._record(event, *await evaluation.evaluate(test))
 
     async def _run_rounds(self, rounds: Iterable[GenerationRound]) -> None:
         """Run the model calls of some rounds concurrently."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from peripety.testgen.types import CaseVerdict, SuiteQuality, TestCase, TestGenOrder
 
 
+_MET = {None, TestStatus.PASSED}
+
+
 class GenerationRound(NamedTuple):
     """A generation round.
 
@@ -71,6 +74,7 @@ class GenerationState:
         tests: the tests by id, in the order of their events, without dropped ones.
         tests_by_round: all tests of each round in order, including dropped ones.
         verdicts: the latest verdicts by test id.
+        superseded: ids of tests that were not met and that a later test, which passes, replaces.
         dropped: the duplicates, in order.
         reflections: all reflections, in order.
         last_reflections: the latest reflection on each category, and the latest assessment (None).
@@ -94,6 +98,7 @@ class GenerationState:
         self.tests: dict[str, TestCase] = {}
         self.tests_by_round: dict[GenerationRound, list[TestCase]] = {}
         self.verdicts: dict[str, CaseVerdict] = {}
+        self.superseded: set[str] = set()
         self.dropped: list[DuplicateDropped] = []
         self.reflections: list[Reflection] = []
         self.last_reflections: dict[str | None, ReflectionRecord] = {}
@@ -138,6 +143,11 @@ class GenerationState:
         return sum(self.rounds.values())
 
     @property
+    def current_tests(self) -> list[TestCase]:
+        """The tests without superseded ones."""
+        return [test for test in self.tests.values() if test.test_id not in self.superseded]
+
+    @property
     def model_tests(self) -> list[TestCase]:
         """The tests that models wrote, without dropped ones."""
         return [test for test in self.tests.values() if not test.is_combinatorial]
@@ -170,6 +180,7 @@ class GenerationState:
             case TestRan():
                 self.verdicts[event.test_id] = event.verdict
                 self.is_measured = False
+                self._supersede(event)
             case ReflectionCompleted():
                 self._apply_reflection(event)
             case QualityMeasured():
@@ -219,6 +230,13 @@ class GenerationState:
         # A test that is dropped after it was run is already listed.
         if all(other.test_id != test.test_id for other in made):
             made.append(test)
+
+    def _supersede(self, event: TestRan) -> None:
+        test = self.tests.get(event.test_id)
+        replaced = self.verdicts.get(test.replaces) if test is not None else None
+        statuses = (event.verdict.examined.status, replaced and replaced.examined.status)
+        if test is not None and statuses[0] is TestStatus.PASSED and statuses[1] not in _MET:
+            self.superseded.add(test.replaces)
 
     def _apply_reflection(self, event: ReflectionCompleted) -> None:
         reflection = event.reflection

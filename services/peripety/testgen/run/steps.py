@@ -186,7 +186,9 @@ def _iter_doubts(state: GenerationState) -> Iterator[str]:
     if state.verdicts and state.not_run:
         yield f"{_count_phrase(len(state.not_run))} not run, because the time limit was reached."
     statuses = [
-        verdict.examined.status for test_id, verdict in state.verdicts.items() if test_id in state.tests
+        state.verdicts[test.test_id].examined.status
+        for test in state.current_tests
+        if test.test_id in state.verdicts
     ]
     for status, what in (
         (TestStatus.FAILED, "not met by the subject; either the tests or the subject are wrong"),

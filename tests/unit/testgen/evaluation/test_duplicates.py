@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import combinations
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from peripety.testgen.evaluation.duplicates import MAX_COMPARED_CHARACTERS, Duplicates, are_similar
+from peripety.testgen.subjects.command.subject import CommandSubject
 from peripety.testgen.subjects.subject import SubjectKind
 from peripety.testgen.types import DuplicateLevel, TestCase
 from support.testgen.fake_run import ToySubject, toy_test
+
+if TYPE_CHECKING:
+    from peripety.testgen.subjects.subject import Subject
 
 
 def text_test(test_id: str, given: str, expected: str | None = None) -> TestCase:
     return TestCase(test_id, "correctness", given, expected)
 
 
-def found(subject: ToySubject | None, first: TestCase, second: TestCase) -> Any:
+def found(subject: Subject | None, first: TestCase, second: TestCase) -> Any:
     duplicates = Duplicates(subject)
     duplicates.add(first)
     return duplicates.find(second)
@@ -128,7 +133,21 @@ def test_what_a_command_has_to_write_makes_another_test() -> None:
         for number, expected in enumerate(("three", "four", " Three\n"), 1)
     )
     assert found(subject, first, second) is None
-    assert found(subject, first, third) == ("t1", DuplicateLevel.CANONICAL)
+    assert found(subject, first, third) is None
+    again = replace(first, test_id="t4", expected_output="three\n")
+    assert found(subject, first, again) == ("t1", DuplicateLevel.CANONICAL)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("bump major", "bump minor"), ("lock", "unlock"), ("--level 1", "--level 2")]
+)
+def test_commands_that_hardly_differ_are_different_tests(one: str, other: str) -> None:
+    subject = CommandSubject(["echo"])
+    first, second = (
+        TestCase(given, "boundary", given, "", body={"arguments": given.split(), "stdin": "", "exit_code": 0})
+        for given in (one, other)
+    )
+    assert found(subject, first, second) is None
 
 
 def test_a_body_that_its_subject_cannot_read_is_compared_as_it_is() -> None:

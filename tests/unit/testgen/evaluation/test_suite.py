@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from peripety.testgen.evaluation.suite import DEFAULT_REPETITIONS, Contradiction, MeasuredSuite, evaluate_test
-from peripety.testgen.types import DuplicateLevel, TestCase, TestStatus
+from peripety.testgen.types import TestCase, TestStatus
 from support.testgen.fake_run import ToySubject, toy_test
 
 if TYPE_CHECKING:
@@ -178,42 +178,24 @@ def test_an_unstable_test_does_not_count() -> None:
     assert (verdict.examined.status, verdict.counts) == (TestStatus.UNSTABLE, False)
 
 
-def test_what_kills_and_covers_the_same_repeats_the_first_that_did() -> None:
+def test_a_mutant_that_three_tests_kill_is_not_run_again() -> None:
     suite = Suite()
-    for number, (one, other) in enumerate([(9, 9), (1, 2), (4, 5), (5, 2)], 1):
-        suite.see(toy_test(f"t{number}", one, other, min(one + other, 10)))
-    assert suite.duplicate_of("t3") == ("t2", DuplicateLevel.KILLS)
-    assert suite.duplicate_of("t4") == ("t2", DuplicateLevel.KILLS)  # and not t3, which is not in the suite
-    assert suite.duplicate_of("t1") is None
-    assert suite.duplicate_of("t2") is None
+    everything = {mutant.mutant_id for mutant in suite.toy.mutants}
+    killed: set[str] = set()
+    for number in range(3):
+        assert {*suite.unsettled_mutants} == everything
+        examined = suite.see(toy_test(f"t{number}", 1, 2 + number, 3 + number)).examined
+        killed |= examined.kills
+    assert killed
+    assert {*suite.unsettled_mutants} == everything - killed
 
 
-def test_what_hardly_differs_and_adds_nothing_repeats_the_first() -> None:
-    suite = Suite()
-    suite.see(toy_test("t1", 1, 2, 3))
-    suite.see(toy_test("t2", 1, 2, None, below=4))  # the same input, and it looks at less
-    assert suite.duplicate_of("t2") == ("t1", DuplicateLevel.NEAR)
-
-
-def test_what_hardly_differs_and_adds_something_stays() -> None:
-    suite = Suite()
-    suite.see(toy_test("t1", 1, 2, None, below=4))
-    assert suite.see(toy_test("t2", 1, 2, 3)).counts
-    assert suite.duplicate_of("t2") is None
-
-
-def test_tests_that_fail_repeat_nothing_so_that_none_is_lost() -> None:
-    suite = Suite()
-    suite.see(toy_test("t1", 1, 2, 4))
-    suite.see(toy_test("t2", 1, 2, 5))
-    assert suite.duplicate_of("t2") is None
-
-
-def test_covering_the_same_and_killing_nothing_makes_no_repetition() -> None:
-    suite = Suite()
-    suite.see(toy_test("t1", 9, 9, None, below=100))
-    suite.see(toy_test("t2", 20, 30, None, below=200))
-    assert suite.duplicate_of("t2") is None
+def test_a_correction_does_not_contradict_the_test_that_it_replaces() -> None:
+    for replaces, contradictions in (("", 1), ("t1", 0)):
+        suite = Suite()
+        suite.see(toy_test("t1", 1, 2, 4))
+        suite.see(toy_test("t2", 1, 2, 3, replaces=replaces))
+        assert len(suite.contradictions) == contradictions
 
 
 def test_survivors_are_those_that_no_test_kills_and_nobody_proved_to_mean_the_same() -> None:

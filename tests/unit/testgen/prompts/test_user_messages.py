@@ -106,6 +106,16 @@ def test_a_survivor_says_once_what_is_changed_and_where() -> None:
     ]
 
 
+def test_survivors_are_shown_one_of_each_place_first_and_texts_last() -> None:
+    given = [("change_text", "/1"), ("shift", "/2"), ("swap", "/2"), ("drop", "/3"), ("change_text", "/3")]
+    mutants = [
+        Mutant(f"m{number}", operator, path, b"1", b"2", MutantOutcome.SURVIVED)
+        for number, (operator, path) in enumerate(given)
+    ]
+    told = asked(GenerationState(order("alpha")), SuiteGaps(mutants))["survivors"]
+    assert [entry["mutant"] for entry in told] == ["m1", "m3", "m2", "m0", "m4"]
+
+
 def test_tests_that_need_no_model_are_counted_and_not_listed() -> None:
     state = GenerationState(order("alpha"))
     state.apply(TestAdded(TestCase("floor1", "alpha", "given", is_combinatorial=True)))

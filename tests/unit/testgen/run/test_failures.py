@@ -192,14 +192,29 @@ async def test_duplicates_are_told_with_what_they_repeat_and_not_kept() -> None:
     assert book.stats.duplicates == len(told) == len(book.made) - 2
 
 
-async def test_a_test_that_does_what_another_did_is_told_as_a_duplicate_when_it_was_run() -> None:
+async def test_a_test_that_detects_what_another_does_is_not_dropped() -> None:
     author = always(lambda _: [about(1), about(1, 1), about(2)])
     book = await ran(author, order("alpha", enable_global_refinement=False), NumberedSubject(3))
-    assert [(event.test.test_id, event.level.value) for event in book.state.dropped] == [
-        ("alpha_1_2", "kills"),
-    ]
-    assert [test.test_id for test in book.suite] == ["alpha_1_1", "alpha_1_3"]
-    assert "alpha_1_2" in book.state.verdicts
+    assert book.state.dropped == []
+    assert [test.test_id for test in book.suite] == ["alpha_1_1", "alpha_1_2", "alpha_1_3"]
+    assert not book.state.verdicts["alpha_1_2"].counts
+
+
+async def test_a_correction_supersedes_a_test_that_was_not_met() -> None:
+    wrong, right = about(1, holds=False), about(1, replaces="alpha_1_1")
+    answers = iter([[wrong, about(2)], [right], [about(2, 2, replaces="alpha_1_2")]])
+    author = always(lambda _: next(answers, []), reflection=WANTING)
+    book = await ran(author, order("alpha", enable_global_refinement=False), NumberedSubject(3))
+    # A test that was met cannot be replaced.
+    assert book.state.superseded == {"alpha_1_1"}
+    assert "alpha_1_1" in book.state.tests
+    assert "alpha_1_1" not in {test.test_id for test in book.state.current_tests}
+    assert [test.replaces for test in book.state.tests.values()] == ["", "", "alpha_1_1", "alpha_1_2"]
+    told = [question.said.get("not_met") for question in author.questions if question.kind == "tests"]
+    assert told[0] is None
+    assert [entry["id"] for entry in told[1] or ()] == ["alpha_1_1"]
+    assert told[2] is None
+    assert not any("not met" in doubt for doubt in book.stats.uncertainties)
 
 
 @pytest.mark.parametrize("error", [LostError(), UnavailableError("the disk is gone", code="STORAGE_DOWN")])

@@ -10,7 +10,7 @@ from peripety.errors import ResourceExhaustedError
 from peripety.gateway.budgets.types import time_limit_error
 from peripety.gateway.models.catalog import ModelCatalog
 from peripety.gateway.types.request import Budget, ReasoningEffort
-from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded
+from peripety.testgen.events import GenerationCompleted, GenerationStop, TestAdded, TestRan
 from support.servers.virtual_time import in_virtual_time
 from support.testgen.fake_run import (
     POOR,
@@ -145,6 +145,16 @@ def test_tests_of_the_last_round_are_still_run_in_the_time_that_is_kept_for_that
     assert book.stats.quality.counting_tests == 2
     assert book.stopped_by == "max_total_time"
     assert len(slow.questions) == 1
+
+
+def test_baseline_tests_take_a_quarter_of_the_time() -> None:
+    quick = always(lambda _: [about(1)])
+    subject = NumberedSubject(9, floor=range(9))
+    book, _ = in_time(quick, order("alpha", max_total_seconds=100.0), subject, takes=5.0)
+    floor = [test.test_id for test in book.suite if test.is_combinatorial]
+    assert floor == [f"floor{number}" for number in range(1, 6)]
+    assert book.of(TestRan)[0].test_id == "floor1"
+    assert quick.questions
 
 
 def test_tests_for_which_there_is_no_time_are_kept_and_told_as_not_run() -> None:

@@ -779,6 +779,7 @@ class GeneratedTest(_message.Message):
     POLICY_FIELD_NUMBER: _builtins.int
     COMMAND_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
+    REPLACES_FIELD_NUMBER: _builtins.int
     test_id: _builtins.str
     """Id, unique in its run."""
     category: _builtins.str
@@ -795,6 +796,10 @@ class GeneratedTest(_message.Message):
     """Round of its category, from 1; round of the refinement if global is true."""
     combinatorial: _builtins.bool
     """True if it is derived from the subject's schema, without a model."""
+    replaces: _builtins.str
+    """Id of a test that was not met and that this one corrects; empty for none. If this one passes, the other is stored,
+    and not exported.
+    """
     @_builtins.property
     def scenario(self) -> Global___ScenarioTest:
         """A test on a scenario."""
@@ -826,10 +831,11 @@ class GeneratedTest(_message.Message):
         policy: _policy_pb2.PolicyScenario | None = ...,
         command: Global___CommandTest | None = ...,
         verdict: Global___TestVerdict | None = ...,
+        replaces: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "command", b"command", "expected_output", b"expected_output", "policy", b"policy", "scenario", b"scenario", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "input", b"input", "policy", b"policy", "reasoning", b"reasoning", "round", b"round", "scenario", b"scenario", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output", "_verdict", b"_verdict", "body", b"body", "category", b"category", "combinatorial", b"combinatorial", "command", b"command", "confidence", b"confidence", "expected_output", b"expected_output", "global", b"global", "input", b"input", "policy", b"policy", "reasoning", b"reasoning", "replaces", b"replaces", "round", b"round", "scenario", b"scenario", "test_id", b"test_id", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_output: _TypeAlias = _typing.Literal["expected_output"]  # noqa: Y015
     _WhichOneofArgType__expected_output: _TypeAlias = _typing.Literal["_expected_output", b"_expected_output"]  # noqa: Y015
