@@ -242,6 +242,10 @@ bench-policies: $(VENV)/installed-bench native  ## Measure policy suites, and co
 bench-testgen: $(VENV)/installed-dev native  ## Measure the mutation score of generated tests, by model quality and prompt
 	@PYTHONPATH=tests $(BIN)/python -m bench.testgen
 
+.PHONY: bench-testgen-programs
+bench-testgen-programs: $(VENV)/installed-dev native  ## Measure baseline tests of packages from PyPI by the planted bugs that they find
+	@PYTHONPATH=tests $(BIN)/python -m bench.planted_bugs
+
 ITEMS ?= 1000000
 
 .PHONY: bench-batch
