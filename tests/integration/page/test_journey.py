@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import TYPE_CHECKING
 
 import pytest
 
+from support.repo.repository import ROOT
 from support.servers.browser import CuttingProxy, visiting
 
 if TYPE_CHECKING:
@@ -78,6 +80,20 @@ async def test_a_description_becomes_a_game_with_branches_and_a_spectator(
         await page.get_by_role("link", name="Peripety").click()
         await page.wait_for_selector(f".card-link[href='#/play/{session_id}']")
         assert await page.get_by_text("branch", exact=True).count() >= 1
+
+
+async def test_a_clue_appears_with_its_text_and_without_its_id(browser: Browser, edge: EdgeClient) -> None:
+    spec = json.loads((ROOT / "examples" / "story.json").read_text(encoding="utf-8"))
+    session_id = await edge.start_session(spec)
+    for action in ({"action_id": "go", "params": {"to": "middle"}}, {"action_id": "read"}):
+        body = {"actions": [action]}
+        events = [event async for event in edge.events(f"/sessions/{session_id}/turns", body)]
+        assert events[-1].name == "diff"
+    async with visiting(browser, edge.url) as visitor:
+        await visitor.open(f"#/play/{session_id}")
+        clue = visitor.page.locator(".fact.clue")
+        assert await clue.locator("dt").inner_text() == "Clue"
+        assert (await clue.locator("dd").inner_text()).endswith("was the last to sign the list.")
 
 
 async def test_the_keyboard_alone_plays_a_game(browser: Browser, edge: EdgeClient) -> None:

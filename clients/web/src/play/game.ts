@@ -241,6 +241,11 @@ const KINDS: Record<string, Fact["kind"]> = {
   promises: "promise",
 };
 
+/** Returns the name that a label gives to a path; empty without one, because the ids of texts are not for players. */
+function labelOf(story: Story, path: string): string {
+  return clean(story.labels[path]?.name ?? "");
+}
+
 /** Lists what else is visible: places, clues, statements, promises and other texts. */
 export function factsOf(session: Session, story: Story): Fact[] {
   const found: Fact[] = [];
@@ -248,7 +253,7 @@ export function factsOf(session: Session, story: Story): Fact[] {
     if (typeof value === "number" || value === null || value === "") continue;
     const path = formatPath(segments);
     const kind = (segments.length === 3 && KINDS[String(segments[1])]) || "fact";
-    const name = kind === "place" ? nameOfId(story, String(segments[2])) : nameOf(story, path);
+    const name = kind === "place" ? nameOfId(story, String(segments[2])) : kind === "fact" ? nameOf(story, path) : labelOf(story, path);
     found.push({ path, kind, name, text: showValue(story, value) });
   }
   return found;
