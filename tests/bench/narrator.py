@@ -57,7 +57,7 @@ def lines() -> Iterator[str]:
         share = withheld / len(told)
         yield f"freer wordings, {kind}: {withheld} of {len(told)} withheld ({share:.1%})"
     yield ""
-    for name in ("literary", "unseen"):
+    for name in ("literary", "unseen", "scenes_tuning", "scenes_sealed"):
         yield from _measure_corpus(name)
     yield ""
     row = "{:12} {:>9} {:>9} {:>6} {:>29}".format

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from peripety.session.narration.claims.english import PARTICIPLE, words, words_of
+from peripety.session.narration.claims.english import (
+    NUMERAL,
+    PARTICIPLE,
+    alternatives,
+    number_forms,
+    parse_numeral,
+    words,
+    words_of,
+)
 from peripety.session.narration.claims.totals import AmountReader, TotalClaims, paths_of
 
 if TYPE_CHECKING:
@@ -20,6 +29,8 @@ _GONE = words("gone exhausted spent depleted empty finished zero nil over lost o
 _SAME = words("same unchanged steady constant level untouched intact unaffected stable unopened")
 _UP = words("higher greater stronger bigger larger better up fuller heavier warmer more")
 _DOWN = words("lower smaller weaker less fewer worse down emptier lighter colder")
+_EARLIER = words("before earlier once when last yesterday ago first by since already")
+_TIME_NOUNS = words("minutes hours days nights weeks months evenings mornings turns rounds winters")
 _THEN = words("before ever this ago yesterday at when in last it they you earlier there since")
 
 
@@ -313,6 +324,53 @@ def _is_measure(group: Group) -> bool:
     )
 
 
+_UNTIL = r"until|till|before|to|left|of"
+
+
+class DurationClaims:
+    """Checker of the time that is left: `nine days left`, `twelve hours before the x`.
+
+    A noun of time is too common to name a quantity by itself, so only these phrases do.
+
+    Args:
+        amounts: the amounts of the turn.
+    """
+
+    def __init__(self, amounts: AmountReader) -> None:
+        self._amounts = amounts
+        self._patterns: dict[str, re.Pattern[str]] = {}
+        self.words: frozenset[str] = frozenset()
+        """The nouns of time."""
+        for path, quantity in amounts.quantities.items():
+            found = (re.match(rf"(\w+s)\s+(?:{_UNTIL})\b", name) for name in quantity.names)
+            noun = next((match[1] for match in found if match is not None and match[1] in _TIME_NOUNS), "")
+            if noun:
+                unit = alternatives(number_forms(noun))
+                self.words |= {*number_forms(noun)}
+                self._patterns[path] = re.compile(
+                    rf"\b(?:is|are|was|were|has|have|had|leaves?|still|only)\b(?P<before>[^.;:,]{{0,16}}?)\b"
+                    rf"(?P<number>{NUMERAL})\s+(?:\w+\s+)?(?:{unit})\b(?:\s+\w+){{0,2}}?\s+"
+                    rf"(?:left|remain\w*|until|till|before|yet|to go)\b"
+                    rf"|(?<![\w,] )\b(?P<other>{NUMERAL})\s+(?:{unit})\s+(?:left|remain\w*)\b",
+                    re.IGNORECASE,
+                )
+
+    def find_wrong(self, sentence: Sentence) -> list[str]:
+        """Return the path of the time about which a sentence is wrong; empty if it is not wrong."""
+        if len(self._patterns) != 1 or sentence.attributed:
+            return []
+        if sentence.clauses and not any(clause.is_asserted for clause in sentence.clauses):
+            return []
+        ((path, pattern),) = self._patterns.items()
+        found = pattern.search(sentence.text)
+        if found is None or words("not than about least most nearly almost perhaps") & set(
+            (found["before"] or "").lower().split()
+        ):
+            return []
+        number = parse_numeral(found["number"] or found["other"])
+        return [] if self._amounts.has_value([path], number) else [path]
+
+
 class AmountClaims:
     """Checker of claims about the quantities of a state.
 
@@ -325,6 +383,9 @@ class AmountClaims:
         self._amounts = AmountReader(facts, is_past=is_past)
         self._totals = TotalClaims(self._amounts)
         self._changes = ChangeClaims(facts, self._amounts)
+        self._durations = DurationClaims(self._amounts)
+        self.words = self._durations.words
+        """The words with which a claim may begin, besides names."""
 
     def check(self, sentence: Sentence, text: str, context: Sequence[ProseWord] = ()) -> Iterator[WrongClaim]:
         """Yield the claims of a sentence that contradict the record.
@@ -335,6 +396,10 @@ class AmountClaims:
             context: the tokens of the sentence before.
         """
         if sentence.is_unreal:
+            return
+        late = self._durations.find_wrong(sentence)
+        if late:
+            yield self._amounts.contradiction(text, late)
             return
         named = list(
             dict.fromkeys(path for token in (*context, *sentence.tokens) for path in paths_of(token))
@@ -351,7 +416,9 @@ class AmountClaims:
         for clause in sentence.clauses:
             if wrong:
                 break
-            if clause.is_asserted and not (clause.is_past and clause.is_perfect):
+            if clause.is_asserted and (
+                not (clause.is_past and clause.is_perfect) or self._is_result(sentence, clause)
+            ):
                 wrong = self._wrong_clause(sentence, clause, named, context)
         if sentence.clauses and not any(clause.is_asserted for clause in sentence.clauses):
             is_if = any(
@@ -369,6 +436,12 @@ class AmountClaims:
         )
         if wrong:
             yield self._amounts.contradiction(text, wrong)
+
+    def _is_result(self, sentence: Sentence, clause: ProseClause) -> bool:
+        """Return True for `had fallen to five` in a story in the past: the value is that of the scene."""
+        told = {token.word for token in sentence.tokens}
+        ends = clause.is_a("fall", "rise") and any(word == "to" for word, _ in clause.phrases)
+        return self._amounts.is_past and ends and not clause.subordinator and not told & _EARLIER
 
     def _wrong_clause(
         self, sentence: Sentence, clause: ProseClause, named: list[str], context: Sequence[ProseWord]

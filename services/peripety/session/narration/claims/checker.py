@@ -74,9 +74,19 @@ def name_table(facts: TurnFacts, deeds: Iterable[Deed]) -> NameTable:
     """Return the names of all that the record of a turn knows."""
     table, after = NameTable(), facts.after
     things = {*facts.before.holders, *after.holders}
-    for entity, names in after.names.items():
-        if entity != after.you and entity.replace("_", " ") not in things:
-            table.add("entity", entity, [_plain(name) for name in names])
+    people = {
+        entity: [_plain(name) for name in names]
+        for entity, names in after.names.items()
+        if entity != after.you and entity.replace("_", " ") not in things
+    }
+    for entity, names in people.items():
+        table.add("entity", entity, names)
+    heads = Counter(names[0].split()[-1] for names in people.values())
+    for entity, names in people.items():
+        # `the night guard` is `the guard` as well.
+        head = names[0].split()[-1]
+        if names[0].islower() and heads[head] == 1:
+            table.add("entity", entity, [head])
     _add_roles(table, facts, things)
     table.add("entity", after.you, [_plain(name) for name in after.names.get(after.you, ())])
     places = {**facts.before.place_names, **after.place_names}
@@ -201,7 +211,9 @@ class ClaimChecker:
         self._endings = EndingClaims(facts, is_past=is_past)
         self._names = name_table(facts, self._deeds.deeds)
         self._endings.read_endings(self._names)
-        self._words = (self._names.words | self._deeds.words | self._endings.words) - _COMMON
+        self._words = (
+            self._names.words | self._amounts.words | self._deeds.words | self._endings.words
+        ) - _COMMON
         self._beginnings = frozenset(word[:size] for word in self._words for size in range(1, len(word) + 1))
 
     def check_sentence(self, sentence: str, before: str = "") -> list[WrongClaim]:

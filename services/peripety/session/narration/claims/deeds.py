@@ -370,6 +370,19 @@ class DeedClaims:
             return False
         kind = self._kinds[deed]
         if (
+            self._is_yours(clause)
+            and clause.is_asserted
+            and deed.thing
+            and any(self._is_object(deed, one) for one in clause.objects)
+        ):
+            # `You never touch the x`, `you leave the x alone`, `you keep the x shut`.
+            told = clause.rest_words
+            is_untouched = "never" in clause.adverbs and clause.base in words("touch try approach attempt")
+            is_left = clause.base == "leave" and "alone" in told[-1:]
+            is_kept = clause.base == "keep" and bool(kind.states & set(told[-2:]))
+            if is_untouched or (not clause.is_negative and (is_left or is_kept)):
+                return True
+        if (
             clause.subject is not None
             and clause.subject.word == "nothing"
             and clause.is_passive
@@ -472,6 +485,7 @@ class EndingClaims:
         self._titles: set[str] = set()
         self._messages = _unreached_messages(facts)
         you = alternatives(facts.after.names.get(facts.after.you, ()))
+        self._player = re.compile(rf"\b(?:{you})\b(?!['\u2019])", re.IGNORECASE)
         kinds = alternatives(word for roll in facts.rolls for word in _related_words(roll.kind))
         self._phrases = Phrases("deeds", {"you": rf"\b(?:you|I|we|{you})\b", "kinds": kinds})
         messages = (text.partition(" ")[0] for text in self._messages)
@@ -513,6 +527,7 @@ class EndingClaims:
 
     def _check_ending(self, sentence: str, told: str) -> Iterator[WrongClaim]:
         text = _normalize(sentence)
+        told = self._player.sub("you", told)
         if self._is_past:
             # In a story in the past, `had been done` is a state of now.
             told = _HAD.sub("have", told)
@@ -564,8 +579,9 @@ class EndingClaims:
             return False
         you = self._facts.after.you
         suffers = any(you in one.keys("entity") for one in clause.objects)
+        objects = [one for one in clause.objects if one.word not in words("it case mystery crime riddle all")]
         return suffers or (
-            you in clause.subjects() and not clause.objects and (clause.is_passive or not clause.phrases)
+            you in clause.subjects() and not objects and (clause.is_passive or not clause.phrases)
         )
 
     def _check_rolls(self, sentence: str, told: str) -> Iterator[WrongClaim]:
@@ -591,9 +607,12 @@ class EndingClaims:
 
 def _says(clause: ProseClause, wanted: ProseClause) -> bool:
     """Return True if a clause has the verb, the subject and the object of another one."""
-    if clause.base != wanted.base or clause.is_passive is not wanted.is_passive:
+    if clause.base != wanted.base or clause.subject is None or wanted.subject is None:
         return False
-    if clause.subject is None or wanted.subject is None:
+    if wanted.is_passive and not clause.is_passive:
+        # `They throw you out` is `you are thrown out`.
+        return any(_is_same_group(one, wanted.subject) for one in clause.objects)
+    if clause.is_passive is not wanted.is_passive:
         return False
     if not _is_same_group(clause.subject, wanted.subject):
         return False

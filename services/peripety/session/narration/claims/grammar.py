@@ -63,6 +63,7 @@ _UNREAL_VERBS, _FACTIVE, _REAL_VERBS, _UNREAL_ADVERBS = (
 )
 _CONTENT = _UNREAL_VERBS | _FACTIVE
 _UNREAL_SENTENCE = re.compile(_UNREAL["sentence"], re.IGNORECASE)
+_COMPARED = re.compile(r"\bas (?:though|if)\b", re.IGNORECASE)
 _HARD = words("break")
 _TIMES = frozenset(
     [
@@ -115,6 +116,10 @@ def read_sentence(
         is_first = clause.part == 0 and any(place < clauses[0].verb_start for place in places)
         if is_first or any(clause.span[0] <= place < clause.span[1] for place in places):
             clause.is_asserted = False
+    for compared in _COMPARED.finditer(text):
+        later = [clause for clause in clauses if clause.verb_start > compared.start()]
+        for clause in later:
+            clause.is_asserted &= clause.part != later[0].part
     return Sentence(
         text, tokens, clauses, reader.groups, found is not None and not clauses, reader.attributed
     )

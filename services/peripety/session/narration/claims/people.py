@@ -26,6 +26,11 @@ _ENDS = words("stop cease fail end fade")
 _IDIOMS = words(
     "laughter laughing boredom shame embarrassment curiosity envy thirst joy act scene role part play game"
 )
+_DURATIONS = words("second seconds minute minutes hour hours day days week weeks month months year years")
+_CARRIES = words(
+    "carry drag haul lift lay cover lower load bring dig pull wrap wash bury burn identify uncover find "
+    "throw roll turn shroud"
+)
 _NOT_DEATH = words(
     "tired serious set weight certain wrong drunk asleep quiet silent calm ahead "
     "against sure center end in on weary straight last level beat to for still"
@@ -228,6 +233,8 @@ class LifeClaims:
         for place, word in enumerate(told[:5]):
             if word in words("dead lifeless deceased slain"):
                 after = told[place + 1] if place + 1 < len(told) else ""
+                if after == "for" and _DURATIONS & set(told[place + 2 : place + 6]):
+                    after = ""
                 if after in _NOT_DEATH and not (
                     after in {"on", "in", "at"} and clause.base in {"lie", "fall", "drop"}
                 ):
@@ -251,8 +258,15 @@ class LifeClaims:
                 and clause.phrases
                 for clause in clauses
             )
+            is_carried = group.word == "body" and any(
+                (group in clause.objects or (clause.subject is group and clause.is_passive))
+                and clause.base in _CARRIES
+                and not clause.is_negative
+                for clause in clauses
+            )
             return (
                 bool(_LIFELESS & told)
+                or is_carried
                 or (group.word == "body" and lies)
                 or any(clause.is_a("mourn") for clause in clauses)
             )
@@ -282,6 +296,9 @@ def _late_or_dead(tokens: Sequence[ProseWord]) -> Iterator[str]:
     ends = [*tokens[2:], None, None]
     for first, second, third, fourth in zip(tokens, tokens[1:], ends, ends[1:], strict=False):
         is_dead = second.text in {":", ","} and third is not None and third.word == "dead"
+        if first.word == "with" and second.tag == "name" and third is not None and third.word == "dead":
+            yield from (key for kind, key in second.refs if kind == "entity")
+            continue
         if is_dead and fourth is not None and fourth.word in _NOT_DEATH - {"in", "on"}:
             continue
         named = second if first.word == "late" else first if is_dead else None
@@ -290,6 +307,7 @@ def _late_or_dead(tokens: Sequence[ProseWord]) -> Iterator[str]:
 
 
 _NOT_HELD = words("sight mind view eye look need glance hope interest use")
+_SLIGHT = words_of("sets", "slight")
 _INTO = words(
     "round over across in into inside on onto around under from at to within against through between about"
 )
@@ -408,12 +426,37 @@ class PossessionClaims:
             yield from ((thing, one, False) for one in people[:1])
         elif clause.is_a("give", "handle") and body is not None:
             yield thing, body, False
-        elif clause.is_a("handle") and clause.base in words(
-            "pocket unfold use turn raise wave polish spin flip jingle twirl dangle unroll "
-            "clip buckle strap pin slide slip juggle insert fit produce brandish flourish "
-            "fish"
-        ):
+        elif any(self._facts.holders_of(thing) & {*one.owned_by()} for one in clause.objects):
+            # `You polish x's token`
+            return
+        elif (
+            clause.is_a("handle")
+            and clause.base
+            in words(
+                "pocket unfold use turn raise wave polish spin flip jingle twirl dangle unroll "
+                "clip buckle strap pin slide slip juggle insert fit produce brandish flourish "
+                "fish"
+            )
+        ) or self._handles(clause, thing):
             yield from ((thing, one, False) for one in people[:1])
+
+    def _handles(self, clause: ProseClause, thing: str) -> bool:
+        """Return True if a clause is about a thing in the hands of its subject."""
+        holder = self._facts.after.holders.get(thing)
+        if (
+            not clause.senses & words("contact possession motion")
+            or clause.base in _SLIGHT
+            or clause.is_infinitive
+        ):
+            return False
+        groups = [*clause.groups(), *(group for _, group in clause.fronted)]
+        named = {key for one in groups for key in (*one.keys("entity"), *one.owned_by())}
+        is_free = all(
+            not one.owner and one.of is None
+            for one in clause.objects
+            if thing in one.keys("thing") and self._you not in one.owned_by()
+        )
+        return is_free and holder in self._facts.after.names and holder not in named
 
     def _receiver(self, clause: ProseClause) -> str | None:
         """Return the entity to which something is given."""
@@ -537,6 +580,13 @@ class PossessionClaims:
                 ):
                     owners = clause.subject.owned_by() if clause.subject is not None else []
                     yield from ((thing, one, False) for one in owners[:1])
+                closes = any(one.word in words("fingers hand hands fist") for one in clause.objects)
+                if (
+                    word in {"around", "on", "over", "round"}
+                    and closes
+                    and clause.base in words("close wrap tighten curl clench")
+                ):
+                    yield from ((thing, one, False) for one in people[:1])
 
     def _check_groups(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
         """Check nouns in a row: `the token in your pocket`, `in your pocket hangs the token`."""
@@ -549,7 +599,8 @@ class PossessionClaims:
             gap = sentence.tokens.index(second.tokens[0]) - sentence.tokens.index(first.tokens[-1])
             holder = (
                 second.owned_by()
-                if second.word in words_of("words", "holder") and word in words("in on around under at from")
+                if second.word in words_of("words", "holder")
+                and word in words("in on around under at from across over inside round against")
                 else []
             )
             if word == "from" and sentence.clauses:

@@ -15,8 +15,20 @@ if TYPE_CHECKING:
 
 
 _VISIBLE = words("motion contact body communication consumption possession")
+_PHYSICAL = words("motion contact body consumption")
+_AFAR = words(
+    "out down up below above somewhere far beyond there upstairs downstairs outside inside across still "
+    "meanwhile elsewhere away over back alone through behind where yonder always never often sometimes"
+)
 _GONE = words("gone absent missing away elsewhere nowhere")
 _PUTS = words_of("sets", "puts")
+_EARLIER = words("once before earlier when last yesterday first ago since already twice often")
+_APART = words("above below beyond behind under beneath like than without unlike")
+_SIGHTED = words("see hear spot glimpse notice make find know remember picture imagine recall sense smell")
+_WORN = words(
+    "boots boot feet foot knees knee head face hair shoulders back coat cloak skirt sleeves hands cap hat "
+    "clothes lungs throat eyes ears fingers jacket robe dress collar cheeks skin breath"
+)
 _SEATS = words("chair seat bunk bed stool place post cot desk bench spot")
 
 
@@ -47,6 +59,8 @@ class PresenceClaims:
         self._is_remote = any(self._phrases.search("remote", one) is not None for one in (text, before))
         if sentence.is_unreal:
             return
+        yield from self._check_here(sentence, text)
+        yield from self._check_setting(sentence, text)
         for clause in sentence.clauses:
             yield from self._check_empty_place(clause, text)
             if self._here:
@@ -62,6 +76,58 @@ class PresenceClaims:
         if self._is_elsewhere(entity) and not self._phrases.search("remote", narrative):
             return WrongClaim("presence", utterance, f"{name} is in {self._place_of(entity)}")
         return None
+
+    def _check_here(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
+        """Check that `here in the x` is the place of the player."""
+        if len(self._here) != 1 or not any(
+            clause.is_now(is_past=self._is_past) for clause in sentence.clauses
+        ):
+            return
+        for place, token in enumerate(sentence.tokens):
+            if token.word != "here":
+                continue
+            named: list[str] = []
+            for one in sentence.tokens[place + 1 : place + 5]:
+                if one.tag not in {"prep", "det", "adj", "name", "noun"}:
+                    break
+                named += [key for kind, key in one.refs if kind == "place"]
+            if named and not set(named) & self._here:
+                yield self._elsewhere(self._you, text)
+                return
+
+    def _check_setting(self, sentence: Sentence, text: str) -> Iterator[WrongClaim]:
+        """Check the place at the beginning of a sentence in which the player does something."""
+        if not sentence.clauses or len(self._here) != 1 or sentence.is_unreal:
+            return
+        named = [
+            key
+            for word, one in sentence.clauses[0].fronted[:1]
+            if word in words("in inside at on aboard")
+            for key in one.keys("place")
+        ]
+        is_yours = any(
+            self._you in clause.subjects()
+            and clause.is_now(is_past=self._is_past)
+            and not clause.is_negative
+            and clause.base not in _SIGHTED
+            and not clause.is_a("mental", "perceive")
+            for clause in sentence.clauses
+        )
+        if named and is_yours and not set(named) & self._here:
+            yield self._elsewhere(self._you, text)
+
+    def _check_none(self, sentence: Sentence, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
+        """Check `there is no x` about a person who is here."""
+        subject = clause.subject
+        if clause.base != "be" or subject is None or subject.word != "there" or not clause.is_asserted:
+            return
+        told = {token.word for token in sentence.tokens}
+        for one in clause.objects[:1]:
+            company = next((key for key in one.keys("entity") if self._is_with_you(key)), None)
+            is_plain = one.of is None and not told & words("like than other another better greater more")
+            if company is not None and is_plain and (one.is_negated or clause.is_negative):
+                name = self._facts.after.name_of(company)
+                yield WrongClaim("presence", text.strip(), f"{name} is where you are")
 
     def _check_empty_place(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         """Check that a place is not empty while people are there."""
@@ -129,6 +195,7 @@ class PresenceClaims:
         if moved:
             yield from self._check_where(clause, text)
         yield from self._check_unmoved(clause, text)
+        yield from self._check_gone_before(sentence, clause, text)
         if not clause.is_now(is_past=self._is_past):
             return
         is_remote = self._is_remote
@@ -152,8 +219,31 @@ class PresenceClaims:
                 "presence", text.strip(), f"{self._facts.after.name_of(company)} is where you are"
             )
             return
+        yield from self._check_none(sentence, clause, text)
         yield from self._check_alone(clause, text)
         yield from self._check_where(clause, text)
+
+    def _check_gone_before(self, sentence: Sentence, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
+        """Check `had gone to the x` and `has not come` of a person who is here in the whole turn."""
+        is_before = clause.is_perfect and clause.is_past is self._is_past and clause.is_asserted
+        company = next((one for one in clause.subjects() if self._is_with_you(one)), None)
+        if company is None or not is_before or clause.subordinator or clause.modal:
+            return
+        is_away = clause.is_a("leave") or (clause.base == "go" and "off" in clause.rest_words[:1])
+        things = [
+            one for one in clause.objects if not one.keys("place") and one.word not in {"room", "scene"}
+        ]
+        is_gone = self._is_past and is_away and not clause.is_negative and not things
+        is_missing = (
+            clause.is_negative
+            and clause.base in words("come appear arrive turn-up show-up")
+            and not (clause.objects or clause.phrases)
+        )
+        returns = any(one is not clause and one.is_a("arrive") for one in sentence.clauses)
+        told = {token.word for token in sentence.tokens}
+        if (is_gone or is_missing) and not returns and not told & _EARLIER:
+            name = self._facts.after.name_of(company)
+            yield WrongClaim("presence", text.strip(), f"{name} is where you are")
 
     def _check_unmoved(self, clause: ProseClause, text: str) -> Iterator[WrongClaim]:
         """Check `has not left the x` of a person who has left it."""
@@ -177,7 +267,8 @@ class PresenceClaims:
         """Return True if a clause is about the player, the place of the player, or people there."""
         if {"here"} & (clause.adverbs | set(clause.rest_words)):
             return True
-        for group in (*clause.objects, *(group for _, group in clause.where)):
+        where = (group for word, group in clause.where if word not in _APART)
+        for group in (*clause.objects, *where):
             chain = [group, *([group.of] if group.of is not None else [])]
             for one in chain:
                 keys = [*one.keys("entity"), *one.owned_by()]
@@ -221,8 +312,17 @@ class PresenceClaims:
                 and not clause.subordinator
                 and not self._is_relative(sentence, clause)
             )
-        # Other deeds of an absent person may be seen from afar, or belong to another place.
-        return False
+        # Other deeds of an absent person may be seen from afar, with words for the distance.
+        told = {token.word for token in sentence.tokens}
+        is_main = not clause.subordinator and clause.governor is None and not clause.copied_subject
+        is_elsewhere = bool(told & _AFAR) or bool(sentence.named("place"))
+        return (
+            is_main
+            and not is_elsewhere
+            and bool(clause.senses & _PHYSICAL)
+            and not clause.is_a("mental", "rest")
+            and not clause.is_perfect
+        )
 
     def _is_relative(self, sentence: Sentence, clause: ProseClause) -> bool:
         return any(
@@ -299,6 +399,9 @@ class PresenceClaims:
             return gone is not None and not (gone == "gone" and "for" in told[:3]) and "far" not in told
         if clause.is_negative or not clause.is_a("leave") or clause.is_passive:
             return False
+        if clause.base == "leave" and clause.copied_subject and not clause.objects:
+            # `with one of them left`
+            return False
         if clause.base == "go" and clause.verb == "go":
             return bool(words("out home away off") & set(told[:2]))
         things = [
@@ -338,7 +441,11 @@ class PresenceClaims:
             return
         if clause.base not in words("be come stand sit walk arrive wait stay enter return"):
             return
-        is_alone = "alone" in {*told, *clause.adverbs} and not {"with", "your", "feel"} & set(told)
+        said = f" {' '.join(told)} "
+        by_self = " by yourself " in said or " on your own " in said
+        is_alone = by_self or (
+            "alone" in {*told, *clause.adverbs} and not {"with", "your", "feel"} & set(told)
+        )
         if is_alone and company and not any(word in {"this", "it"} for word in told):
             yield WrongClaim(
                 "presence", text.strip(), f"{self._facts.after.name_of(company[0])} is where you are"
@@ -366,6 +473,10 @@ class PresenceClaims:
         subject = clause.subject
         if subject is None or self._you in clause.subjects():
             return
+        around = self._place_of_body(clause)
+        if around is not None and around not in self._here:
+            yield self._elsewhere(self._you, text)
+            return
         named = [*subject.keys("place"), *subject.places]
         if named and not set(named) & self._here:
             is_around = any(
@@ -382,6 +493,26 @@ class PresenceClaims:
             if is_around or takes_you:
                 yield self._elsewhere(self._you, text)
 
+    def _place_of_body(self, clause: ProseClause) -> str | None:
+        """Return the place in which a clause puts the body or the clothes of the player."""
+        assert clause.subject is not None  # noqa: S101 - checked by the caller
+        words_in = words("in inside at on under")
+        own = self._you in clause.subject.owned_by() and clause.subject.word in _WORN
+        if own and clause.base in words("be stand rest lie sink drag"):
+            return next(
+                (key for word, one in clause.phrases if word in words_in for key in one.keys("place")), None
+            )
+        touched = any(
+            self._you in one.owned_by() and one.word in _WORN
+            for group in (*clause.objects, *(group for _, group in clause.phrases))
+            for one in (group, *([group.of] if group.of is not None else []))
+        )
+        if not touched or clause.is_negative:
+            return None
+        return next(
+            (key for word, one in clause.fronted if word in words_in for key in one.keys("place")), None
+        )
+
     def _is_left_behind(self, clause: ProseClause, entity: str, place: str) -> bool:
         """Return True if a person who moved stays in the place before."""
         before, after = (facts.places.get(entity) for facts in (self._facts.before, self._facts.after))
@@ -393,6 +524,15 @@ class PresenceClaims:
 
     def _place_told(self, clause: ProseClause) -> str | None:
         """Return the place in which a clause puts its subject."""
+        if self._you in clause.subjects() and clause.base not in _SIGHTED and not clause.copied_subject:
+            fronted = [
+                key
+                for word, one in clause.fronted[:1]
+                if word in words("in inside at on aboard")
+                for key in one.keys("place")
+            ]
+            if fronted:
+                return fronted[0]
         if clause.base in words_of("verbs", "perceive") and clause.base != "turn":
             return None
         is_move = clause.is_a("move", "arrive") and not clause.is_passive

@@ -219,7 +219,7 @@ def bare_number(group: Group, *, is_unit: bool) -> float | None:
 
 def paths_of(token: ProseWord) -> list[str]:
     """Return the paths of the quantity that a token names."""
-    return [path for kind, path in token.refs if kind == "quantity"]
+    return [] if token.tag == "verb" else [path for kind, path in token.refs if kind == "quantity"]
 
 
 _VAGUE = words(
@@ -321,6 +321,8 @@ class TotalClaims:
         if any(clause.base in words("cost need require take owe") for clause in sentence.clauses):
             return []
         numbers = [token.number for token in tokens if token.number is not None]
+        if about and is_first and numbers == [1] and tokens[0].word == "not" and len(tokens) < 5:  # noqa: PLR2004 - `not one x`
+            return about if self._amounts.is_not_empty(about) else []
         if (
             len(numbers) != 1
             or told & _VAGUE
@@ -520,6 +522,8 @@ class TotalClaims:
             if clause.base == "make" and "it" in clause.rest_words[:1]:
                 return True
             if _ALL_TEXT.search(sentence.text) is not None and not is_part:
+                return True
+            if clause.base == "leave" and not (clause.objects or clause.phrases or clause.copied_subject):
                 return True
             if clause.base in {"remain", "survive", "last"} or (clause.is_passive and clause.base == "leave"):
                 return True

@@ -20,7 +20,10 @@ CAUGHT, FALSE_ALARMS = 0.85, 0.01
 CAUGHT_PARAPHRASES = 0.9
 CAUGHT_LITERARY, LITERARY_FALSE_ALARMS = 0.52, 0.01
 # By an author who knew neither the checks nor the other texts; sealed until the checks were done.
-CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.37, 0.05
+CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS = 0.38, 0.042
+# By the author of the checks, before the checks were changed; the sealed half was only counted.
+CAUGHT_TUNING, TUNING_FALSE_ALARMS = 0.68, 0.01
+CAUGHT_SEALED, SEALED_FALSE_ALARMS = 0.62, 0.042
 
 
 def checker_of(kind: str = "amount") -> ClaimChecker:
@@ -56,7 +59,12 @@ def test_freer_wordings_are_caught_and_true_ones_pass() -> None:
 @pytest.mark.slow(reason="reads a thousand texts")
 @pytest.mark.parametrize(
     ("name", "least_caught", "most_alarms"),
-    [("literary", CAUGHT_LITERARY, LITERARY_FALSE_ALARMS), ("unseen", CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS)],
+    [
+        ("literary", CAUGHT_LITERARY, LITERARY_FALSE_ALARMS),
+        ("unseen", CAUGHT_UNSEEN, UNSEEN_FALSE_ALARMS),
+        ("scenes_tuning", CAUGHT_TUNING, TUNING_FALSE_ALARMS),
+        ("scenes_sealed", CAUGHT_SEALED, SEALED_FALSE_ALARMS),
+    ],
 )
 def test_the_documented_share_of_prose_by_other_authors_is_caught(
     name: str, least_caught: float, most_alarms: float
@@ -89,6 +97,65 @@ def test_the_documented_share_of_prose_by_other_authors_is_caught(
 def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, expected: str) -> None:
     (found,) = checker_of().check(f"The air is still. {prose} A bell rings.")
     assert (found.kind, found.quotation, found.expected) == (kind, prose, expected)
+
+
+@pytest.mark.parametrize(
+    ("prose", "kind"),
+    [
+        ("In the west room you sit down on a crate.", "presence"),
+        ("In the west room the lamp is lit, and you pull up a stool.", "presence"),
+        ("Here in the west room the air is stale.", "presence"),
+        ("In the west room the wind tries the edges of your coat.", "presence"),
+        ("There is no Beta.", "presence"),
+        ("Beta has not come.", "presence"),
+        ("You are on your own in here.", "presence"),
+        ("Gamma wipes the table.", "presence"),
+        ("They carry Gamma's body past.", "life"),
+        ("With Gamma dead, the rest is easy.", "life"),
+        ("Gamma has been dead for two hours.", "life"),
+        ("You swing the badge on its string.", "possession"),
+        ("You close your fingers over the badge.", "possession"),
+        ("Four supplies left.", "amount"),
+        ("You leave the gate alone.", "action"),
+        ("You never touch the gate.", "action"),
+    ],
+)
+def test_a_sentence_is_read_as_a_scene(prose: str, kind: str) -> None:
+    assert [found.kind for found in checker_of().check(prose)] == [kind]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "In the west room you can hear a bell.",
+        "Above you, Gamma knocks once on the floor.",
+        "It is as though Gamma were standing beside you.",
+        "Gamma wipes a table down in the west room.",
+        "Beta swings the badge on its string.",
+        "You tap the badge on Beta's coat.",
+        "You polish Beta's badge.",
+        "There is no one like Beta.",
+        "Seven supplies left.",
+    ],
+)
+def test_a_scene_that_agrees_with_the_record_passes(prose: str) -> None:
+    assert checker_of().check(prose) == []
+
+
+@pytest.mark.parametrize(
+    ("prose", "is_wrong"),
+    [
+        ("There are still nine hours before the bell.", True),
+        ("You have nine hours left.", True),
+        ("There are still four hours before the bell.", False),
+        ("You slept for nine hours before the bell.", False),
+        ("There are not nine hours left.", False),
+    ],
+)
+def test_time_that_is_left_is_an_amount(prose: str, *, is_wrong: bool) -> None:
+    spec = {"labels": {"state.time": {"name": "hours until the bell"}}}
+    facts = read_facts(spec, {"time": 4}, None)
+    assert bool(ClaimChecker(TurnFacts(spec, facts, facts)).check(prose)) is is_wrong
 
 
 @pytest.mark.parametrize(
