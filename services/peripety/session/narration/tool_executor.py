@@ -18,7 +18,12 @@ from peripety.scenario.action_tools import ROLL, ScenarioTool, scenario_tools
 from peripety.session.events import encode_value
 from peripety.session.narration.scenario_prompt import list_characters
 from peripety.session.narration.secret_filter import find_leaks
-from peripety.session.narration.turn_context import describe_place, to_json_text, truncate_json
+from peripety.session.narration.turn_context import (
+    describe_place,
+    describe_promises,
+    to_json_text,
+    truncate_json,
+)
 from peripety.session.questions.answers import answer_question
 from peripety.session.types import DieRollRequest, NarratorStats, PlayerAction
 
@@ -179,17 +184,20 @@ class NarratorToolExecutor:
         last["world"] = {
             "event": {"id": event, "name": self._scene.names.events[event]} if event else None,
             **self._visible_effects(played.world.changes, played.world.log),
-            **self._new_place(played.tree),
+            **self._new_story(played.tree),
             "status": encode_value(played.world.status),
         }
 
-    def _new_place(self, tree: Any) -> dict[str, Any]:
-        """Return the place after the turn if it, or who is there, differs from what the prompt describes."""
+    def _new_story(self, tree: Any) -> dict[str, Any]:
+        """Return the place after the turn if it, or who is there, has changed, and the changed promises."""
         scene, board = self._scene, self._scene.speculation.transaction
         opening, after = (scene.view.project_state(each) for each in (board.opening_state.tree(), tree))
         place = describe_place(scene.spec, scene.view.viewer, after, opening)
         is_new = place is not None and place.keys() & {"from", "arrived", "left"}
-        return {"place": truncate_json(place, scene.room.story)} if is_new else {}
+        known = describe_promises(scene.spec, opening)
+        promises = [promise for promise in describe_promises(scene.spec, after) if promise not in known]
+        told = {"place": place if is_new else None, "promises": promises}
+        return truncate_json({key: value for key, value in told.items() if value}, scene.room.story) or {}
 
     def _execute_call(self, call: ToolCall, place: int) -> tuple[dict[str, Any], tuple[Event, ...]]:
         if place >= _MAX_EXECUTED_CALLS:

@@ -337,14 +337,19 @@ def describe_story(
             for name, text in seen.get("statements", {}).items()
             if "statements" in spec
         ],
-        "promises": [
-            {key: promise[key] for key in ("by", "to", "terms") if key in promise} | {"status": status}
-            for name, status in seen.get("promises", {}).items()
-            if "promises" in spec
-            for promise in [spec["promises"][name]]
-        ],
+        "promises": describe_promises(spec, seen),
     }
     return {key: value for key, value in told.items() if value}
+
+
+def describe_promises(spec: Mapping[str, Any], seen: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the promises that a viewer knows of, with their terms and status."""
+    return [
+        {key: promise[key] for key in ("by", "to", "terms") if key in promise} | {"status": status}
+        for name, status in seen.get("promises", {}).items()
+        if "promises" in spec
+        for promise in [spec["promises"][name]]
+    ]
 
 
 def describe_place(
@@ -383,13 +388,19 @@ def describe_place(
         "id": here,
         "name": short_name(place.get("name", "")),
         "description": place.get("description"),
-        "exits": [_name_place(places, exit_id) for exit_id in place.get("exits", ())],
+        "exits": [_describe_exit(places, exit_id) for exit_id in place.get("exits", ())],
         "here": others,
         "from": _name_place(places, there_before) if has_moved else "",
         "arrived": [] if has_moved else [one for one in others if one not in others_before],
         "left": [] if has_moved else [one for one in others_before if one not in others],
     }
     return {key: value for key, value in told.items() if value or key == "here"}
+
+
+def _describe_exit(places: Mapping[str, Any], place_id: str) -> str | dict[str, str]:
+    """Return the id of a place, as actions take it, with its name."""
+    name = places[place_id].get("name")
+    return {"id": place_id, "name": short_name(name)} if name else place_id
 
 
 def _name_place(places: Mapping[str, Any], place_id: str) -> str:

@@ -130,13 +130,13 @@ def render_turn(
     facts |= {"input": truncate_text(said, _SAID_CHARACTERS)} if said else {}
     memories = _memories_of(turn, view.viewer)
     answer: dict[str, Any] = {}
-    if hears:
-        answer["narrative"] = truncate_text(committed.narrative, room.narration_characters)
     spoken = [event for event in turn.events if hears and isinstance(event, DialogueSpoken)]
     if spoken and not room.is_small:
         answer["visible_dialogue"] = [
             {"entity_id": event.entity_id, "utterance": event.utterance} for event in spoken
         ]
+    if hears:
+        answer["narrative"] = truncate_text(committed.narrative, room.narration_characters)
     if memories and hears:
         answer["hidden_memory_updates"] = memories
     told = {

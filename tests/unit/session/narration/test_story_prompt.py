@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 QUIET = story(random_events=[{**EVENTS[0], "weight": 0.05}])
+NEAR_AND_FAR = [{"id": "near", "name": "Near"}, "far"]
 HIDDEN = (*WORDS.values(), "canary", "odd key", "owner")
 FOUND = [PlayerAction("go", {"to": "middle"}), PlayerAction("go", {"to": "far"}), PlayerAction("search", {})]
 
@@ -74,7 +75,7 @@ def test_the_current_place_and_who_is_there_are_told() -> None:
         "here": [],
     }
     moved = asked(scene(FOUND[0], viewer="me"))["place"]
-    expected = {"id": "middle", "exits": ["Near", "far"], "here": ["beta", "gamma"], "from": "Near"}
+    expected = {"id": "middle", "exits": NEAR_AND_FAR, "here": ["beta", "gamma"], "from": "Near"}
     assert moved == expected
     assert asked(scene(viewer="beta"))["place"]["here"] == ["gamma"]
     assert "place" not in asked(scene())
@@ -96,10 +97,18 @@ async def test_a_move_by_words_tells_the_new_place_with_the_result_of_its_action
     ((result, _),) = results(gateway)
     assert result["world"]["place"] == {
         "id": "middle",
-        "exits": ["Near", "far"],
+        "exits": NEAR_AND_FAR,
         "here": ["beta", "gamma"],
         "from": "Near",
     }
+
+
+async def test_a_promise_of_the_turn_is_told_with_its_terms() -> None:
+    about = scene_of(as_bytes(QUIET), [], viewer="me", spoken="I promise it.")
+    _, gateway = await played(calling(("action:pledge", {})), outcome("Told."), about=about)
+    ((result, _),) = results(gateway)
+    promise = {"by": "me", "to": "beta", "terms": WORDS["help"], "status": "open"}
+    assert result["world"]["promises"] == [promise]
 
 
 async def test_a_result_without_a_move_tells_no_place() -> None:

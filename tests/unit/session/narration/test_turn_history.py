@@ -68,6 +68,8 @@ def test_an_earlier_turn_is_a_message_with_its_facts_and_the_answer() -> None:
     facts = json.loads(asked.text)["facts"]
     assert (facts["turn"], facts["input"], facts["actions"][0]["name"]) == (1, "I look.", "Act now")
     assert facts["changes"][0]["after"] == 2
+    # The keys of an Outcome have an order.
+    assert list(json.loads(answered.text)) == ["visible_dialogue", "narrative", "hidden_memory_updates"]
     assert json.loads(answered.text) == {
         "narrative": "It was told.",
         "visible_dialogue": [{"entity_id": "q", "utterance": "Hello."}],

@@ -533,6 +533,7 @@ class EndingClaims:
             told = _HAD.sub("have", told)
         clauses = dict.fromkeys([told.strip(" .!\n"), *split_clauses(told)])
         claimed = {claim for clause in clauses for claim in self._claimed_endings(clause)}
+        claimed |= {"won"} if self._phrases.search("won_at_last", told.strip()) else set()
         wrong = _WRONG_ENDINGS[self._facts.status.kind]
         # A narrator that does not know the end of the turn may guess that the run continues.
         wrong = wrong if self._facts.knows_status else wrong - _GUESSES

@@ -118,6 +118,7 @@ def test_a_contradiction_names_the_sentence_and_the_fact(kind: str, prose: str, 
         ("Four supplies left.", "amount"),
         ("You leave the gate alone.", "action"),
         ("You never touch the gate.", "action"),
+        ("At last you have made it.", "ending"),
     ],
 )
 def test_a_sentence_is_read_as_a_scene(prose: str, kind: str) -> None:
@@ -136,6 +137,7 @@ def test_a_sentence_is_read_as_a_scene(prose: str, kind: str) -> None:
         "You polish Beta's badge.",
         "There is no one like Beta.",
         "Seven supplies left.",
+        "It is a bargain, and you have made it: no one is to learn of it.",
     ],
 )
 def test_a_scene_that_agrees_with_the_record_passes(prose: str) -> None:
