@@ -15,23 +15,21 @@ from peripety.client import AsyncClient, Client, streams
 from peripety.client.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, Unavailable
 from support.repo.repository import ROOT
 from support.servers.misbehaving_proxy import MisbehavingProxy
-from support.servers.processes import ServerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
+
+    from support.servers.processes import ServerProcess
 
 SAMPLES = ROOT / "clients" / "samples"
-SETTINGS = {"MODEL_PROVIDER": "scripted", "PERIPETY_SCRIPT": str(SAMPLES / "script.toml")}
 WORDS = "I listen."
 WORKERS = 4
-SEEDED_CUTS = 200
 _log = logging.getLogger(__name__)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("server"), settings=SETTINGS) as server:
-        yield server
+def server(scripted_server: ServerProcess) -> ServerProcess:
+    return scripted_server
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.repo.repository import ROOT
-from support.servers.processes import ServerProcess, environment
+from support.servers.processes import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from support.servers.processes import ServerProcess
 
 FOLDER = ROOT / "clients" / "python" / "samples"
 INPUT = ROOT / "clients" / "samples"
@@ -28,13 +29,6 @@ PRINTED = {
     "policy_check": ["keys/id: deny", "delete_file /srv/shared/plan.txt: escalate"],
     "scripted_llm_in_tests": [],
 }
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    settings = {"MODEL_PROVIDER": "scripted", "PERIPETY_SCRIPT": str(INPUT / "script.toml")}
-    with ServerProcess(tmp_path_factory.mktemp("server"), settings=settings) as server:
-        yield server
 
 
 def test_every_sample_of_the_table_is_there() -> None:
@@ -54,15 +48,16 @@ def test_a_sample_is_short_and_uses_the_client_alone(name: str) -> None:
     assert all(module.startswith(("peripety.api.", "peripety.client")) for module in own)
 
 
+@pytest.mark.slow_after(3, reason="starts a program for each sample")
 @pytest.mark.parametrize("name", PRINTED)
-def test_a_sample_runs(server: ServerProcess, tmp_path: Path, name: str) -> None:
+def test_a_sample_runs(scripted_server: ServerProcess, tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", FOLDER / f"{name}.py"],
         cwd=INPUT,
         check=False,
         capture_output=True,
         text=True,
-        env=environment(tmp_path, PERIPETY_ADDRESS=server.address),
+        env=environment(tmp_path, PERIPETY_ADDRESS=scripted_server.address),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     for part in PRINTED[name]:
