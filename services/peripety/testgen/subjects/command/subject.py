@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
+from peripety.testgen.subjects.command.documented_calls import iterate_documented_calls
 from peripety.testgen.subjects.command.python_program import PythonProgram, parse_command
 from peripety.testgen.subjects.command.sandbox import Sandbox
 from peripety.testgen.subjects.subject import NO_LINES, BodySchema, RunResult, SubjectKind, SubjectTarget
@@ -240,25 +241,32 @@ class CommandSubject:
         return frozenset() if program is None else frozenset(filter(program.is_equivalent, among))
 
     def baseline_tests(self) -> Iterator[DraftTest]:
-        """Yield calls without arguments, for help, and with an unknown option; a command has no schema."""
-        for name, arguments in (
-            ("nothing", []),
-            ("help", ["--help"]),
-            ("unknown_option", ["--no-such-option"]),
-        ):
-            body = {"arguments": arguments, "stdin": "", "exit_code": None}
-            output = self._run_command(body)
-            if output.exit_code is None or _failed_to_start(output):
-                continue
-            yield DraftTest(
-                name,
-                json.dumps(arguments),
-                output.stdout.decode(errors="replace"),
-                "the current behaviour of the command",
-                1.0,
-                {**body, "exit_code": output.exit_code},
-                "existence" if not arguments else "boundary",
-            )
+        """Yield calls that expect the current behaviour of the command.
+
+        They are calls without arguments, for help, with an unknown option, and those that the documentation
+        of a Python program shows.
+        """
+        yield from self._baseline_test("nothing", (), "existence")
+        yield from self._baseline_test("help", ("--help",), "boundary")
+        yield from self._baseline_test("unknown_option", ("--no-such-option",), "boundary")
+        program = self._program
+        for call in () if program is None else iterate_documented_calls(program.modules.values()):
+            yield from self._baseline_test("_".join(call), call, "correctness")
+
+    def _baseline_test(self, name: str, arguments: Sequence[str], category: str) -> Iterator[DraftTest]:
+        body = {"arguments": [*arguments], "stdin": "", "exit_code": None}
+        output = self._run_command(body)
+        if output.exit_code is None or _failed_to_start(output):
+            return
+        yield DraftTest(
+            name,
+            json.dumps(arguments, ensure_ascii=False),
+            output.stdout.decode(errors="replace"),
+            "the current behaviour of the command",
+            1.0,
+            {**body, "exit_code": output.exit_code},
+            category,
+        )
 
     def _run_command(self, body: Mapping[str, Any]) -> ProcessOutput:
         return self._redact(self._sandbox.run((*self._argv, *_arguments(body)), _stdin_bytes(body)))
