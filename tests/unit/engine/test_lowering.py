@@ -629,12 +629,39 @@ def reveals(name: str, clue_id: str, **parts: Any) -> Json:
     return action(name, [{"op": "reveal", "clue": clue_id}], **parts)
 
 
+STORY_CLUE = story()["clues"]["mark"]
 THREE = {"mark": clue(), "two": clue(), "three": clue()}
 
 
 def test_a_conclusion_needs_three_clues() -> None:
     assert warnings(story()) == [("FEW_CLUES", "/clues/mark/about")]
     assert warnings(story(clues={**THREE, "odd key": {"text": "x"}})) == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_found"),
+    [
+        ([reveals("a", "mark")], True),
+        ([reveals("a", "mark"), action("b", preconditions={"and": [{"known": "mark"}]})], False),
+    ],
+)
+def test_what_a_condition_tests_needs_no_inference(rules: list[Json], is_found: bool) -> None:
+    document = spec(spec_version="1.1", clues={"mark": clue()}, actions=rules)
+    assert warnings(document) == ([("FEW_CLUES", "/clues/mark/about")] if is_found else [])
+
+
+def test_a_clue_that_breaks_a_statement_needs_no_other() -> None:
+    claim = {"by": "me", "text": "x", "true": False, "broken_by": "mark"}
+    parts: Json = {"entities": [{"id": "me", "name": "Me"}], "statements": {"claim": claim}}
+    document = spec(spec_version="1.1", clues={"mark": clue()}, actions=[reveals("a", "mark")], **parts)
+    assert warnings(document) == []
+
+
+def test_with_a_deal_only_clues_for_it_are_counted() -> None:
+    dealt = story(clues={"mark": STORY_CLUE, "odd key": clue("x"), "two": clue("x")})
+    assert warnings(dealt)[0] == ("FEW_CLUES", "/clues/mark/about")
+    literal = story(clues={"mark": clue(), "odd key": clue("x"), "two": clue("x")})
+    assert "FEW_CLUES" not in dict(warnings(literal))
 
 
 def test_a_conclusion_needs_a_clue_without_luck() -> None:

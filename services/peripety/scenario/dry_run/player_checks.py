@@ -5,8 +5,10 @@ thinks can win, or if a winner has anything to do. From version 1.1 on, these pl
 
 - With `solutions`, `par` follows them and `curious` tries everything once. A solution wins often, and trying
   everything wins sometimes. `curious` does not read: where a choice among n is irreversible, it is right
-  in one case of n at best, so the least rate is that share of what is required of other documents. It does
-  not repeat what helps either. So where nothing is hidden, a win of a player who looks ahead counts as well.
+  in one case of n at best, so the least rate is that share of what is advised for other documents. It takes
+  an irreversible step at any time, and does not repeat what helps. So only a tenth of the advised rate is
+  required: the way can be found. A document that demands reading is not made easier for a player who does
+  not. Where nothing is hidden, a win of a player who looks ahead counts as well.
   If `par` does worse than such a player, the steps are wrong and not the numbers, and this is the only
   finding about both.
 - Without, `greedy` and `planner` look ahead, and lose neither rarely nor often; `idle` loses.
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 BLOCK = 64
 """The number of runs between two tests of a rate."""
 
+_DEMANDS = {ThresholdSide.BELOW: "at least", ThresholdSide.ABOVE: "at most"}
 _SIDES = {None: "inside", ThresholdSide.BELOW: "too low", ThresholdSide.ABOVE: "too high"}
 _MAX_RUNS = 512
 # The planner plays dozens of turns for each of its own.
@@ -118,6 +121,8 @@ _LOGIC = {
 }
 _CURIOUS_AT_LEAST = 0.15
 _CURIOUS_AT_MOST = 0.5
+# The share of the advised rate that is required.
+_REQUIRED_SHARE = 0.1
 
 
 def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
@@ -132,7 +137,8 @@ def _limits_with_solutions(spec: dict[str, Any]) -> tuple[PlayerLimit, ...]:
     return (
         _at_least("SOLUTION_FAILS", "/solutions", "par", "won", 0.6),
         replace(_at_most("SOLUTION_CERTAIN", "/solutions", "par", "won", 0.95), severity=Severity.WARNING),
-        least,
+        replace(least, rate=least.rate * _REQUIRED_SHARE),
+        replace(least, severity=Severity.WARNING),
         _at_most("CURIOUS_WINS", "/actions", "curious", "won", _CURIOUS_AT_MOST),
     )
 
@@ -200,6 +206,8 @@ async def check_players(
     if any(players.reach_least(report) for report in foreseeing):
         missed = [limit for limit in missed if limit.code != "CURIOUS_LOSES"]
     figures = [players.describe(limits, missed, report) for report in reports.values()]
+    required = {limit.code for limit in missed if limit.severity is Severity.ERROR}
+    missed = [limit for limit in missed if limit.severity is Severity.ERROR or limit.code not in required]
     findings: list[Finding] = []
     if any(limit.code == "SOLUTION_FAILS" for limit in missed):
         figures.append(await players.trace(reports["par"]))
@@ -393,24 +401,25 @@ class _Players:
         """Return a line about a persona, with the band of its rate."""
         own = [limit for limit in limits if limit.persona == report.persona]
         limit = own[0] if own else _at_most("", "", report.persona, "won", 1)
-        bounds = {one.missed: format_rate(one.rate) for one in own}
-        least, most = bounds.get(ThresholdSide.BELOW), bounds.get(ThresholdSide.ABOVE)
+        required = {one.missed: format_rate(one.rate) for one in own if one.severity is Severity.ERROR}
+        least, most = required.get(ThresholdSide.BELOW), required.get(ThresholdSide.ABOVE)
+        asked = (
+            f"{least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+        )
+        asked += "".join(
+            f", and {_DEMANDS[one.missed]} {format_rate(one.rate)} is advised"
+            for one in own
+            if one.severity is not Severity.ERROR
+        )
         if not own:
             band = "no band"
         else:
-            is_advised = any(one.severity is not Severity.ERROR for one in own)
-            asked = (
-                f"at least {least}, and at most {most} is advised"
-                if least and most and is_advised
-                else f"{least} to {most}"
-                if least and most
-                else f"at least {least}"
-                if least
-                else f"at most {most}"
-            )
-            side = next((one.missed for one in own if one in missed), None)
+            sides = [one for one in own if one in missed]
+            side = next((one.missed for one in sides if one.severity is Severity.ERROR), None)
             band = f"must be {asked}: {_SIDES[side]}"
-            if side is None and any(self.is_missed(one, report) for one in own):
+            if side is None and sides:
+                band += f", but {_SIDES[sides[0].missed]} for the advice"
+            elif side is None and any(self.is_missed(one, report) for one in own):
                 band = f"must be {asked}, or {' or '.join(_FORESEEING)} wins as often: inside"
         return describe_figures(
             report, f"{self._verb(limit)} {limit.count(self._program, report) / report.runs:.1%}", band
@@ -422,11 +431,11 @@ class _Players:
     def _to_finding(self, limit: PlayerLimit, report: DryRunReport, why: str) -> Finding:
         count = limit.count(self._program, report)
         low, high = rate_interval(count, report.runs)
-        side = "at least" if limit.missed is ThresholdSide.BELOW else "at most"
         demand = "required" if limit.severity is Severity.ERROR else "advised"
         message = (
             f"the {limit.persona} persona {self._verb(limit)} {count / report.runs:.1%} of {report.runs} runs"
-            f" (95 % interval {low:.1%} to {high:.1%}), and {side} {format_rate(limit.rate)} is {demand}"
+            f" (95 % interval {low:.1%} to {high:.1%}), and"
+            f" {_DEMANDS[limit.missed]} {format_rate(limit.rate)} is {demand}"
             f"{f' ({limit.reason})' if limit.reason else ''}: {why}"
         )
         return Finding(limit.code, limit.path, message, limit.severity)

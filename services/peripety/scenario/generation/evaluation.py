@@ -22,6 +22,7 @@ from peripety.scenario.certificate.statistics import find_report
 from peripety.scenario.certificate.types import Certificate, CertificateOptions, Rate
 from peripety.scenario.dry_run.player_checks import check_new_document
 from peripety.scenario.dry_run.simulation import MAX_SECONDS, SimulationRunner
+from peripety.scenario.generation.hidden_preconditions import find_hidden_preconditions
 from peripety.scenario.generation.number_trials import try_numbers
 from peripety.scenario.spec_sections import part_name_at
 from peripety.scenario.types import (
@@ -232,6 +233,8 @@ class SpecEvaluator:
         if self._level > ValidationLevel.SCHEMA:
             found = validate_document(data, self._level)
             found += _risk_findings(document, self._least_risk)
+            if document["spec_version"] != "1.0" and not filter_errors(found):
+                found += find_hidden_preconditions(document)
         return SpecEvaluation(engine.parse_scenario(data), EvaluationDepth.RULES, tuple(found))
 
     def _after_gate(self, proven: SpecEvaluation, trial: GateWithRepair) -> SpecEvaluation:

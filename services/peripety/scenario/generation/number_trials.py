@@ -8,6 +8,7 @@ decides, and the document is not changed.
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from peripety.scenario.balance.parameters import (
     select_for_balance,
 )
 from peripety.scenario.dry_run.player_checks import PlayerLimit, list_limits
+from peripety.scenario.dry_run.player_texts import format_rate
 from peripety.scenario.dry_run.rate_interval import ThresholdSide
 from peripety.scenario.rule_text import describe_expression
 
@@ -45,7 +47,16 @@ _WEIGHT_FACTORS = (0.6, 1.5)
 _SECTIONS = {"loss_conditions": "loss", "win_conditions": "win", "actions": "action"}
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 _ROOM = {"min": min, "max": max}
+_SIDES = {ThresholdSide.BELOW: "at least", ThresholdSide.ABOVE: "at most"}
 _VERBS = {"won": "wins", "lost": "loses"}
+_DIGITS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.ASCII)
+_LETTERS = re.compile(r"[a-z]+")
+_WORDS = {
+    word: float(number)
+    for number, word in enumerate(
+        ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), start=2
+    )
+}
 # A few runs are inside by chance, so they must be inside by this much.
 _MARGIN = 0.05
 # A distance that is not at least this much smaller is noise.
@@ -100,6 +111,7 @@ class _NumberTrials:
         self._advised = [limit for limit in list_limits(program.spec) if limit.severity is not Severity.ERROR]
         numbers = [*_list_thresholds(program.spec), *select_for_balance(program.spec)]
         self._numbers = numbers[:_MAX_NUMBERS]
+        self._named = _find_named_numbers(program.spec)
         self._personas: tuple[Persona, ...] = tuple(dict.fromkeys(limit.persona for limit in self._limits))
 
     async def describe_best(self) -> tuple[str, ...]:
@@ -143,13 +155,18 @@ class _NumberTrials:
             f"{limit.persona} {_VERBS[limit.counted]} {rates[limit]:.1%}" for limit in self._first_limits()
         )
         inside = "all inside" if distance == 0 else "not all inside"
-        for limit, rate in rates.items():
-            inside += "".join(
-                f"; at most {advised.rate:.0%} is advised for {advised.persona}"
-                for advised in self._advised
-                if (advised.persona, advised.counted) == (limit.persona, limit.counted)
-                and advised.distance(rate)
+        for advised in self._advised:
+            rate = next(
+                rate
+                for limit, rate in rates.items()
+                if (limit.persona, limit.counted) == (advised.persona, advised.counted)
             )
+            if advised.distance(rate):
+                inside += (
+                    f"; {_SIDES[advised.missed]} {format_rate(advised.rate)} is advised for {advised.persona}"
+                )
+        named = sorted({abs(number.value) for number in trial.values} & self._named)
+        inside += "".join(f"; the texts name {value:.15g}" for value in named)
         changes = (_describe_change(self._spec, number, value) for number, value in trial.values.items())
         return [(_Trial(trial.values, distance), f"{', '.join(changes)}: {told} ({inside})")]
 
@@ -215,6 +232,27 @@ def _list_steps(number: TunableNumber, present: float) -> list[float]:
     else:
         steps = [float(f"{present * factor:.2g}") for factor in _FACTORS]
     return [step for step in steps if step not in {0, present, number.value}]
+
+
+def _find_named_numbers(spec: dict[str, Any]) -> frozenset[float]:
+    """Return the numbers that texts for players name, in digits or as English words from two to twelve.
+
+    A number of the rules that a text names is a promise to the player. It can be moved only with the text.
+    """
+    premise = spec.get("premise", "")
+    texts = [
+        premise["text"] if isinstance(premise, dict) else premise,
+        spec.get("opening", ""),
+        *(
+            rule.get(key, "")
+            for section in ("actions", "loss_conditions", "win_conditions", "entities")
+            for rule in spec.get(section, [])
+            for key in ("name", "description", "message")
+        ),
+    ]
+    told = " ".join(texts).casefold()
+    words = {_WORDS[word] for word in _LETTERS.findall(told) if word in _WORDS}
+    return frozenset(words | {float(digits) for digits in _DIGITS.findall(told)})
 
 
 _CONDITIONS = (("loss_conditions", "when"), ("win_conditions", "when"), ("actions", "preconditions"))

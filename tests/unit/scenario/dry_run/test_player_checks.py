@@ -144,10 +144,9 @@ async def test_every_player_is_told_with_its_band_also_one_inside() -> None:
     verdict = await judged(quest(suspects=2, supply=30))
     told = dict(line.split(": ", 1) for line in verdict.figures)
     assert [*told] == ["par", "curious", "greedy", "planner", "idle", "random"]
-    assert (
-        "(must be at least 60%, and at most 95% is advised: too high); median turn of wins 4" in told["par"]
-    )
-    assert "(must be 15% to 50%: too high)" in told["curious"]
+    advised = "(must be at least 60%, and at most 95% is advised: inside, but too high for the advice)"
+    assert f"{advised}; median turn of wins 4" in told["par"]
+    assert "(must be 1.5% to 50%, and at least 15% is advised: too high)" in told["curious"]
     assert told["idle"].startswith("wins 0.0% of 64 runs (no band)")
     assert "(must be at least 25%: inside); lost " in told["random"]
     unsolved = await judged(quest(solved=False, supply=30))
@@ -162,9 +161,23 @@ async def test_every_player_is_told_with_its_band_also_one_inside() -> None:
 async def test_of_a_choice_among_n_that_is_irreversible_a_share_of_one_in_n_is_enough() -> None:
     verdict = await judged(quest(suspects=8))
     assert "CURIOUS_LOSES" not in codes(verdict)
-    assert any("curious" in line and "(must be 3.75% to 50%: inside)" in line for line in verdict.figures)
-    lost = found(await judged(quest(suspects=8, traps=24)), "CURIOUS_LOSES").message
-    assert "at least 3.75% is required ('guess' is an irreversible choice among 8" in lost
+    band = "(must be 0.375% to 50%, and at least 3.75% is advised: inside)"
+    assert any("curious" in line and band in line for line in verdict.figures)
+    lost = found(await judged(quest(suspects=8, traps=24)), "CURIOUS_LOSES")
+    assert "is an irreversible choice among 8" in lost.message
+
+
+async def test_a_scenario_that_trying_seldom_wins_is_accepted_with_a_warning() -> None:
+    verdict = await judged(quest(questions=1, traps=4))
+    assert found(verdict, "CURIOUS_LOSES").severity is Severity.WARNING
+    assert (
+        "at least 7.5% is advised ('guess' is an irreversible choice"
+        in found(verdict, "CURIOUS_LOSES").message
+    )
+    assert any("inside, but too low for the advice" in line for line in verdict.figures)
+    assert verdict.is_accepted
+    never = await judged(quest(traps=1))
+    assert [one.severity for one in never.findings if one.code == "CURIOUS_LOSES"] == [Severity.ERROR]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from peripety.scenario.generation.number_trials import try_numbers
 from support.engine.specs import action, at_most, event, program, spec
 from support.scenario.batches import WORKERS
@@ -40,14 +42,28 @@ async def test_changes_that_bring_the_players_into_their_bands_are_offered() -> 
     document = climb()
     told = await try_numbers(program(document), REFUSED, WORKERS)
     assert 0 < len(told) <= 3
-    assert "(all inside; at most 95% is advised for par)" in told[0]
+    assert "(all inside; at least 15% is advised for curious)" in told[0]
     assert all("par wins " in line and "curious wins " in line and "random loses " in line for line in told)
     assert document == climb()
 
 
 async def test_an_initial_value_takes_its_bound_along_and_thresholds_count() -> None:
     told = await try_numbers(program(climb()), REFUSED, WORKERS)
-    assert told[0].startswith("win 'w': b ≥ 10 → 6, initial a 9 → 11 (+22.2%): ")
+    assert told[0].startswith("win 'w': b ≥ 10 → 6: ")
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_marked"),
+    [
+        ({"premise": "Ten are needed."}, True),
+        ({"premise": {"text": "There are 10 of them."}}, True),
+        ({"opening": "10, no less."}, True),
+        ({"premise": "110 are left."}, False),
+    ],
+)
+async def test_numbers_that_texts_name_are_marked(texts: dict[str, Any], is_marked: bool) -> None:
+    told = await try_numbers(program(climb(**texts)), REFUSED, WORKERS)
+    assert ("; the texts name " in told[0]) is is_marked
 
 
 async def test_where_nothing_helps_no_change_is_offered() -> None:

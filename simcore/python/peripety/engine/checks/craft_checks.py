@@ -31,7 +31,7 @@ def check_craft(spec: dict[str, Any]) -> Iterator[Finding]:
             conclusions.setdefault(clue["about"], []).append(name)
     for about, names in conclusions.items():
         place = f"/clues{format_pointer([names[0]])}/about"
-        if len(names) < _LEAST_CLUES:
+        if len(names) < _LEAST_CLUES and _is_inferred(spec, names):
             message = f"the conclusion '{about[:80]}' has {len(names)} of at least {_LEAST_CLUES} clues"
             yield Finding("FEW_CLUES", place, message, Severity.WARNING)
         if not by_action.intersection(names):
@@ -42,6 +42,30 @@ def check_craft(spec: dict[str, Any]) -> Iterator[Finding]:
             message = "it can be false, but nothing reveals a clue that breaks it"
             yield Finding("UNBROKEN_LIE", f"/statements{format_pointer([name])}", message, Severity.WARNING)
     yield from _check_wants(spec)
+
+
+def _is_inferred(spec: dict[str, Any], names: list[str]) -> bool:
+    """Return True if the player has to infer what some clues are about, which no rule tests.
+
+    With a deal, that is the truth that was drawn: a clue for it has a text for each value. Without one, it is
+    in a clue that no condition reads and that breaks no statement.
+    """
+    if spec.get("deal"):
+        return any(_find_deal(spec["clues"][name]) for name in names)
+    rules = [
+        rule.get(key)
+        for section in ("actions", "random_events", "loss_conditions", "win_conditions")
+        for rule in spec.get(section, [])
+        for key in ("preconditions", "when", "derives")
+    ]
+    tested = {name for operator, name, _ in iter_conditions(rules, "") if operator == "known"}
+    tested |= {statement.get("broken_by") for statement in spec.get("statements", {}).values()}
+    return not tested.issuperset(names)
+
+
+def _find_deal(clue: dict[str, Any]) -> str | None:
+    """Return the id of the deal that the text of a clue depends on; None for a literal text."""
+    return clue["text"]["deal"] if isinstance(clue["text"], dict) else None
 
 
 def _list_revealed(rules: list[dict[str, Any]]) -> Iterator[str]:

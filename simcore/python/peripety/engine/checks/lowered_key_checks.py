@@ -185,7 +185,8 @@ def _check_entity(name: str, place: str, entities: set[str]) -> Iterator[Finding
 def _check_id(section: str, name: str, place: str, spec: dict[str, Any]) -> Iterator[Finding]:
     if name not in spec.get(section, {}):
         code, kind = _name_kind(section)
-        yield Finding(code, place, f"unknown {kind} '{name[:64]}'; add it to {section}")
+        known = f", or use one of {', '.join(sorted(spec[section]))[:200]}" if spec.get(section) else ""
+        yield Finding(code, place, f"unknown {kind} '{name[:64]}'; add it to {section}{known}")
 
 
 def _name_kind(section: str) -> tuple[str, str]:
@@ -231,7 +232,11 @@ def _check_move(
     placed = {entity["id"] for entity in spec.get("entities", []) if "place" in entity}
     for name in _list_values(effect["entity"], rule):
         if name not in placed:
-            message = f"'{name[:64]}' is not an entity with a place; give it one in entities"
+            places = ", ".join(sorted(spec.get("places", {})))[:200] or "an id of places"
+            message = (
+                f"the entity '{name[:64]}' starts nowhere, so it cannot move; give it 'place' in entities:"
+                f" {places}"
+            )
             yield Finding("UNKNOWN_PLACE", f"{place}/entity", message)
     for key in ("entity", "to"):
         yield from _check_param(effect[key], rule, f"{place}/{key}")

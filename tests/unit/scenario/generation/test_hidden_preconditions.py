@@ -1,0 +1,54 @@
+"""Tests of `peripety.scenario.generation.hidden_preconditions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from peripety.scenario.generation.hidden_preconditions import find_hidden_preconditions
+from support.engine.specs import action, spec
+
+Json = dict[str, Any]
+
+IS_ME = {"==": [{"var": "state.hidden.owner"}, "me"]}
+IS_CHOSEN = {"==": [{"var": "state.hidden.said[params.who]"}, 1]}
+IS_OPEN = {">": [{"var": "state.a"}, 0]}
+CLUES: Json = {"k": {"text": {"deal": "owner", "texts": {"me": "x", "b": "y"}}}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "changes", "found"),
+    [
+        (IS_ME, {}, ["DEAL_IN_PRECONDITION"]),
+        ({"==": [{"var": "state.hidden"}, 1]}, {}, ["DEAL_IN_PRECONDITION"]),
+        ({"and": [{"known": "k"}, IS_ME]}, {"clues": CLUES}, []),
+        ({"or": [{"known": "k"}, IS_ME]}, {"clues": CLUES}, ["DEAL_IN_PRECONDITION"]),
+        ({"and": [{"known": "k"}, IS_ME]}, {"clues": {"k": {"text": "x"}}}, ["DEAL_IN_PRECONDITION"]),
+        (IS_ME, {"visibility": [{"path": "state.hidden.owner", "to": "public"}]}, []),
+        ({">": [{"var": "state.hidden.n"}, 0]}, {}, ["HIDDEN_PRECONDITION"]),
+        (IS_CHOSEN, {}, ["HIDDEN_PRECONDITION"]),
+        ({">": [{"var": "state.private.me.n"}, 0]}, {}, []),
+        ({">": [{"var": "state.private.b.n"}, 0]}, {}, ["HIDDEN_PRECONDITION"]),
+        (IS_OPEN, {"visibility": [{"path": "state.a", "to": ["b"]}]}, ["HIDDEN_PRECONDITION"]),
+        (IS_OPEN, {}, []),
+        ({"!": [{"var": "state.hidden.once.actions.a"}]}, {}, []),
+        ({"==": [{"var": "state.clues.k"}, ""]}, {"clues": CLUES}, []),
+    ],
+)
+def test_no_precondition_reads_what_no_player_sees(condition: Json, changes: Json, found: list[str]) -> None:
+    document = spec(
+        spec_version="1.1",
+        state={
+            "a": 1,
+            "hidden": {"owner": "me", "n": 1, "said": {"me": 0, "b": 0}},
+            "private": {"me": {"n": 1}, "b": {"n": 1}},
+        },
+        entities=[{"id": "me", "name": "Me", "playable": True}, {"id": "b", "name": "B"}],
+        deal=[{"id": "owner", "path": "state.hidden.owner", "values": ["me", "b"]}],
+        actions=[action("a", [], preconditions=condition)],
+        **changes,
+    )
+    assert [(one.code, one.path) for one in find_hidden_preconditions(document)] == [
+        (code, "/actions/0/preconditions") for code in found
+    ]
