@@ -127,6 +127,7 @@ check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/python protos/error_reasons.py --check
 	$(BIN)/python protos/service_config.py --check
+	@.ci/typescript --check
 	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python -m peripety.engine.schemas --check
 
@@ -311,6 +312,7 @@ generate: $(VENV)/installed-dev  ## Regenerate the generated code and schemas
 	$(BIN)/python protos/generate.py
 	@$(BIN)/python protos/error_reasons.py
 	@$(BIN)/python protos/service_config.py
+	@.ci/typescript
 	@$(BIN)/python docs/generate_reference.py
 	$(BIN)/python -m peripety.engine.schemas
 
