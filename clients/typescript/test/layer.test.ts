@@ -107,7 +107,7 @@ test("a silent connection counts as lost after the time that the caller sets", a
     });
   });
   const cases: (string | undefined)[] = [];
-  const turn = new Client(transport).play({ sessionId: "a", turn: 0n }, { silenceMs: 50 });
+  const turn = new Client(transport).play({ sessionId: "a", turn: 0n }, { silenceMs: 50, timeoutMs: 5_000 });
   for await (const { event } of turn) cases.push(event.case);
   assert.deepEqual(cases, ["accepted", "committed"]);
   assert.deepEqual(ids, [ids[0], ids[0]]);
@@ -119,7 +119,7 @@ test("work that loses its connection continues behind the last event", async () 
   proxy.inject({ kind: "cut", at: 700 });
   const sequences: bigint[] = [];
   let reconnects = 0;
-  const request = { description: "Two crews share one harbour." };
+  const request = { description: "Two players share one table." };
   const onReconnect = (): void => void (reconnects += 1);
   let last: string | undefined;
   for await (const { sequence, event } of client.follow(client.scenarios.generateScenario, request, { onReconnect })) {

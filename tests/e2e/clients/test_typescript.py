@@ -24,6 +24,8 @@ pytestmark = pytest.mark.slow(reason="builds the package with npm")
 PACKAGE = ROOT / "clients" / "typescript"
 SAMPLES = ROOT / "clients" / "samples"
 TUTORIAL = ROOT / "docs" / "tutorials" / "typescript-client.md"
+MIN_NODE_VERSION = 20
+MOST_LINES = 40
 SECONDS = 100
 CUTS = "16"
 """Cut offsets of a turn in this test; `make test-clients` runs 200."""
@@ -32,14 +34,19 @@ CUTS = "16"
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
     """Build the package and its tests."""
-    node = shutil.which("node")
-    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True) if node else None
-    if version is None or shutil.which("npm") is None or int(version.stdout.lstrip("v").split(".")[0]) < 20:
+    if _node_version() < MIN_NODE_VERSION or shutil.which("npm") is None:
         pytest.skip("TypeScript client: Node.js 20 or newer and npm are not installed")
     installed, lock = PACKAGE / "node_modules" / ".package-lock.json", PACKAGE / "package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         subprocess.run(["npm", "ci", "--silent"], cwd=PACKAGE, check=True, timeout=SECONDS)
     subprocess.run(["npm", "run", "--silent", "pretest"], cwd=PACKAGE, check=True, timeout=SECONDS)
+
+
+def _node_version() -> int:
+    if shutil.which("node") is None:
+        return 0
+    printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    return int(printed.removeprefix("v").split(".")[0])
 
 
 async def run_node(*arguments: str, folder: Path, seconds: float = SECONDS, **settings: str) -> str:
@@ -142,7 +149,9 @@ async def test_the_tutorial_reaches_a_streamed_turn(tmp_path: Path) -> None:
     # The package is built already, and its tools are installed.
     build = commands[1].replace("npm ci --silent\n", "").replace("npm pack", "npm pack --ignore-scripts")
     script = "set -e\n" + build + commands[2]
-    made = await asyncio.to_thread(subprocess.run, ["sh", "-c", script], cwd=tmp_path, timeout=SECONDS, check=False)
+    made = await asyncio.to_thread(
+        subprocess.run, ["sh", "-c", script], cwd=tmp_path, timeout=SECONDS, check=False
+    )
     assert made.returncode == 0
     folder = tmp_path / "build" / "first-client"
     (folder / "play.js").write_text(program, encoding="utf-8")
@@ -158,7 +167,7 @@ async def test_the_tutorial_reaches_a_streamed_turn(tmp_path: Path) -> None:
 def test_every_sample_is_short_and_tested() -> None:
     samples = {path.stem: len(path.read_text("utf-8").splitlines()) for path in PACKAGE.glob("samples/*.ts")}
     assert set(samples) == {*EXPECTED, "resume", "scripted_llm_in_tests"}
-    assert max(samples.values()) <= 40
+    assert max(samples.values()) <= MOST_LINES
 
 
 def test_the_package_has_only_what_its_users_need() -> None:
