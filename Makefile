@@ -84,7 +84,7 @@ conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-confor
 
 .PHONY: test-clients
 test-clients: $(VENV)/installed-dev native  ## Test the client libraries against a real server (a missing toolchain is skipped)
-	@$(PYTEST) -rs tests/e2e/clients tests/unit/client tests/conformance/test_client_transcripts.py
+	@PERIPETY_CUTS=200 $(PYTEST) -rs tests/e2e/clients tests/unit/client tests/conformance/test_client_transcripts.py
 
 .PHONY: certificates
 certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/reference/certificate-format.md and the golden certificate

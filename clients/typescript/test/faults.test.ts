@@ -60,7 +60,7 @@ const OPEN: Record<string, [string, (address: string) => Client]> = {
 };
 
 for (const [name, [target, open]] of Object.entries(OPEN)) {
-  test(`${name}: a turn that is cut at any byte is played once`, { timeout: 200_000 }, async () => {
+  test(`${name}: a turn that is cut at any byte is played once`, { timeout: 400_000 }, async () => {
     const { proxy, expected, length, play } = await setUp(target, open);
     assert(length > 500, String(length));
     try {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import re
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.slow(reason="builds the package with npm")
 PACKAGE = ROOT / "clients" / "typescript"
 SAMPLES = ROOT / "clients" / "samples"
 TUTORIAL = ROOT / "docs" / "tutorials" / "typescript-client.md"
+FOLDERS = ("src", "test", "samples")
 MIN_NODE_VERSION = 20
 MOST_LINES = 40
 SECONDS = 100
@@ -36,6 +38,20 @@ def _built() -> None:
     """Build the package and its tests."""
     if _node_version() < MIN_NODE_VERSION or shutil.which("npm") is None:
         pytest.skip("TypeScript client: Node.js 20 or newer and npm are not installed")
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "typescript.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes of this run use the same folder
+        _build()
+
+
+def _build() -> None:
+    built = PACKAGE / "build" / "test" / "layer.test.js"
+    sources = [
+        PACKAGE / "package.json",
+        *(path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.ts")),
+    ]
+    if built.exists() and built.stat().st_mtime > max(path.stat().st_mtime for path in sources):
+        return
     installed, lock = PACKAGE / "node_modules" / ".package-lock.json", PACKAGE / "package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         subprocess.run(["npm", "ci", "--silent"], cwd=PACKAGE, check=True, timeout=SECONDS)
