@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { connect as connectTcp } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
+import { createServer } from "node:tls";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { ConnectError, createRouterTransport } from "@connectrpc/connect";
@@ -192,6 +198,28 @@ test("documents are read only as fast as verdicts are", async () => {
   }
   await new Promise((resolve) => setTimeout(resolve, 100));
   assert(isClosed, "the documents were not closed");
+});
+
+test("a connection with TLS trusts the given authority alone", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "peripety-"));
+  const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+  const request = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1";
+  execFileSync("openssl", [...request.split(" "), "-keyout", key, "-out", certificate], { stdio: "ignore" });
+  const [host, port] = ADDRESS.split(":");
+  const options = { key: readFileSync(key), cert: readFileSync(certificate), ALPNProtocols: ["h2"] };
+  const server = createServer(options, (socket) => {
+    const plain = connectTcp(Number(port), host!);
+    for (const side of [socket, plain]) side.on("error", () => side.destroy());
+    socket.pipe(plain).pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = `127.0.0.1:${(server.address() as { port: number }).port}`;
+  const trusting = connect(address, { tls: { ca: readFileSync(certificate) } });
+  await receive(trusting.play(await newSession(trusting), TEND));
+  const strict = connect(`https://${address}`);
+  await assert.rejects(strict.sessions.listSessions({}, { timeoutMs: 5_000 }), PeripetyError);
+  for (const client of [trusting, strict]) client.close();
+  server.close();
 });
 
 test("an error of the documents is thrown as it is", async () => {
