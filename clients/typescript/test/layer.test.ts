@@ -210,6 +210,8 @@ test("a connection with TLS trusts the given authority alone", async () => {
   const server = createServer(options, (socket) => {
     const plain = connectTcp(Number(port), host!);
     for (const side of [socket, plain]) side.on("error", () => side.destroy());
+    socket.on("close", () => plain.destroy());
+    plain.on("close", () => socket.destroy());
     socket.pipe(plain).pipe(socket);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
