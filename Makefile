@@ -239,6 +239,10 @@ stress-sessions: $(VENV)/installed-dev native  ## Test sessions for hours: POINT
 bench-policies: $(VENV)/installed-bench native  ## Measure policy suites, and compare decisions with Cedar and Casbin
 	@PYTHONPATH=tests $(BIN)/python -m bench.policies
 
+.PHONY: bench-policy-reader
+bench-policy-reader: $(VENV)/installed-dev native  ## Measure the policy reader without a model; TAU2_RETAIL=FOLDER adds a policy
+	@PYTHONPATH=tests $(BIN)/python -m bench.policy_reader
+
 .PHONY: bench-testgen
 bench-testgen: $(VENV)/installed-dev native  ## Measure the mutation score of generated tests, by model quality and prompt
 	@PYTHONPATH=tests $(BIN)/python -m bench.testgen

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "policy_reader"
 _TOOL = re.compile(r'(?P<server>\w+)\.(?P<tool>\w+)\((?P<arguments>.*)\) "(?P<description>.*)"')
 _ARGUMENT = re.compile(r"(?P<name>\w+)(?P<optional>\??):(?P<type>[\w|]+)(?:@(?P<role>\w+))?")
-_CASE = re.compile(
-    r"(?P<decision>allow|deny|escalate|stop) (?P<server>\w+)\.(?P<tool>\w+) (?P<arguments>\{.*\})"
+_CASE = re.compile(r"(?P<decision>allow|deny|escalate|stop) (?P<call>.+)")
+_CALL = re.compile(
+    r"(?P<server>\w+)\.(?P<tool>\w+) (?P<arguments>\{.*\})"
     r"(?: as (?P<role>\w+))?",
 )
 _TYPES: dict[str, dict[str, Any]] = {
@@ -33,7 +34,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """A call with the expected decision: allow, deny, escalate, or stop (deny or escalate)."""
+    """A call with the expected decision: allow, deny, escalate, stop (deny or escalate), or any."""
 
     expected: str
     request: ToolRequest
@@ -88,15 +89,20 @@ def score_decisions(decided: Sequence[tuple[PolicyText, ExpectedCall, str]]) -> 
 def _parse_policy(block: str) -> PolicyText:
     name, *lines = block.strip().splitlines()
     text = "\n".join(line[2:] for line in lines if line.startswith("> "))
-    tools = tuple(_parse_tool(match) for line in lines if (match := _TOOL.fullmatch(line)))
-    calls = tuple(_parse_call(match) for line in lines if (match := _CASE.fullmatch(line)))
+    tools = tuple(parse_tool(line) for line in lines if _TOOL.fullmatch(line))
+    calls = tuple(
+        parse_call(match["decision"], match["call"]) for line in lines if (match := _CASE.fullmatch(line))
+    )
     assert len(tools) + len(calls) + text.count("\n") + 1 == len([line for line in lines if line.strip()]), (
         name
     )
     return PolicyText(name, text, tools, calls)
 
 
-def _parse_tool(match: re.Match[str]) -> dict[str, Any]:
+def parse_tool(line: str) -> dict[str, Any]:
+    """Return the tool of a line, as in a policy document."""
+    match = _TOOL.fullmatch(line)
+    assert match, line
     properties: dict[str, Any] = {}
     required, roles = [], []
     for argument in _ARGUMENT.finditer(match["arguments"]):
@@ -118,7 +124,10 @@ def _parse_tool(match: re.Match[str]) -> dict[str, Any]:
     }
 
 
-def _parse_call(match: re.Match[str]) -> ExpectedCall:
+def parse_call(decision: str, call: str) -> ExpectedCall:
+    """Return the call of a text `server.tool {arguments} as role`, with its expected decision."""
+    match = _CALL.fullmatch(call)
+    assert match, call
     roles = (match["role"],) if match["role"] else ()
     request = ToolRequest(match["server"], match["tool"], json.loads(match["arguments"]), roles)
-    return ExpectedCall(match["decision"], request)
+    return ExpectedCall(decision, request)

@@ -65,15 +65,15 @@ class Derivation:
 
 
 class _TokenLexer(Lexer):
-    """Lexer that passes tokens through."""
+    """Lexer that passes terminals through."""
 
     def __init__(self, _conf: Any) -> None:
-        """Ignore the configuration: the tokens are read already."""
+        """Ignore the configuration: the terminals are given."""
 
     def lex(self, data: Any) -> Iterator[Token]:  # type: ignore[override]
-        """Yield the tokens, each with its index as its text."""
-        for index, token in enumerate(data):
-            yield Token(token.kind, str(index))
+        """Yield a token for each terminal, with its index as its text."""
+        for index, kind in enumerate(data):
+            yield Token(kind, str(index))
 
 
 @cache
@@ -84,34 +84,40 @@ def _parser() -> Lark:
 
 def derive_sentence(tokens: Sequence[WordToken]) -> tuple[Derivation, ...]:
     """Return the derivations of a sentence; empty if there is none, or if there are too many to compare."""
-    return _derive(tuple(tokens)).derivations
+    return _derive(tokens)[0]
 
 
 def find_stop(tokens: Sequence[WordToken]) -> int:
     """Return the index of the first token at which no derivation continues; the length if each one fits."""
-    return _derive(tuple(tokens)).stop
+    return _parse(tuple(one.kind for one in tokens)).stop
 
 
 @dataclass(frozen=True, slots=True)
-class _Derived:
-    derivations: tuple[Derivation, ...]
+class _Parsed:
+    trees: tuple[Tree[Any], ...]
     stop: int
 
 
-@lru_cache(maxsize=4_096)
-def _derive(tokens: tuple[WordToken, ...]) -> _Derived:
-    if not 0 < len(tokens) <= _MOST_TOKENS:
-        return _Derived((), 0)
+def _derive(tokens: Sequence[WordToken]) -> tuple[tuple[Derivation, ...], int]:
+    """Return the derivations, and the index of the first token at which no derivation continues."""
+    parsed = _parse(tuple(one.kind for one in tokens))
+    return tuple(_to_derivation(one, tokens) for one in parsed.trees), parsed.stop
+
+
+@lru_cache(maxsize=16_384)
+def _parse(kinds: tuple[str, ...]) -> _Parsed:
+    """Return the trees for some terminals: sentences with the same terminals share them."""
+    if not 0 < len(kinds) <= _MOST_TOKENS:
+        return _Parsed((), 0)
     try:
-        tree = _parser().parse(tokens)
+        tree = _parser().parse(kinds)
     except UnexpectedEOF:
-        return _Derived((), len(tokens))
+        return _Parsed((), len(kinds))
     except UnexpectedToken as error:
-        return _Derived((), int(error.token))
+        return _Parsed((), int(error.token))
     if _count_derivations(tree) > _MOST_DERIVATIONS:
-        return _Derived((), 0)
-    found = CollapseAmbiguities().transform(tree)
-    return _Derived(tuple(_to_derivation(one, tokens) for one in found), len(tokens))
+        return _Parsed((), 0)
+    return _Parsed(tuple(CollapseAmbiguities().transform(tree)), len(kinds))
 
 
 def _count_derivations(tree: Tree[Any] | Token) -> int:
