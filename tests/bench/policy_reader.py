@@ -1,7 +1,7 @@
 """Policies read without a model: unsafe permissions, needless denials and right decisions.
 
-`make bench-policy-reader`. The development half lists each sentence that is decided in another way than expected;
-the sealed half prints totals only. With TAU2_RETAIL=FOLDER, the policy in the folder is read, too:
+`make bench-policy-reader`. The development half lists each sentence that is decided in another way than
+expected; the sealed half prints totals only. With TAU2_RETAIL=FOLDER, the policy in the folder is read, too:
 `policy.md`, `tools.json` and `expected-actions.json` of tau2-bench retail.
 """
 

@@ -585,7 +585,8 @@ def _read_posts(parts: Iterable[Derivation]) -> _Posts:
         if part.rule == "pp" or (part.rule == "only_post" and said.rule == "pp"):
             last = _to_phrase(part if part.rule == "pp" else said)
             flat.append(last)
-            only += [last] if part.rule == "only_post" else []
+            # "Only from a to b" limits both places.
+            only += [last] if part.rule == "only_post" or only else []
         elif part.rule == "only_post":
             condition = read_condition(said.parts[0])
             flat.append(_Posts(condition=condition, focus=condition))

@@ -66,6 +66,8 @@ _LIMITING = {
     "BOUND",
 }
 """Terminals of sentences that stop calls. Such a sentence closes tools if it is not followed."""
+_RESTRICTING = stems("avoid refuse refrain limit restrict reserve prevent exclude reject confine withhold")
+"""Words with the same effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +310,8 @@ class _SentenceReader:
     def _close_tools(self, tokens: Sequence[WordToken]) -> list[_Statement]:
         """Return statements that stop all calls of the tools that a prohibition may be about."""
         kinds = {one.kind for one in tokens}
-        if not kinds & _LIMITING:
+        words = " ".join(one.text for one in tokens if one.kind == "WORD")
+        if not (kinds & _LIMITING or "read-only" in words or stems(words) & _RESTRICTING):
             return []
         is_asking = bool(kinds & {"APPROVE", "ASK"}) or not kinds & _PROHIBITING
         then = "escalate" if is_asking else "deny"
@@ -324,7 +327,12 @@ class _SentenceReader:
             found = self._described_tools(tokens[:end])
             if found:
                 rest = [one.text for one in tokens[end:] if one.kind == "WORD"]
-                return list(dict.fromkeys([*found, *(tool for tool in tools if has_verb(tool, rest))]))
+                # A word that no tool has may be a verb for the same objects: "closed or archived".
+                is_joined = tokens[end].kind in {"AND", "OR", "COMMA"} if end < len(tokens) else False
+                unknown = is_joined and any(not stems(word) <= tool.names for word in rest for tool in found)
+                objects = frozenset().union(*(frozenset(tool.parts[1:]) for tool in found if unknown))
+                alike = (tool for tool in tools if has_verb(tool, rest) or objects & set(tool.parts[1:]))
+                return list(dict.fromkeys([*found, *alike]))
         words = [one.text for one in tokens if one.kind in {"WORD", "APPROVE", "ASK", "NAME"}]
         said = frozenset().union(*map(stems, words)) if words else frozenset()
         roots = said.union(*map(verb_stems, words))

@@ -71,6 +71,16 @@ _IRREGULAR = {
     "seen": "see",
     "lent": "lend",
     "spent": "spend",
+    "froze": "freeze",
+    "frozen": "freeze",
+    "chosen": "choose",
+    "broken": "break",
+    "hidden": "hide",
+    "forgotten": "forget",
+    "begun": "begin",
+    "left": "leave",
+    "lost": "lose",
+    "thrown": "throw",
 }
 _NOMINAL_ENDINGS = ("ments", "ment", "als", "al", "ations", "ation", "lations", "lation")
 _SHORTEST = 3
