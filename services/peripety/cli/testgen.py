@@ -24,13 +24,25 @@ from peripety.cli.render.policy import format_count
 from peripety.cli.render.testgen import (
     format_card,
     format_error,
+    format_fence,
     format_quality,
     format_reflection,
     format_stats,
     format_verdict,
     shorten,
 )
-from peripety.cli.testgen_run import Command, Events, Policy, RunId, Scenario, make_subject, testgen_at
+from peripety.cli.testgen_run import (
+    Command,
+    Events,
+    Policy,
+    Readable,
+    RunId,
+    Scenario,
+    Unfenced,
+    confirm_unfenced,
+    make_subject,
+    testgen_at,
+)
 from peripety.cli.testgen_run import commands as run_commands
 from peripety.rpc.proto_json import enum_word, to_json
 
@@ -58,10 +70,17 @@ _RUN_TIMEOUT = 86_400.0
 """Time limit for running tests, in seconds: high, because the user sees the progress and can interrupt."""
 
 
-async def _run_tests(request: pb.RunTestsRequest, run_id: str, server: str | None, *, as_json: bool) -> int:
+async def _run_tests(
+    request: pb.RunTestsRequest,
+    run_id: str,
+    server: str | None,
+    *,
+    as_json: bool,
+    unfenced: bool,
+) -> int:
     ran: list[pb.TestGenEvent.TestRan] = []
     out = result_console()
-    async with testgen_at(server) as stub:
+    async with testgen_at(server, unfenced=unfenced) as stub:
         if request.HasField("subject"):
             found = (await stub.GetTestRun(pb.GetTestRunRequest(run_id=run_id))).run
             request.tests.extend(found.tests)
@@ -128,6 +147,8 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Working directory of the command."),
     ] = None,
+    readable: Readable = None,
+    unfenced: Unfenced = False,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of times to run each test.")] = 5,
     mutation: Annotated[bool, typer.Option("--mutation", help="Also measure the mutation score.")] = False,
     server: Server = None,
@@ -146,13 +167,14 @@ def run(
     """  # noqa: D301 - keeps the lines of the examples apart
     if argv and not command:
         raise typer.BadParameter("a command needs --command")
-    subject = make_subject(scenario, policy, argv or [] if command else None, environment)
+    subject = make_subject(scenario, policy, argv or [] if command else None, environment, readable or ())
+    unfenced = confirm_unfenced(subject, server, unfenced=unfenced)
     request = pb.RunTestsRequest(request_id=str(uuid4()), repetitions=repeat, mutation=mutation)
     if subject is None:
         request.run_id = run_id
     else:
         request.subject.CopyFrom(subject)
-    raise typer.Exit(asyncio.run(_run_tests(request, run_id, server, as_json=as_json)))
+    raise typer.Exit(asyncio.run(_run_tests(request, run_id, server, as_json=as_json, unfenced=unfenced)))
 
 
 @stored.command("list")
@@ -182,6 +204,8 @@ def show(run_id: RunId, server: Server = None, as_json: AsJson = False) -> None:
         return
     out = result_console()
     out.print(f"{one_line(run.run_id)}: {shorten(run.task_description)}", style="bold")
+    if run.HasField("fenced"):
+        out.print(format_fence(is_fenced=run.fenced))
     for test in run.tests:
         for line in format_card(test):
             out.print(line)

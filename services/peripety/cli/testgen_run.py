@@ -6,8 +6,9 @@ import asyncio
 import re
 import shlex
 import signal
+import sys
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -40,6 +41,7 @@ from peripety.errors import DeadlineError, InvalidArgumentError, PeripetyError
 from peripety.rpc.messages import copy_fields
 from peripety.rpc.proto_json import to_json
 from peripety.testgen.environment import scan_environment
+from peripety.testgen.subjects.command.sandbox import find_fence
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
@@ -112,6 +114,17 @@ Environment = Annotated[
         metavar="DIR",
         help="Directory to describe to the model; the command runs in copies of it.",
     ),
+]
+
+
+Readable = Annotated[
+    list[Path] | None,
+    typer.Option("--read", metavar="PATH", help="Path that the command may also read; may be repeated."),
+]
+
+Unfenced = Annotated[
+    bool,
+    typer.Option("--unfenced", help="Run the command even if this machine supports no fence around it."),
 ]
 
 
@@ -203,6 +216,7 @@ def make_subject(
     policy: str | None,
     argv: Sequence[str] | None,
     directory: Path | None,
+    readable: Sequence[Path] = (),
 ) -> pb.Subject | None:
     """Return the subject that tests run on; None if no option names one.
 
@@ -211,6 +225,7 @@ def make_subject(
         policy: a folder, a document, or the id of a stored policy.
         argv: a command; None for no command.
         directory: the working directory of the command.
+        readable: paths that the command may also read.
 
     Raises:
         BadParameter: several subjects are given, or the command is empty.
@@ -228,7 +243,26 @@ def make_subject(
     if not argv:
         raise typer.BadParameter("the command is missing after --: --command -- PROGRAM ARGUMENT...")
     where = "" if directory is None else str(directory.resolve())
-    return pb.Subject(command=pb.CommandSubject(argv=argv, working_directory=where))
+    paths = [str(path.absolute()) for path in readable]
+    return pb.Subject(
+        command=pb.CommandSubject(argv=argv, working_directory=where, readable_paths=paths),
+    )
+
+
+def confirm_unfenced(subject: pb.Subject | None, server: str | None, *, unfenced: bool) -> bool:
+    """Return True if a command runs without a fence where none works; at a terminal, the user decides.
+
+    Args:
+        subject: the subject.
+        server: the server that runs it; None for this process.
+        unfenced: True if the user has agreed already.
+    """
+    if unfenced or server is not None or subject is None or not subject.HasField("command"):
+        return unfenced
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or find_fence() is not None:
+        return False
+    question = "This machine supports no fence around the command. Run it with your own rights?"
+    return typer.confirm(question, default=False, err=True)
 
 
 def describe_environment(directory: Path, task: str) -> pb.EnvironmentInfo:
@@ -253,19 +287,26 @@ class OutputSettings:
         out: a file for the tests; None for no file.
         test_format: the format of the file; unset without a file.
         as_json: True to print events as lines of JSON.
+        unfenced: True to run commands without a fence if this machine supports none.
     """
 
     server: str | None
     out: Path | None
     test_format: pb.TestFormat.ValueType
     as_json: bool
+    unfenced: bool = False
 
 
 @asynccontextmanager
-async def testgen_at(server: str | None) -> AsyncIterator[TestGenServiceAsyncStub]:
+async def testgen_at(
+    server: str | None,
+    *,
+    unfenced: bool = False,  # noqa: PT028 - not a test
+) -> AsyncIterator[TestGenServiceAsyncStub]:
     """Yield a stub of a server, or of an embedded service that may run the user's own commands."""
+    settings = {"testgen_unfenced": True} if unfenced else {}
     names = ("gateway", "scenarios", "policies", "testgen")
-    async with services_at(server, *names, testgen_commands=True) as channel:
+    async with services_at(server, *names, testgen_commands=True, **settings) as channel:
         yield TestGenServiceStub(channel)
 
 
@@ -329,7 +370,7 @@ class _RunView:
         # A signal delivered to another thread wakes the event loop only if the loop itself handles it.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
         out = self._settings.out
-        async with testgen_at(self._settings.server) as stub:
+        async with testgen_at(self._settings.server, unfenced=self._settings.unfenced) as stub:
             with _event_printer(target, as_json=self._settings.as_json) as tell:
                 await self._follow(stub, first, tell)
             last = self._last_event
@@ -449,6 +490,8 @@ def generate(
     policy: Policy = None,
     command: Command = False,
     environment: Environment = None,
+    readable: Readable = None,
+    unfenced: Unfenced = False,
     max_tokens: Annotated[
         int | None,
         typer.Option(min=1, max=MAX_TOKENS, help="Maximum tokens, input and output. [default: 50,000]"),
@@ -500,7 +543,8 @@ def generate(
         raise typer.BadParameter(f"unexpected argument {named[0]}: quote the description, or add --command")
     wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json)
     task = read_description(about, file)
-    subject = make_subject(scenario, policy, named if command else None, environment)
+    subject = make_subject(scenario, policy, named if command else None, environment, readable or ())
+    wanted = replace(wanted, unfenced=confirm_unfenced(subject, server, unfenced=unfenced))
     limits = RunLimits(max_tokens, max_time, max_rounds, target, not no_baseline, parallel)
     request = pb.GenerateTestsRequest(
         request_id=str(uuid4()),
@@ -521,11 +565,13 @@ def resume(
     run_id: RunId,
     out: Out = None,
     format_: As = None,
+    unfenced: Unfenced = False,
     server: Server = None,
     as_json: Events = False,
 ) -> None:
     """Show a run from its beginning and continue it."""
     wanted = output_settings(server, out, format_.value if format_ else None, as_json=as_json)
+    wanted = replace(wanted, unfenced=unfenced)
     raise typer.Exit(_show_run(pb.ResumeTestsRequest(run_id=run_id), wanted, _TARGET))
 
 

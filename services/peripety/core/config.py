@@ -246,6 +246,7 @@ class Config(BaseModel):
         scenarios_address: address of the scenario service if it runs in another process.
         policies_address: address of the policy service if it runs in another process.
         testgen_commands: allow callers to specify commands under test; they run on this machine as this user.
+        testgen_unfenced: run commands without a fence if this machine supports none; see the how-to guide.
         testgen_tasks: folder of tasks that the server offers for test generation: `NAME.md`, or
             `NAME/task.md` with the files of its environment beside it.
         insecure: allow plaintext on an address that other machines can reach.
@@ -312,6 +313,7 @@ class Config(BaseModel):
     scenarios_address: str | None = None
     policies_address: str | None = None
     testgen_commands: bool = False
+    testgen_unfenced: bool = False
     testgen_tasks: Path | None = None
     insecure: bool = False
 

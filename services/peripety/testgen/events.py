@@ -114,9 +114,16 @@ class GenerationStats:
 
 @dataclass(frozen=True, slots=True)
 class GenerationStarted:
-    """The run begins; the first event."""
+    """The run begins; the first event.
+
+    Attributes:
+        order: the input of the run.
+        is_fenced: True if a fence isolates the program under test, False without a fence, None without a
+            program.
+    """
 
     order: TestGenOrder
+    is_fenced: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,13 @@ async def register_service_with(wiring: ServiceContainer, gateway: ModelGateway)
     store = GenerationRunStore(database, now_micros)
     workers = WorkerPool("testgen")
     wiring.resources.callback(workers.close)
-    sources = SubjectResolver(scenarios, policies, workers, commands=wiring.config.testgen_commands)
+    sources = SubjectResolver(
+        scenarios,
+        policies,
+        workers,
+        commands=wiring.config.testgen_commands,
+        unfenced=wiring.config.testgen_unfenced,
+    )
     find_model = partial(ModelCatalog.load(wiring.config.models).find_requested, config=wiring.config)
     runs = GenerationRuns(store, gateway, sources, workers, now_micros, find_model)
     wiring.on_stopping(runs.aclose)

@@ -109,6 +109,12 @@ class RunRecord:
         return self.rerun.quality if self.rerun else self.run_state.quality
 
     @property
+    def is_fenced(self) -> bool | None:
+        """True if a fence isolates the program under test; None without one, and before the begin."""
+        first = self.events[0] if self.events else None
+        return first.is_fenced if isinstance(first, events.GenerationStarted) else None
+
+    @property
     def error(self) -> PeripetyError | None:
         """The error of a failed run; None for any other."""
         last = self.events[-1] if self.events else None

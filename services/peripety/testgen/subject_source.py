@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -68,6 +69,7 @@ class CommandSpec:
         environment: environment variables, which are secret.
         timeout_seconds: time limit of a run.
         memory_bytes: memory limit of a run.
+        readable: more paths that it may read.
     """
 
     argv: tuple[str, ...]
@@ -75,6 +77,7 @@ class CommandSpec:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    readable: tuple[str, ...] = ()
 
 
 ResolvedSubject: TypeAlias = ScenarioDocument | PolicyDocument | CommandSpec
@@ -92,6 +95,7 @@ class SubjectResolver:
         policies: returns the source of stored policies.
         worker: the worker pool that compiles documents.
         commands: True if commands are allowed.
+        unfenced: True to run commands without a fence if the machine supports none.
     """
 
     def __init__(
@@ -101,11 +105,13 @@ class SubjectResolver:
         worker: Executor,
         *,
         commands: bool,
+        unfenced: bool = False,
     ) -> None:
         self._scenarios = scenarios
         self._policies = policies
         self._worker = worker
         self._commands = commands
+        self._unfenced = unfenced
         self._loaded: LruCache[str, Subject] = LruCache(_MAX_LOADED_SUBJECTS)
 
     async def resolve(self, source: SubjectSource) -> ResolvedSubject:
@@ -131,12 +137,12 @@ class SubjectResolver:
         Raises:
             SpecError: the document is invalid; see its `findings`.
             InvalidArgumentError: the directory of a command is not usable, or its program is not readable.
-            FailedPreconditionError: commands are not allowed.
+            FailedPreconditionError: commands are not allowed, or the machine supports no fence.
         """
         if isinstance(kept, CommandSpec):
             # Commands are not cached, because their files change.
             self._check_commands()
-            return await self._worker.run(_load_command, kept, task)
+            return await self._worker.run(partial(_load_command, kept, task, unfenced=self._unfenced))
         name = f"{type(kept).__name__} {sha256(kept.document).hexdigest()}"
         return self._loaded.get(name) or self._loaded.put_if_absent(
             name, await self._worker.run(_load_document, kept)
@@ -157,7 +163,7 @@ def _load_document(kept: ScenarioDocument | PolicyDocument) -> Subject:
     return PolicySubject(engine.compile_policy(kept.document))
 
 
-def _load_command(command: CommandSpec, task: str) -> Subject:
+def _load_command(command: CommandSpec, task: str, *, unfenced: bool) -> Subject:
     try:
         return CommandSubject(
             command.argv,
@@ -166,6 +172,8 @@ def _load_command(command: CommandSpec, task: str) -> Subject:
             command.timeout_seconds,
             command.memory_bytes,
             task,
+            [*map(Path, command.readable)],
+            unfenced=unfenced,
         )
     except OSError as error:
         raise InvalidArgumentError(

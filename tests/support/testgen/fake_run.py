@@ -307,6 +307,7 @@ class NumberedSubject:
     """
 
     kind = SubjectKind.SCENARIO
+    is_fenced = None
     context = TaskContext.CUSTOM
     material: Mapping[str, Any] = {"means": "parts with numbers"}
     body_schema: Mapping[str, Any] = {"type": "object"}
@@ -619,6 +620,7 @@ class ToySubject:
     """
 
     kind = SubjectKind.SCENARIO
+    is_fenced = None
     context = TaskContext.PROMPT
     material: Mapping[str, Any] = {"means": "the smaller of a sum and ten"}
     body_schema: Mapping[str, Any] = {"type": "object"}

@@ -96,6 +96,11 @@ def format_reflection(reflection: pb.Reflection) -> str:
     return f"  ↻ {about}: {shorten(reflection.text)}"
 
 
+def format_fence(*, is_fenced: bool) -> str:
+    """Return a line about the fence of a command."""
+    return "  fenced: yes" if is_fenced else "  fenced: no (the command reads and changes what its user may)"
+
+
 def format_environment(environment: pb.EnvironmentInfo) -> str:
     """Format the environment of the task."""
     told = [
@@ -270,6 +275,8 @@ class TestProgressView:
         self._print(f"{one_line(run_id)}: {shorten(start.task_description)}", "bold")
         if start.HasField("environment"):
             self._print(format_environment(start.environment))
+        if start.HasField("fenced"):
+            self._print(format_fence(is_fenced=start.fenced))
         self._print(f"  categories: {names}")
 
     def _progress(self, progress: pb.TestGenEvent.Progress) -> None:

@@ -267,8 +267,15 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
             "is not a valid name of an environment variable",
         )
         _check_part(value, place)
-    size = sum(len(part.encode()) for part in (*command.argv, *command.environment.values()))
-    reason = f"has more than {_MAX_PARTS_BYTES} bytes of arguments and variables"
+    reason = f"has more than {_MAX_PARTS} paths"
+    require_field(len(command.readable_paths) <= _MAX_PARTS, f"{field}.readable_paths", reason)
+    for at, path in enumerate(command.readable_paths):
+        place = f"{field}.readable_paths[{at}]"
+        _check_part(path, place)
+        require_field(path.startswith("/"), place, "is not an absolute path")
+    parts = (*command.argv, *command.environment.values(), *command.readable_paths)
+    size = sum(len(part.encode()) for part in parts)
+    reason = f"has more than {_MAX_PARTS_BYTES} bytes of arguments, variables and paths"
     require_field(size <= _MAX_PARTS_BYTES, field, reason)
     seconds = command.timeout.ToNanoseconds() / 1e9 if command.HasField("timeout") else None
     reason = f"must be above 0 and at most {_MAX_COMMAND_SECONDS} seconds"
@@ -282,6 +289,7 @@ def _command_from_proto(command: pb.CommandSubject, field: str) -> CommandSpec:
         environment=dict(command.environment),
         timeout_seconds=DEFAULT_TIMEOUT_SECONDS if seconds is None else seconds,
         memory_bytes=memory,
+        readable=tuple(command.readable_paths),
     )
 
 

@@ -281,6 +281,7 @@ def _run_to_proto(run: RunRecord) -> pb.TestRun:
         tests=(case_to_proto(test, verdicts.get(test.test_id)) for test in state.tests.values()),
         reflections=state.reflections,
         stats=stats_to_proto(run.stats),
+        fenced=run.is_fenced,
         create_time=run.created,
         update_time=run.updated,
     )
@@ -323,8 +324,8 @@ def event_to_proto(run_id: str, recorded: RecordedEvent[GenerationEvent]) -> pb.
     """Convert an event of a run."""
     written = pb.TestGenEvent(run_id=run_id, sequence=recorded.sequence)
     match recorded.event:
-        case GenerationStarted(order):
-            written.start.CopyFrom(_started_to_proto(order))
+        case GenerationStarted(order, is_fenced):
+            written.start.CopyFrom(_started_to_proto(order, is_fenced))
         case TestAdded(test):
             written.test.CopyFrom(case_to_proto(test))
         case GenerationProgressed() as event:
@@ -354,8 +355,9 @@ def rerun_event_to_proto(event: TestRan | QualityMeasured) -> pb.RunTestsRespons
     return pb.RunTestsResponse(measured=quality_to_proto(event.quality))
 
 
-def _started_to_proto(order: TestGenOrder) -> pb.TestGenEvent.Start:
-    return copy_fields(pb.TestGenEvent.Start, order, task_description=order.description)
+def _started_to_proto(order: TestGenOrder, is_fenced: bool | None) -> pb.TestGenEvent.Start:  # noqa: FBT001
+    description = order.description
+    return copy_fields(pb.TestGenEvent.Start, order, task_description=description, fenced=is_fenced)
 
 
 def _progress_to_proto(event: GenerationProgressed) -> pb.TestGenEvent.Progress:

@@ -149,7 +149,8 @@ class GenerationRunner:
 
     async def _run_steps(self) -> None:
         if not self._events:
-            await self._record(GenerationStarted(self._order))
+            is_fenced = None if self._subject is None else self._subject.is_fenced
+            await self._record(GenerationStarted(self._order, is_fenced))
         while self._state.ended is None:
             step = next_step(self._state, has_subject=self._subject is not None)
             if self._limit is not None and (self._is_time_over or not isinstance(step, EvaluateTests)):

@@ -73,6 +73,7 @@ class PolicySubject:
     """
 
     kind = SubjectKind.POLICY
+    is_fenced = None
     context = TaskContext.POLICY
     body_schema: Mapping[str, Any] = _BODY_SCHEMA
     unmeasured_lines = NO_LINES

@@ -166,6 +166,11 @@ class Subject(Protocol):
         ...
 
     @property
+    def is_fenced(self) -> bool | None:
+        """True if a fence isolates the program, False without a fence, None without a program."""
+        ...
+
+    @property
     def context(self) -> TaskContext:
         """The task context with matching categories."""
         ...

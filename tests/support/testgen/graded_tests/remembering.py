@@ -32,6 +32,10 @@ class Remembering:
         self._floor: list[DraftTest] | None = None
 
     @property
+    def is_fenced(self) -> bool | None:
+        return self._subject.is_fenced
+
+    @property
     def kind(self) -> SubjectKind:
         return self._subject.kind
 

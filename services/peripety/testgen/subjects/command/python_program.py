@@ -36,6 +36,8 @@ MAX_PROGRAM_MUTANTS = 300
 
 _MUTANTS_PER_PROCESS = 24
 _COVERAGE_DIRECTORY = Path(coverage.__file__).parents[1]
+MEASURING_PATHS = (Path(probe.__file__), _COVERAGE_DIRECTORY)
+"""Paths that a program reads while it is measured."""
 _OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 
 
@@ -282,8 +284,8 @@ class PythonProgram:
             self._sandbox.run(
                 (*argv, *started.arguments, *arguments),
                 stdin,
-                (report.fileno(),),
-                timeout_seconds,
+                descriptors=(report.fileno(),),
+                timeout_seconds=timeout_seconds,
             )
             report.seek(0)
             try:

@@ -1,27 +1,34 @@
-"""Sandbox for one run of a program: a separate process with time and memory limits, without network.
+"""Sandbox for one run of a program: a fenced process in a fresh copy of its directory.
 
-Limits are set by `prlimit`, namespaces for network and processes by `unshare`, both from util-linux. The
-sandbox protects against accidents, not against attacks: a program can read the files that the server can
-read.
+The fence is a program of its own, see `fence`. A level of it is used only if a probe shows that it works:
+the probe tries to read a file, to reach a socket and to signal a process outside. The program can read its
+interpreter, the system's programs and libraries, the paths that the command names, and its copy; it can
+change the copy only.
 """
 
 from __future__ import annotations
 
+import base64
 import errno
-import math
+import json
 import os
+import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
+import sys
 import tempfile
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peripety.core.concurrency import raise_if_cancelled
 from peripety.errors import FailedPreconditionError, InvalidArgumentError
+from peripety.testgen.subjects.command import fence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,21 +36,18 @@ if TYPE_CHECKING:
 
 MAX_DIRECTORY_BYTES = 16 * 1024 * 1024
 MAX_DIRECTORY_FILES = 1_000
+FENCE_LEVELS = ("namespaces", "landlock")
+UNFENCED = "none"
 _MAX_OUTPUT_BYTES = 1024 * 1024
-_MAX_FILE_BYTES = 64 * 1024 * 1024
-_MAX_OPEN_FILES = 256
-_MAX_PROCESSES = 256
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-# If a process is killed, the end of its process namespace kills its children.
-_NAMESPACE_COMMAND = (
-    "unshare",
-    "--user",
-    "--map-current-user",
-    "--net",
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--",
+_GRACE_SECONDS = 20.0
+"""Time for the fence itself, beyond the time limit of the program."""
+
+# Programs, libraries and public settings of the system; none of them is private.
+_SYSTEM_PATHS = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"),
+    *("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types"),
+    *("/etc/ssl/openssl.cnf", "/etc/ssl/certs", "/etc/pki/tls/openssl.cnf", "/etc/java"),
 )
 
 
@@ -55,57 +59,80 @@ class ProcessOutput:
         exit_code: the exit code; the negative signal number after a signal; None after the time limit.
         stdout: standard output, at most 1 MiB.
         stderr: standard error, at most 1 MiB, with `.` for its working directory.
+        files: contents of the requested files; None for a missing file.
+        start_error: the reason if the program cannot be started, else empty.
     """
 
     exit_code: int | None
     stdout: bytes
     stderr: bytes
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    start_error: str = ""
 
 
 class Sandbox:
     """Runner of a program, each time in a fresh copy of its directory.
 
     Args:
+        argv: the program and its first arguments; absolute paths among them become readable.
         directory: the content of the working directory; None for an empty one.
-        environment: its environment variables; only a `PATH` is added.
+        environment: its environment variables; only `PATH`, `HOME` and `TMPDIR` are added.
         timeout_seconds: time limit of a run.
-        memory_bytes: memory limit of each process. There are at most 256 processes and threads, unless the
-            server runs as root.
+        memory_bytes: memory limit of each process.
+        readable: more paths that the program may read.
+        level: the level of the fence; None for the best one that works.
+        unfenced: True to run the program without a fence if none works.
 
     Raises:
-        FailedPreconditionError: the machine does not support network namespaces.
+        FailedPreconditionError: the machine supports no fence.
         InvalidArgumentError: the directory is missing, or too large to be copied for each run.
         OSError: the directory contains files that cannot be copied.
     """
 
     def __init__(
         self,
+        argv: Sequence[str],
         directory: Path | None,
         environment: Mapping[str, str],
         timeout_seconds: float,
         memory_bytes: int,
+        *,
+        readable: Sequence[Path] = (),
+        level: str | None = None,
+        unfenced: bool = False,
     ) -> None:
-        _require_namespaces()
+        self._level = level or find_fence() or UNFENCED
+        if self._level == UNFENCED and not unfenced:
+            raise FailedPreconditionError(
+                "fence unavailable: this machine cannot isolate a program (it needs Linux with namespaces, or"
+                " with Landlock version 6); use another machine, or accept programs without a fence with"
+                " --unfenced or PERIPETY_TESTGEN_UNFENCED=true",
+                code="SANDBOX_UNAVAILABLE",
+            )
         if directory is not None:
             _require_copyable(directory)
         self._directory = directory
         self._environment = {"PATH": DEFAULT_PATH, **environment}
         self._timeout = timeout_seconds
-        self._limits = (
-            "prlimit",
-            f"--as={memory_bytes}",
-            f"--cpu={math.ceil(timeout_seconds)}",
-            f"--fsize={_MAX_FILE_BYTES}",
-            f"--nofile={_MAX_OPEN_FILES}",
-            f"--nproc={_MAX_PROCESSES}",
-            "--core=0",
-            "--",
-        )
+        self._memory = memory_bytes
+        self._readable = [
+            *_SYSTEM_PATHS,
+            *_named_paths(argv, self._environment),
+            *map(os.fspath, readable),
+        ]
+
+    @property
+    def is_fenced(self) -> bool:
+        """True if a fence isolates the program."""
+        return self._level != UNFENCED
 
     def run(
         self,
         argv: Sequence[str],
         stdin: bytes = b"",
+        files: Mapping[str, bytes] | None = None,
+        read_back: Sequence[str] = (),
+        *,
         descriptors: Sequence[int] = (),
         timeout_seconds: float | None = None,
     ) -> ProcessOutput:
@@ -114,60 +141,76 @@ class Sandbox:
         Args:
             argv: the program and its arguments.
             stdin: the standard input.
+            files: contents of further files in the directory, by relative path; they replace existing ones.
+            read_back: paths of files in the directory to return after the end.
             descriptors: open file descriptors that the program inherits.
             timeout_seconds: a time limit in place of the usual one.
 
         Raises:
-            FailedPreconditionError: the program cannot be started.
+            FailedPreconditionError: the fence cannot be set up.
             WorkCancelledError: the work was cancelled.
         """
         raise_if_cancelled()
-        with tempfile.TemporaryDirectory(prefix="peripety-") as place:
-            work, out, err = Path(place, "work"), Path(place, "out"), Path(place, "err")
-            if self._directory is None:
-                work.mkdir()
-            else:
-                shutil.copytree(self._directory, work, symlinks=True)
-            with out.open("wb") as stdout, err.open("wb") as stderr:
-                exit_code = self._run_process(
-                    argv,
-                    stdin,
-                    work,
-                    (stdout.fileno(), stderr.fileno()),
-                    descriptors,
-                    timeout_seconds or self._timeout,
+        with tempfile.TemporaryDirectory(prefix="peripety-") as outer:
+            place, out, err = Path(outer, "place").resolve(), Path(outer, "out"), Path(outer, "err")
+            place.mkdir()
+            with out.open("wb") as stdout, err.open("wb") as stderr, tempfile.TemporaryFile() as report:
+                rules = fence.Rules(
+                    level=self._level,
+                    place=os.fspath(place),
+                    source=None if self._directory is None else os.fspath(self._directory.resolve()),
+                    files={name: base64.b64encode(data).decode() for name, data in (files or {}).items()},
+                    readable=[path for path in self._readable if Path(path).exists()],
+                    read_back=[*read_back],
+                    seconds=timeout_seconds or self._timeout,
+                    memory_bytes=self._memory,
+                    report=report.fileno(),
                 )
+                self._run_fence(rules, argv, stdin, (stdout.fileno(), stderr.fileno()), descriptors)
+                told = _read_report(report.read())
             # Error messages often contain the path of a file, which differs in each run.
-            complaints = _read_beginning(err).replace(os.fsencode(work.resolve()), b".")
-            return ProcessOutput(exit_code, _read_beginning(out), complaints)
+            complaints = _read_beginning(err).replace(os.fsencode(place / "work"), b".")
+            return ProcessOutput(
+                told.get("status"),
+                _read_beginning(out),
+                complaints,
+                {name: data and base64.b64decode(data) for name, data in told.get("files", {}).items()},
+                told.get("not_started", ""),
+            )
 
-    def _run_process(
+    def _run_fence(
         self,
+        rules: fence.Rules,
         argv: Sequence[str],
         stdin: bytes,
-        work: Path,
         outputs: tuple[int, int],
         descriptors: Sequence[int],
-        timeout_seconds: float,
-    ) -> int | None:
+    ) -> None:
         process = subprocess.Popen(  # noqa: S603 - the program is the one that the caller named
-            # The limits apply inside of the namespace, where only its own processes are counted.
-            [*_NAMESPACE_COMMAND, *self._limits, *argv],
+            [sys.executable, "-I", "-S", fence.__file__, json.dumps(rules), *argv],
             stdin=subprocess.PIPE,
             stdout=outputs[0],
             stderr=outputs[1],
-            cwd=work,
+            cwd="/",
             env=self._environment,
             start_new_session=True,
-            pass_fds=descriptors,
+            pass_fds=[rules["report"], *descriptors],
         )
         try:
-            process.communicate(stdin, timeout_seconds)
+            process.communicate(stdin, rules["seconds"] + _GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return None
-        return process.returncode
+
+
+def _read_report(written: bytes) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(written or b'{"status": null}')
+    if "error" in told:
+        raise FailedPreconditionError(
+            f"fence failed: {told['error']}; use another machine, or see docs/how-to/generate-tests.md",
+            code="SANDBOX_UNAVAILABLE",
+        )
+    return told
 
 
 def _read_beginning(path: Path) -> bytes:
@@ -175,21 +218,109 @@ def _read_beginning(path: Path) -> bytes:
         return file.read(_MAX_OUTPUT_BYTES)
 
 
-@cache
-def _require_namespaces() -> None:
-    tried = [*_NAMESPACE_COMMAND, "true"]
+_PROBE = """
+import os, socket, sys
+outside, name, process = sys.argv[1:]
+open("own", "w").close()
+def is_denied(act):
     try:
-        done = subprocess.run(tried, capture_output=True, check=False, timeout=10)  # noqa: S603 - fixed
-        reason = done.stderr.decode(errors="replace").strip() if done.returncode else ""
-        found = shutil.which("prlimit") is not None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason, found = str(error), True
-    if reason or not found:
-        raise FailedPreconditionError(
-            "sandbox unavailable: the machine does not support network namespaces"
-            f" ({reason or 'prlimit is missing'}); install util-linux, and allow user namespaces",
-            code="SANDBOX_UNAVAILABLE",
-        )
+        act()
+    except OSError:
+        return True
+def reach():
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(name)
+if all(map(is_denied, (
+    lambda: open(os.path.join(outside, "read")).close(),
+    lambda: open(os.path.join(outside, "write"), "w").close(),
+    reach,
+    lambda: os.kill(int(process), 0),
+))):
+    print("fenced")
+"""
+
+
+@cache
+def find_fence() -> str | None:
+    """Return the best level of the fence that works on this machine; None without one.
+
+    The first call runs a probe for each level until one succeeds.
+    """
+    return next((level for level in FENCE_LEVELS if works(level)), None)
+
+
+def works(level: str) -> bool:
+    """Return True if a level of the fence denies what it must: a probe tries it."""
+    with tempfile.TemporaryDirectory(prefix="peripety-") as outside:
+        Path(outside).chmod(0o777)  # permissions must not be the reason of a refusal
+        Path(outside, "read").write_text("outside")
+        Path(outside, "read").chmod(0o666)
+        with socket.socket(socket.AF_UNIX) as outer:
+            outer.bind(os.path.join(outside, "socket"))  # noqa: PTH118 - it takes no path
+            Path(outside, "socket").chmod(0o777)
+            outer.listen()
+            argv = [sys.executable, "-I", "-S", "-c", _PROBE, outside, f"{outside}/socket", str(os.getpid())]
+            try:
+                sandbox = Sandbox(argv[:1], None, {}, 30.0, 1 << 30, level=level)
+                return sandbox.run(argv).stdout.strip() == b"fenced"
+            except (FailedPreconditionError, OSError):
+                return False
+
+
+def _named_paths(argv: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the paths of the interpreter, and those that a command and its variables name."""
+    for name in ("PATH", "PYTHONPATH"):
+        yield from filter(os.path.isabs, environment.get(name, "").split(os.pathsep))
+    for argument in argv[1:]:
+        path = argument.partition("=")[2] or argument
+        if Path(path).is_absolute() and not _holds_home(Path(path)):
+            yield path
+    program = shutil.which(argv[0], path=environment.get("PATH"))
+    if program is not None and (Path(argv[0]).is_absolute() or os.sep not in argv[0]):
+        yield from _installation_paths(Path(program))
+
+
+def _holds_home(path: Path) -> bool:
+    """Return True for the home directory, and for the directories that it is in."""
+    home = Path("~").expanduser().resolve()
+    return path.resolve() in {home, *home.parents}
+
+
+def _installation_paths(program: Path) -> Iterator[str]:
+    """Yield the paths of an installed program: its prefix, those of its links, and Python's packages."""
+    step: Path | None = program
+    seen: set[Path] = set()
+    while step is not None and step not in seen:
+        seen.add(step)
+        prefix = step.parent.parent
+        if (
+            step.parent.name not in {"bin", "shims", "Scripts"}
+            or prefix.name == ".local"
+            or _holds_home(prefix)
+        ):
+            yield os.fspath(step)
+        else:
+            yield os.fspath(prefix)
+            yield from _python_paths(prefix)
+        step = Path(os.path.normpath(step.parent / step.readlink())) if step.is_symlink() else None
+
+
+_HOME_PATTERN = re.compile(r"^home\s*=\s*(\S.*)$", re.MULTILINE)
+_MAPPED_PATTERN = re.compile(r"""['"](/[^'"\n]+)['"]""")
+
+
+def _python_paths(prefix: Path) -> Iterator[str]:
+    """Yield the base of a virtual environment, and the directories that its packages are links to."""
+    with suppress(OSError):
+        home = _HOME_PATTERN.search((prefix / "pyvenv.cfg").read_text())
+        if home is not None:
+            yield os.fspath(Path(home[1].strip()).parent)
+    for packages in prefix.glob("lib/python*/site-packages"):
+        for file in packages.glob("*.pth"):
+            lines = file.read_text(errors="replace").splitlines()
+            yield from filter(os.path.isabs, map(str.strip, lines))
+        for file in packages.glob("__editable__*.py"):
+            yield from _MAPPED_PATTERN.findall(file.read_text(errors="replace"))
 
 
 def _require_copyable(directory: Path) -> None:

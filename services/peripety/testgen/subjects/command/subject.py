@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from peripety.errors import Finding
 from peripety.testgen.subjects.command.documented_calls import iterate_documented_calls
-from peripety.testgen.subjects.command.python_program import PythonProgram, parse_command
+from peripety.testgen.subjects.command.python_program import MEASURING_PATHS, PythonProgram, parse_command
 from peripety.testgen.subjects.command.sandbox import Sandbox
 from peripety.testgen.subjects.subject import NO_LINES, BodySchema, RunResult, SubjectKind, SubjectTarget
 from peripety.testgen.types import DraftTest, TaskContext, TestStatus
@@ -74,7 +74,6 @@ _MAX_SOURCE_CHARACTERS = 60 * 1024
 _MAX_OBSERVED_BYTES = 4 * 1024
 _MAX_ARGUMENTS = 100
 _MAX_ARGUMENT_BYTES = 64 * 1024
-_NOT_STARTED_CODES = {126, 127}
 _BODY_SCHEMA = {
     "type": "object",
     "description": "One run of the command.",
@@ -108,9 +107,11 @@ class CommandSubject:
         timeout_seconds: time limit of a run.
         memory_bytes: memory limit of a run.
         task: the description of the task, which may name installed packages to measure.
+        readable: more paths that the command may read.
+        unfenced: True to run the command without a fence on a machine that supports none.
 
     Raises:
-        FailedPreconditionError: the machine does not support network namespaces.
+        FailedPreconditionError: the machine supports no fence.
         InvalidArgumentError: the directory cannot be copied for each run, or the program is not valid Python.
     """
 
@@ -126,15 +127,32 @@ class CommandSubject:
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         task: str = "",
+        readable: Sequence[Path] = (),
+        *,
+        unfenced: bool = False,
     ) -> None:
         self._argv = tuple(argv)
         given = environment or {}
         self._redactor = EnvironmentRedactor(given)
         variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **given}
-        self._sandbox = Sandbox(working_directory, variables, timeout_seconds, memory_bytes)
         started = parse_command(self._argv, working_directory, variables)
+        named = () if started is None else (*started.interpreter, started.program)
+        self._sandbox = Sandbox(
+            (*named, *self._argv),
+            working_directory,
+            variables,
+            timeout_seconds,
+            memory_bytes,
+            readable=[*readable, *MEASURING_PATHS],
+            unfenced=unfenced,
+        )
         program = None if started is None else PythonProgram(started, self._sandbox, timeout_seconds, task)
         self._program = program if program is not None and program.modules else None
+
+    @property
+    def is_fenced(self) -> bool:
+        """True if a fence isolates the command."""
+        return self._sandbox.is_fenced
 
     @cached_property
     def material(self) -> Mapping[str, Any]:
@@ -207,9 +225,8 @@ class CommandSubject:
         body = test.body or {}
         output = self._run_command(body)
         observed = _format_output(output)
-        if _failed_to_start(output):
-            reason = output.stderr.decode(errors="replace").partition(":")[2].strip()
-            finding = Finding("NOT_EXECUTABLE", "", f"the command cannot be started: {reason}")
+        if output.start_error:
+            finding = Finding("NOT_EXECUTABLE", "", f"the command cannot be started: {output.start_error}")
             return RunResult(TestStatus.NOT_EXECUTABLE, observed, "", (finding,))
         findings = (*_unmet_expectations(test, output),)
         status = TestStatus.FAILED if findings else TestStatus.PASSED
@@ -256,7 +273,7 @@ class CommandSubject:
     def _baseline_test(self, name: str, arguments: Sequence[str], category: str) -> Iterator[DraftTest]:
         body = {"arguments": [*arguments], "stdin": "", "exit_code": None}
         output = self._run_command(body)
-        if output.exit_code is None or _failed_to_start(output):
+        if output.exit_code is None or output.start_error:
             return
         yield DraftTest(
             name,
@@ -320,10 +337,6 @@ def _argument_problems(body: Mapping[str, Any]) -> Iterator[Finding]:
     for index, argument in enumerate(arguments):
         if "\0" in argument:
             yield Finding("BAD_ARGUMENT", f"/arguments/{index}", "contains NUL; leave it out")
-
-
-def _failed_to_start(output: ProcessOutput) -> bool:
-    return output.exit_code in _NOT_STARTED_CODES and output.stderr.startswith(b"prlimit:")
 
 
 def _unmet_expectations(test: TestCase, output: ProcessOutput) -> Iterator[Finding]:

@@ -100,6 +100,7 @@ class ScenarioSubject:
     """
 
     kind = SubjectKind.SCENARIO
+    is_fenced = None
     context = TaskContext.SCENARIO
     body_schema: Mapping[str, Any] = BODY_SCHEMA
     unmeasured_lines = NO_LINES

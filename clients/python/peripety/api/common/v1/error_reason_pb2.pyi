@@ -947,11 +947,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Fix: Wait for its end, or cancel it.
     """
     ERROR_REASON_SANDBOX_UNAVAILABLE: _ErrorReason.ValueType  # 807
-    """This machine cannot isolate commands from the network.
+    """This machine supports no fence around commands.
 
-    Why: Commands are never run without isolation.
+    Why: A fence needs Linux, with namespaces or with Landlock version 6. Without it, a command could read and
+    change files of its user.
 
-    Fix: Install util-linux and allow user namespaces.
+    Fix: Allow user namespaces, use another machine, or accept commands without a fence with `--unfenced` or
+    `PERIPETY_TESTGEN_UNFENCED=true`.
     """
     ERROR_REASON_ROLL_INVALID: _ErrorReason.ValueType  # 901
     """Group: Engine
@@ -1988,11 +1990,13 @@ Why: It runs its own tests.
 Fix: Wait for its end, or cancel it.
 """
 ERROR_REASON_SANDBOX_UNAVAILABLE: ErrorReason.ValueType  # 807
-"""This machine cannot isolate commands from the network.
+"""This machine supports no fence around commands.
 
-Why: Commands are never run without isolation.
+Why: A fence needs Linux, with namespaces or with Landlock version 6. Without it, a command could read and
+change files of its user.
 
-Fix: Install util-linux and allow user namespaces.
+Fix: Allow user namespaces, use another machine, or accept commands without a fence with `--unfenced` or
+`PERIPETY_TESTGEN_UNFENCED=true`.
 """
 ERROR_REASON_ROLL_INVALID: ErrorReason.ValueType  # 901
 """Group: Engine

@@ -383,7 +383,7 @@ Global___EnvironmentInfo: _TypeAlias = EnvironmentInfo  # noqa: Y015
 
 @_typing.final
 class CommandSubject(_message.Message):
-    """A command of the caller, run in a separate process without network."""
+    """A command of the caller, run behind a fence: without network, and with access to few files."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -412,6 +412,7 @@ class CommandSubject(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    READABLE_PATHS_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Working directory on the server; empty for an empty temporary one."""
     memory_bytes: _builtins.int
@@ -428,6 +429,12 @@ class CommandSubject(_message.Message):
     def timeout(self) -> _duration_pb2.Duration:
         """Maximum time of one run; unset for 10 seconds."""
 
+    @_builtins.property
+    def readable_paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Absolute paths that the command may also read: the fence allows its interpreter, the paths in argv and
+        its copy of the directory.
+        """
+
     def __init__(
         self,
         *,
@@ -436,10 +443,11 @@ class CommandSubject(_message.Message):
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
         memory_bytes: _builtins.int = ...,
+        readable_paths: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "environment", b"environment", "memory_bytes", b"memory_bytes", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "environment", b"environment", "memory_bytes", b"memory_bytes", "readable_paths", b"readable_paths", "timeout", b"timeout", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1075,6 +1083,7 @@ class TestRun(_message.Message):
     LAST_SEQUENCE_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    FENCED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Id of the run, set by the server."""
     task_id: _builtins.str
@@ -1089,6 +1098,8 @@ class TestRun(_message.Message):
     """Current category; unset for none."""
     last_sequence: _builtins.int
     """Sequence of the last recorded event."""
+    fenced: _builtins.bool
+    """True if a fence isolates the command, false if it runs without one; unset for other subjects."""
     @_builtins.property
     def environment(self) -> Global___EnvironmentInfo:
         """Environment of the task."""
@@ -1144,19 +1155,24 @@ class TestRun(_message.Message):
         last_sequence: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        fenced: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_current_category", b"_current_category", "_error", b"_error", "config", b"config", "create_time", b"create_time", "current_category", b"current_category", "environment", b"environment", "error", b"error", "stats", b"stats", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_current_category", b"_current_category", "_error", b"_error", "_fenced", b"_fenced", "config", b"config", "create_time", b"create_time", "current_category", b"current_category", "environment", b"environment", "error", b"error", "fenced", b"fenced", "stats", b"stats", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_current_category", b"_current_category", "_error", b"_error", "categories", b"categories", "config", b"config", "context", b"context", "create_time", b"create_time", "current_category", b"current_category", "environment", b"environment", "error", b"error", "last_sequence", b"last_sequence", "phase", b"phase", "reflections", b"reflections", "run_id", b"run_id", "stats", b"stats", "task_description", b"task_description", "task_id", b"task_id", "tests", b"tests", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_current_category", b"_current_category", "_error", b"_error", "_fenced", b"_fenced", "categories", b"categories", "config", b"config", "context", b"context", "create_time", b"create_time", "current_category", b"current_category", "environment", b"environment", "error", b"error", "fenced", b"fenced", "last_sequence", b"last_sequence", "phase", b"phase", "reflections", b"reflections", "run_id", b"run_id", "stats", b"stats", "task_description", b"task_description", "task_id", b"task_id", "tests", b"tests", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__current_category: _TypeAlias = _typing.Literal["current_category"]  # noqa: Y015
     _WhichOneofArgType__current_category: _TypeAlias = _typing.Literal["_current_category", b"_current_category"]  # noqa: Y015
     _WhichOneofReturnType__error: _TypeAlias = _typing.Literal["error"]  # noqa: Y015
     _WhichOneofArgType__error: _TypeAlias = _typing.Literal["_error", b"_error"]  # noqa: Y015
+    _WhichOneofReturnType__fenced: _TypeAlias = _typing.Literal["fenced"]  # noqa: Y015
+    _WhichOneofArgType__fenced: _TypeAlias = _typing.Literal["_fenced", b"_fenced"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__current_category) -> _WhichOneofReturnType__current_category | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__error) -> _WhichOneofReturnType__error | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fenced) -> _WhichOneofReturnType__fenced | None: ...
 
 Global___TestRun: _TypeAlias = TestRun  # noqa: Y015
 
@@ -1226,10 +1242,13 @@ class TestGenEvent(_message.Message):
         TASK_DESCRIPTION_FIELD_NUMBER: _builtins.int
         ENVIRONMENT_FIELD_NUMBER: _builtins.int
         CATEGORIES_FIELD_NUMBER: _builtins.int
+        FENCED_FIELD_NUMBER: _builtins.int
         task_id: _builtins.str
         """Task name chosen by the caller."""
         task_description: _builtins.str
         """Description of the task under test."""
+        fenced: _builtins.bool
+        """True if a fence isolates the command, false if it runs without one; unset for other subjects."""
         @_builtins.property
         def environment(self) -> Global___EnvironmentInfo:
             """Environment of the task."""
@@ -1245,12 +1264,15 @@ class TestGenEvent(_message.Message):
             task_description: _builtins.str = ...,
             environment: Global___EnvironmentInfo | None = ...,
             categories: _abc.Iterable[Global___Category] | None = ...,
+            fenced: _builtins.bool | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_fenced", b"_fenced", "environment", b"environment", "fenced", b"fenced"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["categories", b"categories", "environment", b"environment", "task_description", b"task_description", "task_id", b"task_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_fenced", b"_fenced", "categories", b"categories", "environment", b"environment", "fenced", b"fenced", "task_description", b"task_description", "task_id", b"task_id"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
+        _WhichOneofReturnType__fenced: _TypeAlias = _typing.Literal["fenced"]  # noqa: Y015
+        _WhichOneofArgType__fenced: _TypeAlias = _typing.Literal["_fenced", b"_fenced"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__fenced) -> _WhichOneofReturnType__fenced | None: ...
 
     @_typing.final
     class Progress(_message.Message):

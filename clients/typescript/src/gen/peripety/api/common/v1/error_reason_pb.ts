@@ -1446,11 +1446,13 @@ export enum ErrorReason {
   RUN_NOT_FINISHED = 806,
 
   /**
-   * This machine cannot isolate commands from the network.
+   * This machine supports no fence around commands.
    *
-   * Why: Commands are never run without isolation.
+   * Why: A fence needs Linux, with namespaces or with Landlock version 6. Without it, a command could read and
+   * change files of its user.
    *
-   * Fix: Install util-linux and allow user namespaces.
+   * Fix: Allow user namespaces, use another machine, or accept commands without a fence with `--unfenced` or
+   * `PERIPETY_TESTGEN_UNFENCED=true`.
    *
    * @generated from enum value: ERROR_REASON_SANDBOX_UNAVAILABLE = 807;
    */
