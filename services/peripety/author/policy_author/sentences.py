@@ -81,6 +81,8 @@ _IRREGULAR = {
     "left": "leave",
     "lost": "lose",
     "thrown": "throw",
+    "sale": "sell",
+    "sales": "sell",
 }
 _NOMINAL_ENDINGS = ("ments", "ment", "als", "al", "ations", "ation", "lations", "lation")
 _SHORTEST = 3
