@@ -25,8 +25,8 @@ LONG = 4
 # Ordinary words of tests, tools and programs that tasks use too.
 ORDINARY = frozenset(
     {
-        "after", "count", "hidden", "list", "main", "next", "parse", "path",
-        "private", "read", "send", "size", "total", "write",
+        "after", "count", "hidden", "list", "main", "mode", "next", "parse", "path",
+        "paths", "private", "read", "send", "size", "total", "write",
     },
 )  # fmt: skip
 

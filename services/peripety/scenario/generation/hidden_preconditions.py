@@ -23,7 +23,8 @@ def find_hidden_preconditions(spec: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield a finding for each action of a valid document whose preconditions read what no player sees.
 
     The value of a deal is an error, any other one a warning. The flags of `once` follow from what happened,
-    so they may be read. So may a deal, where a clue must be known whose text depends on it.
+    so they may be read. So may a value that the action itself changes by a number, which has the same use,
+    and a deal, where a clue must be known whose text depends on it.
     """
     entities = spec.get("entities", [])
     players = {entity["id"] for entity in entities if entity.get("playable")} or {
@@ -39,10 +40,15 @@ def find_hidden_preconditions(spec: Mapping[str, Any]) -> Iterator[Finding]:
             for name in _list_needed(action["preconditions"])
             if isinstance(clues[name]["text"], dict)
         }
+        own = {
+            effect["path"]
+            for effect in action["effects"]
+            if effect["op"] in {"set", "inc", "dec"} and isinstance(effect["value"], int | float)
+        }
         for path in dict.fromkeys(list_read_paths(action["preconditions"])):
             # Of a path with a parameter, the part before it decides.
             fixed = path.partition("[params.")[0]
-            if not fixed or fixed in veiled or fixed.startswith(_FLAGS):
+            if not fixed or fixed in veiled or fixed.startswith(_FLAGS) or fixed in own:
                 continue
             audience = visibility.find_audience(engine.parse_path(fixed))
             if audience is None or audience & players:

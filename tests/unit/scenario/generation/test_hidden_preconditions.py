@@ -52,3 +52,25 @@ def test_no_precondition_reads_what_no_player_sees(condition: Json, changes: Jso
     assert [(one.code, one.path) for one in find_hidden_preconditions(document)] == [
         (code, "/actions/0/preconditions") for code in found
     ]
+
+
+@pytest.mark.parametrize(
+    ("effect", "found"),
+    [
+        ({"op": "inc", "path": "state.hidden.n", "value": 1}, []),
+        ({"op": "set", "path": "state.hidden.n", "value": False}, []),
+        ({"op": "inc", "path": "state.a", "value": 1}, ["HIDDEN_PRECONDITION"]),
+        ({"op": "inc", "path": "state.hidden.n", "value": "amount"}, ["HIDDEN_PRECONDITION"]),
+    ],
+)
+def test_an_action_may_read_the_mark_that_it_leaves(effect: Json, found: list[str]) -> None:
+    condition = {"==": [{"var": "state.hidden.n"}, 0]}
+    document = spec(
+        spec_version="1.1",
+        state={"a": 1, "hidden": {"n": 0, "owner": 2}},
+        entities=[{"id": "me", "name": "Me", "playable": True}],
+        actions=[
+            action("a", [effect], preconditions=condition, derives={"amount": {"var": "state.hidden.owner"}})
+        ],
+    )
+    assert [one.code for one in find_hidden_preconditions(document)] == found
