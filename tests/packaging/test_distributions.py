@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from support.repo.repository import Distribution, Installation
 
+pytestmark = pytest.mark.slow(reason="builds the distributions, and installs them in new environments")
 
 SERVER_SOURCES = ROOT / "services"
 ENGINE_SOURCES = ROOT / "simcore" / "python"
@@ -258,7 +259,6 @@ def test_the_installed_package_offers_its_plugin_to_pytest(installation: Install
     assert "peripety.pytest_plugin" in installation.run("python", "-c", listing).stdout.split()
 
 
-@pytest.mark.slow(reason="imports every module in a new environment")
 def test_every_module_can_be_imported_where_it_was_installed(installation: Installation) -> None:
     path, count = installation.run("python", "-W", "error", "-c", IMPORT_ALL).stdout.split()
     assert path.startswith(str(installation.site))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from support.servers.processes import ServerProcess
 
+pytestmark = pytest.mark.slow(reason="starts a server, and breaks connections at many points")
+
 SAMPLES = ROOT / "clients" / "samples"
 WORDS = "I listen."
 WORKERS = 4
@@ -117,7 +119,6 @@ async def test_a_turn_survives_a_cut(
     assert await cut_everywhere(server, scenario_id, fault, [0, 1, 200, 400], expected) >= 2
 
 
-@pytest.mark.slow(reason="plays a turn for every byte of a turn")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("fault", ["cut", "cut_request"])
 async def test_a_turn_survives_a_cut_at_every_byte(
@@ -171,7 +172,6 @@ async def test_a_frozen_connection_ends_with_the_deadline(
     assert session.turn == 0
 
 
-@pytest.mark.slow(reason="waits for the keepalive of a frozen connection")
 async def test_a_frozen_connection_is_noticed_and_the_turn_continues(
     proxy: MisbehavingProxy, client: AsyncClient, direct: AsyncClient, scenario_id: str
 ) -> None:

@@ -89,7 +89,7 @@ async def run_tests(tmp_path: Path, name: str, seconds: float = SECONDS, **setti
     """Run a file of tests with the addresses of a server."""
     async with serving_edge(tmp_path) as edge:
         await run_node(
-            *("--test", "--test-timeout=60000", f"build/test/{name}.test.js"),
+            *("--test", "--test-force-exit", "--test-timeout=90000", f"build/test/{name}.test.js"),
             folder=PACKAGE,
             seconds=seconds,
             PERIPETY_ADDRESS=edge.services_address,
