@@ -207,7 +207,7 @@ class _Fence:
         return {"status": status, "files": files}
 
     def _read(self, name: str) -> str | None:
-        """Return a file in base64; None if there is none. Links of the program are not followed."""
+        """Return a file in base64; None for a missing one. Links of the program are not followed."""
         folder = os.open(self._work, os.O_RDONLY | os.O_DIRECTORY)
         try:
             *folders, last = name.split("/")
