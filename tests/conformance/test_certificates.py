@@ -10,7 +10,7 @@ from support.engine.backends import BACKEND_NAMES, backend_named, program_on
 
 
 @pytest.mark.slow_after(1, reason="measures whole certificates")
-@pytest.mark.parametrize("name", BACKEND_NAMES)
+@pytest.mark.parametrize("name", sorted(BACKEND_NAMES))
 def test_a_core_gives_the_golden_certificate(name: str) -> None:
     assert golden(program_on(backend_named(name), SPEC.read_bytes())) == GOLDEN.read_bytes()
 

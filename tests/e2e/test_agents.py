@@ -164,6 +164,7 @@ async def test_a_replica_that_does_not_work_on_a_run_tells_it_all_the_same(tmp_p
         await two.cancel((await one.run(AGENT))[0].run_id)
 
 
+@pytest.mark.slow(reason="starts a server and a client")
 async def test_the_client_in_the_guide_hears_a_run_to_its_end(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "how-to" / "run-agents.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)

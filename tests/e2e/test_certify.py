@@ -60,6 +60,7 @@ def test_misuse_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert (absent.returncode, "Traceback" in absent.stderr) == (2, False)
 
 
+@pytest.mark.slow(reason="waits for a long command")
 def test_whoever_waits_sees_how_far_it_is_and_can_end_it(tmp_path: Path) -> None:
     # To look ahead from one run with so many choices takes a quarter of a minute, and cannot be stopped.
     far = [at_most("far", "state.a", -1_000), at_most("farther", "state.a", -2_000)]

@@ -132,6 +132,7 @@ def test_what_fails_is_told_and_does_not_end_a_chat_that_nobody_watches(
     assert "unknown conversation: 'nowhere'" in unknown.stderr
 
 
+@pytest.mark.slow(reason="starts a process at a terminal")
 def test_a_message_of_several_lines_has_the_text_of_its_files(tmp_path: Path, model: Served) -> None:
     (tmp_path / "a.txt").write_text("in the file", encoding="utf-8")
     assert chat(tmp_path, model, f'"""\nRead\n@{tmp_path}/a.txt\n"""\n').returncode == 0

@@ -248,6 +248,7 @@ def test_ctrl_c_ends_the_game_quietly(tmp_path: Path) -> None:
     assert b"Traceback" not in stderr
 
 
+@pytest.mark.slow(reason="starts several processes at a terminal")
 def test_a_person_at_a_terminal_is_asked_and_continues_later(tmp_path: Path) -> None:
     with terminal([*PERIPETY, "play"], environment(tmp_path)) as person:
         person.wait_for("Describe the scenario >")

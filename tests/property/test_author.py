@@ -52,6 +52,7 @@ def test_any_text_becomes_a_valid_scenario(text: str, seed: int | None, variatio
     assert not [char for char in document if unicodedata.category(char) in STEERS and char not in JOINERS]
 
 
+@pytest.mark.slow(reason="writes each document twice")
 @settings(max_examples=30, deadline=None)
 @given(text=texts, seed=seeds)
 def test_the_same_text_and_seed_give_the_same_document(text: str, seed: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_scenarios_of_any_kind(spec: dict[str, Any], chosen: dict[str, Any]) -> 
     assert report == interpreted_report(spec, **chosen)
 
 
+@pytest.mark.slow(reason="counts over many random documents")
 def test_steady_scenarios_are_mostly_played_by_generated_source() -> None:
     """Otherwise the properties above would compare the interpreter with itself."""
     left: list[int | None] = []

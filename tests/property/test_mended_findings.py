@@ -147,6 +147,7 @@ def _owner(document: Mapping[str, Any], path: str) -> str:
     return f"/{section}/{place}" if isinstance(entries, dict) else f"/{section}"
 
 
+@pytest.mark.slow(reason="mends and checks many random documents")
 @pytest.mark.timeout(3_600)
 def test_what_was_mended_is_never_told_again() -> None:
     mended_in_all = 0

@@ -6,6 +6,7 @@ import json
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def test_sound_scenarios_whose_numbers_were_moved(index: int, seed: int, horizon
     agrees(json.dumps(spec).encode(), horizon)
 
 
+@pytest.mark.slow(reason="counts over many random documents")
 def test_of_most_scenarios_without_findings_the_native_core_says_so() -> None:
     """Otherwise the screen would be safe and of no use."""
     found = [answers(document, 20) for document in (numeric_spec(), *(sound_spec(5, n) for n in range(60)))]

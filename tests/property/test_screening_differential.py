@@ -176,6 +176,7 @@ def test_what_is_wrong_with_a_later_key_is_not_vouched_for(part: dict[str, Any])
     assert vouched([as_bytes(spec)]) == [False]
 
 
+@pytest.mark.slow(reason="counts over many random documents")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_most_later_scenarios_of_every_shape_are_vouched_for(shape: str) -> None:
     documents = [random_spec(seed, shape=shape, later=True, story=0) for seed in range(EXAMPLES)]

@@ -129,6 +129,7 @@ def test_the_page_explains_every_finding() -> None:
     assert headings == list(KINDS)
 
 
+@pytest.mark.slow(reason="make check-generated runs it, too")
 def test_the_page_is_up_to_date() -> None:
     subprocess.run([sys.executable, ROOT / "docs/generate_reference.py", "--check"], check=True)
 

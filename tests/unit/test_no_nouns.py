@@ -49,6 +49,7 @@ def readable(path: Path) -> str:
         return ""
 
 
+@pytest.mark.slow(reason="reads the whole tree; make check runs it, too")
 def test_no_noun_of_a_scenario_stands_in_the_tree() -> None:
     nouns = disallowed(LIST.read_text(encoding="utf-8"))
     hits = [

@@ -47,6 +47,7 @@ def test_a_reason_outside_of_errors_is_in_the_code(reason: str) -> None:
     assert any(f'"{reason}"' in path.read_text(encoding="utf-8") for path in sources)
 
 
+@pytest.mark.slow(reason="reads the syntax tree of every module")
 def test_the_collector_sees_defaults_constants_and_helpers() -> None:
     found = raised_reasons()
     assert "peripety.errors" in found["NOT_FOUND"]

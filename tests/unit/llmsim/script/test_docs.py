@@ -125,6 +125,7 @@ def test_the_guide_names_the_methods_that_there_are(heading: str, kind: type[Any
     assert set(named) <= attributes
 
 
+@pytest.mark.slow(reason="starts a process for each command")
 def test_the_commands_of_the_guide_exist() -> None:
     lines = [line for block in SHELL.findall(GUIDE) for line in block.splitlines()]
     commands = [shlex.split(line, comments=True) for line in lines]

@@ -28,7 +28,7 @@ def _in_common(one: bytes, other: bytes) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-@pytest.mark.slow_after(1, reason="plays many turns")
+@pytest.mark.slow(reason="plays many turns")
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_most_of_a_prompt_is_in_the_one_before_and_prompts_do_not_grow(
     name: str,

@@ -72,6 +72,7 @@ def test_tests_of_a_scenario_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path
     assert run_pytest(changed) == {"test_actions_adds_one": "failed"}
 
 
+@pytest.mark.slow(reason="runs a suite twice")
 def test_tests_of_a_command_pass_on_it_and_fail_on_a_changed_one(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.mkdir()
@@ -139,6 +140,7 @@ def test_what_cannot_be_run_or_looks_at_nothing_is_skipped_with_its_words(tmp_pa
     assert [*outcomes.values()].count("skipped") == 3
 
 
+@pytest.mark.slow(reason="runs a suite")
 def test_a_command_of_which_nothing_is_expected_is_no_test(tmp_path: Path) -> None:
     module = written(command_suite(tmp_path, command_case("any", [], None, None)), tmp_path)
     assert "no expected output or exit code" in module.read_text()

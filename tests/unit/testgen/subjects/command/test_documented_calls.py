@@ -3,6 +3,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from peripety.testgen.subjects.command.documented_calls import iterate_documented_calls
 from peripety.testgen.subjects.command.python_mutants import PythonModule
 from peripety.testgen.subjects.command.subject import CommandSubject
@@ -64,6 +66,7 @@ def test_the_number_of_calls_is_bounded() -> None:
     assert 0 < len(calls_of(source)) <= 64
 
 
+@pytest.mark.slow(reason="starts many processes")
 def test_documented_calls_expect_what_the_program_does(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(PROGRAM)
     tests = [*CommandSubject([sys.executable, "p.py"], tmp_path).baseline_tests()]

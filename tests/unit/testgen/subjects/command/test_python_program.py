@@ -82,6 +82,7 @@ def files_of(subject: CommandSubject) -> set[str]:
     return {target.path.rpartition("/")[0] for target in subject.targets}
 
 
+@pytest.mark.slow(reason="starts many processes")
 def test_the_package_behind_a_wrapper_is_measured(installed: Path, directory: Path) -> None:
     subject = command(installed, directory, "tool.py")
     modules = {f"/measures/{name}" for name in PACKAGE}
@@ -149,6 +150,7 @@ def test_a_script_that_names_its_interpreter_is_a_program(installed: Path, direc
     assert subject.run(case("a", expected="3.28")).covered
 
 
+@pytest.mark.slow(reason="waits for a time-out")
 def test_a_mutant_that_does_not_end_is_run_once(
     installed: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
