@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     delete,
+    func,
     insert,
     select,
 )
@@ -38,7 +39,14 @@ from peripety.core.storage.versioned_store import (
 )
 from peripety.core.validation import Page
 from peripety.engine import DryRunReport
-from peripety.errors import ConflictError, Finding, NotFoundError, Severity, current_code
+from peripety.errors import (
+    ConflictError,
+    FailedPreconditionError,
+    Finding,
+    NotFoundError,
+    Severity,
+    current_code,
+)
 from peripety.scenario.certificate.types import certificate_hash, decode, encode
 from peripety.scenario.types import NumberEdit, Scenario, ScenarioRecord, ScenarioSummary
 
@@ -137,6 +145,19 @@ def latest_hash_query(
 async def delete_certificates(scenario_id: str, connection: AsyncConnection) -> None:
     """Delete the certificates of a scenario, in the transaction of its deletion."""
     await connection.execute(delete(_certificates).where(_certificate_columns.scenario_id == scenario_id))
+
+
+_holders = Table(
+    "scenario_holders",
+    METADATA,
+    Column("scenario_id", String(64), primary_key=True),
+    Column("holder", String(64), primary_key=True),
+)
+
+
+async def _read_holders(scenario_id: str, connection: AsyncConnection) -> list[str]:
+    query = select(_holders.c.holder).where(_holders.c.scenario_id == scenario_id)
+    return sorted(await connection.scalars(query))
 
 
 _DEFAULT_CAPACITY = 64
@@ -283,13 +304,27 @@ class ScenarioRegistry:
         async with self._database.read() as connection:
             return await get_latest_document(scenario_id, spec_hash, connection)
 
-    async def list_scenarios(self, page_size: int = 0, page_token: str = "") -> Page[ScenarioSummary]:
-        """Return a page of all scenarios, each in its latest version.
+    async def list_scenarios(
+        self,
+        page_size: int = 0,
+        page_token: str = "",
+        name_contains: str = "",
+    ) -> Page[ScenarioSummary]:
+        """Return a page of the scenarios, each in its latest version.
+
+        Args:
+            page_size: maximum number of scenarios; 0 for the default.
+            page_token: token of the page; empty for the first one.
+            name_contains: only scenarios whose name contains this text, in either case; empty for all.
 
         Raises:
             InvalidArgumentError: the size is negative, or the token is invalid.
         """
-        return await self._page(_versions.is_latest, page_size, page_token)
+        which = _versions.is_latest
+        if name_contains:
+            name = func.lower(_scenario_columns.name)
+            which &= name.contains(name_contains.lower(), autoescape=True)
+        return await self._page(which, page_size, page_token)
 
     async def list_versions(
         self,
@@ -308,6 +343,31 @@ class ScenarioRegistry:
             raise _not_found_error(scenario_id)
         return page
 
+    async def get_holders(self, scenario_id: str) -> list[str]:
+        """Return the holders of a scenario, sorted."""
+        async with self._database.read() as connection:
+            return await _read_holders(scenario_id, connection)
+
+    async def retain(self, scenario_id: str, holder: str, connection: AsyncConnection) -> None:
+        """Add a holder of a scenario, which prevents its deletion, unless it is one already.
+
+        Raises:
+            NotFoundError: the scenario does not exist.
+        """
+        await _require_latest(scenario_id, None, connection)
+        if holder not in await _read_holders(scenario_id, connection):
+            await connection.execute(insert(_holders).values(scenario_id=scenario_id, holder=holder))
+
+    async def release(self, scenario_id: str, holder: str, connection: AsyncConnection) -> None:
+        """Remove a holder of a scenario, if it is one.
+
+        Raises:
+            NotFoundError: the scenario does not exist.
+        """
+        await _require_latest(scenario_id, None, connection)
+        held = (_holders.c.scenario_id == scenario_id, _holders.c.holder == holder)
+        await connection.execute(delete(_holders).where(*held))
+
     async def delete(self, scenario_id: str, connection: AsyncConnection) -> None:
         """Delete a scenario with all its versions and their certificates.
 
@@ -316,8 +376,15 @@ class ScenarioRegistry:
             connection: the transaction.
 
         Raises:
+            FailedPreconditionError: a holder retains the scenario.
             NotFoundError: the scenario does not exist.
         """
+        if holders := await _read_holders(scenario_id, connection):
+            raise FailedPreconditionError(
+                f"Scenario {scenario_id} is retained by {', '.join(holders)}; it can be deleted when each of"
+                " them has called ReleaseScenario",
+                code="SCENARIO_RETAINED",
+            )
         done = await connection.execute(delete(_table).where(_scenario_columns.scenario_id == scenario_id))
         if not done.rowcount:
             raise _not_found_error(scenario_id)

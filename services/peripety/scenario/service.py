@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 
 _MAX_ITEMS = 1_000
+_MAX_NAME_FILTER = 200
+_HOLDER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SOURCE = "is required: send spec, or the scenario_id of a stored scenario"
 _LAST = frozenset({"compiled", "certificate", "balanced", "rejected"})
 
@@ -234,7 +237,13 @@ class ScenarioServicer(ScenarioServiceServicer):
         _context: Any,
     ) -> pb.ListScenariosResponse:
         """List stored scenarios."""
-        page = await self._registry.list_scenarios(request.page_size, request.page_token)
+        fits = len(request.name_contains) <= _MAX_NAME_FILTER
+        require_field(fits, ".name_contains", f"has more than {_MAX_NAME_FILTER} characters")
+        page = await self._registry.list_scenarios(
+            request.page_size,
+            request.page_token,
+            request.name_contains,
+        )
         return pb.ListScenariosResponse(
             scenarios=responses.summaries_to_proto(page),
             next_page_token=page.next_page_token,
@@ -252,6 +261,28 @@ class ScenarioServicer(ScenarioServiceServicer):
             versions=responses.summaries_to_proto(page),
             next_page_token=page.next_page_token,
         )
+
+    async def RetainScenario(  # noqa: N802 - the contract's name
+        self,
+        request: pb.RetainScenarioRequest,
+        _context: Any,
+    ) -> pb.RetainScenarioResponse:
+        """Add a holder of a stored scenario."""
+        _require_holder(request)
+        change = partial(self._registry.retain, request.scenario_id, request.holder)
+        await self._recorder.execute_once(request, change)
+        return pb.RetainScenarioResponse(holders=await self._registry.get_holders(request.scenario_id))
+
+    async def ReleaseScenario(  # noqa: N802 - the contract's name
+        self,
+        request: pb.ReleaseScenarioRequest,
+        _context: Any,
+    ) -> pb.ReleaseScenarioResponse:
+        """Remove a holder of a stored scenario."""
+        _require_holder(request)
+        change = partial(self._registry.release, request.scenario_id, request.holder)
+        await self._recorder.execute_once(request, change)
+        return pb.ReleaseScenarioResponse(holders=await self._registry.get_holders(request.scenario_id))
 
     async def DeleteScenario(  # noqa: N802 - the contract's name
         self,
@@ -359,6 +390,12 @@ class ScenarioServicer(ScenarioServiceServicer):
             "goes with spec; a stored scenario stays what it is",
         )
         return self._registrar.register_again(request.scenario_id, options, auto_repair=auto_repair)
+
+
+def _require_holder(request: pb.RetainScenarioRequest | pb.ReleaseScenarioRequest) -> None:
+    require_field(request.scenario_id, ".scenario_id", "is required")
+    is_name = _HOLDER.fullmatch(request.holder)
+    require_field(is_name, ".holder", "is required: 1 to 64 letters (A to Z), digits, dots, `_` and `-`")
 
 
 def _generation_method(generator: SpecGenerator) -> CallMethod:

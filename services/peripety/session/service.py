@@ -60,9 +60,9 @@ class SessionServicer(SessionServiceServicer):
         request: pb.ListSessionsRequest,
         _context: Any,
     ) -> pb.ListSessionsResponse:
-        """List sessions, newest first."""
+        """List sessions, newest first by default."""
         page = await self._sessions.list_sessions(
-            request.scenario_id or None,
+            pb_requests.session_listing_from_proto(request),
             request.page_size,
             request.page_token,
         )

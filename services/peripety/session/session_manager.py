@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from peripety.session.narration.narrator import Narrator
     from peripety.session.session_view import Ruleset, RulesetCache, SessionView
     from peripety.session.store.session_store import SessionStore
-    from peripety.session.types import CommittedTurn, NewSession, SessionSummary
+    from peripety.session.types import CommittedTurn, NewSession, SessionListing, SessionSummary
     from peripety.session.visibility import MessageLimit, TurnEventView
 
 
@@ -155,19 +155,29 @@ class SessionManager:
 
     async def list_sessions(
         self,
-        scenario_id: str | None,
+        listing: SessionListing,
         requested_size: int,
         token: str,
     ) -> Page[SessionSummary]:
-        """List sessions, newest first, optionally only those of one scenario.
+        """List sessions.
+
+        Args:
+            listing: filter and order.
+            requested_size: maximum number of sessions; 0 for the default.
+            token: token of the page; empty for the first one.
 
         Raises:
             InvalidArgumentError: the page size or token is invalid.
         """
         size = resolve_page_size(requested_size)
         position = decode_page_token(token, has_name=True)
-        found = await self._store.list_sessions(scenario_id, position, size + 1)
-        return make_page(found, size, lambda session: PagePosition(session.created, session.session_id))
+        found = await self._store.list_sessions(listing, position, size + 1)
+
+        def position_of(session: SessionSummary) -> PagePosition:
+            time = session.updated if listing.by_update_time else session.created
+            return PagePosition(time, session.session_id)
+
+        return make_page(found, size, position_of)
 
     async def delete(self, session_id: str, request_id: str) -> None:
         """Delete a session with its turns; idempotent by request id.

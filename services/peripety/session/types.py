@@ -292,6 +292,21 @@ class ForecastRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionListing:
+    """Filter and order of a list of sessions.
+
+    Attributes:
+        scenario_id: only sessions of this scenario; None for all.
+        statuses: only sessions with one of these statuses; empty for all.
+        by_update_time: True for the latest turn first, False for the newest session first.
+    """
+
+    scenario_id: str | None = None
+    statuses: frozenset[str] = frozenset()
+    by_update_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SessionSummary:
     """A session without its state, for lists; see `Session`."""
 
@@ -303,6 +318,7 @@ class SessionSummary:
     created: int
     updated: int
     parent: ForkOrigin | None
+    table: SeatConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.api.scenario.v1.scenario_pb2_grpc import ScenarioServiceStub
 from peripety.errors import (
     AlreadyExistsError,
+    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     PeripetyError,
@@ -259,6 +260,31 @@ async def test_a_stored_scenario_is_read_listed_versioned_and_deleted(
         await stub.GetScenario(by_hash)
     with pytest.raises(NotFoundError):
         await stub.DeleteScenario(pb.DeleteScenarioRequest(request_id=new_id(), scenario_id=one.scenario_id))
+
+
+async def test_a_retained_scenario_is_not_deleted(stub: ScenarioServiceAsyncStub) -> None:
+    scenario_id = (await compiled(stub, chance(0.5))).scenario_id
+    held = await stub.RetainScenario(
+        pb.RetainScenarioRequest(request_id=new_id(), scenario_id=scenario_id, holder="lobby")
+    )
+    assert held.holders == ["lobby"]
+    deletion = pb.DeleteScenarioRequest(request_id=new_id(), scenario_id=scenario_id)
+    with pytest.raises(FailedPreconditionError, match="lobby"):
+        await stub.DeleteScenario(deletion)
+    rest = await stub.ReleaseScenario(
+        pb.ReleaseScenarioRequest(request_id=new_id(), scenario_id=scenario_id, holder="lobby")
+    )
+    assert not rest.holders
+    await stub.DeleteScenario(deletion)
+
+
+@pytest.mark.parametrize("holder", ["", "a b", "a" * 65])
+async def test_a_holder_needs_a_name(stub: ScenarioServiceAsyncStub, holder: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        await stub.RetainScenario(
+            pb.RetainScenarioRequest(request_id=new_id(), scenario_id="scn_1", holder=holder)
+        )
+    assert caught.value.violations[0].field == "holder"
 
 
 async def test_a_stored_scenario_is_compiled_again_by_its_id(stub: ScenarioServiceAsyncStub) -> None:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peripety.errors import ConflictError, Finding, InvalidArgumentError, NotFoundError, Severity
+from peripety.errors import (
+    ConflictError,
+    FailedPreconditionError,
+    Finding,
+    InvalidArgumentError,
+    NotFoundError,
+    Severity,
+)
 from peripety.scenario.certificate.types import certificate_hash, encode
 from peripety.scenario.registry import ProgramCache
 from peripety.scenario.types import NumberEdit
@@ -71,6 +78,37 @@ async def saved(registry: ScenarioRegistry, seed: int = 1, **more: Any) -> Scena
 async def forget(registry: ScenarioRegistry, scenario_id: str) -> None:
     async with registry._database.write() as connection:
         await registry.delete(scenario_id, connection)
+
+
+@pytest.mark.postgresql
+async def test_a_scenario_is_deleted_when_each_holder_has_released_it(registry: ScenarioRegistry) -> None:
+    scenario_id = (await saved(registry)).scenario.scenario_id
+    for change, holder, holders in (
+        (registry.retain, "b", ["b"]),
+        (registry.retain, "a", ["a", "b"]),
+        (registry.retain, "a", ["a", "b"]),
+        (registry.release, "b", ["a"]),
+        (registry.release, "c", ["a"]),
+    ):
+        async with registry._database.write() as connection:
+            await change(scenario_id, holder, connection)
+        assert await registry.get_holders(scenario_id) == holders
+    with pytest.raises(FailedPreconditionError, match=r"retained by a;") as caught:
+        await forget(registry, scenario_id)
+    assert caught.value.code == "SCENARIO_RETAINED"
+    async with registry._database.write() as connection:
+        await registry.release(scenario_id, "a", connection)
+    await forget(registry, scenario_id)
+    with pytest.raises(NotFoundError):
+        async with registry._database.write() as connection:
+            await registry.retain(scenario_id, "a", connection)
+
+
+async def test_scenarios_are_found_by_a_part_of_their_name(registry: ScenarioRegistry) -> None:
+    name = (await saved(registry)).scenario.name
+    part = name[1:4]
+    for text, count in ((part.upper(), 1), (part.lower(), 1), ("%", 0), ("_", 0), ("no such name", 0)):
+        assert len((await registry.list_scenarios(name_contains=text)).items) == count, text
 
 
 @pytest.mark.postgresql

@@ -12,7 +12,7 @@ from peripety.gateway.types.response import UsageTotal
 from peripety.session.branch_types import CompareRequest, ForkRequest, StateDifference
 from peripety.session.branches import diff_trees
 from peripety.session.events import Committed
-from peripety.session.types import ForkOrigin, NewSession
+from peripety.session.types import ForkOrigin, NewSession, SessionListing
 from support.engine.specs import action, document
 from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import (
@@ -409,5 +409,5 @@ async def test_a_fork_of_what_does_not_exist_is_not_made(
             await game.sessions.branches.fork(
                 ForkRequest(**{"request_id": new_id(), "session_id": game.session_id, **change}),
             )
-        assert len((await game.sessions.list_sessions(None, 0, "")).items) == 1
+        assert len((await game.sessions.list_sessions(SessionListing(), 0, "")).items) == 1
     assert caught.value.code == code

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from peripety.session.branch_types import ForkRequest, RewindRequest
+from peripety.session.types import SessionListing
 from support.engine.specs import document
 from support.servers.databases import Faults, attempted, process
 from support.session.sessions import (
@@ -63,12 +64,12 @@ async def test_a_fork_is_there_once_or_not_at_all(database_url: str, kind: str) 
             request = ForkRequest(new_id(), game.session_id, 2)
             faults = Faults(point, kind)
             await attempted(process(game, faults).branches.fork(request), faults)
-            there = len((await game.sessions.list_sessions(None, 0, "")).items) - made
+            there = len((await game.sessions.list_sessions(SessionListing(), 0, "")).items) - made
             assert there in {0, 1}
             outcomes.add(there)
             fork = (await game.sessions.branches.fork(request)).session
             made += 1
-            assert len((await game.sessions.list_sessions(None, 0, "")).items) == made
+            assert len((await game.sessions.list_sessions(SessionListing(), 0, "")).items) == made
             assert await verified(game.store, fork.session_id) == kept[:2]
             assert (await standing_rows(game.database))["session_lines"] == made
         assert outcomes == {0, 1}

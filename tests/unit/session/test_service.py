@@ -203,13 +203,33 @@ async def test_a_seed_that_is_not_given_is_the_scenario_s(database_url: str) -> 
         assert (await servicer(game).CreateSession(request, None)).session.seed == 7
 
 
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (pb.ListSessionsRequest(statuses=[engine.RUN_STATUS_KIND_UNSPECIFIED]), "statuses[0]"),
+        (pb.ListSessionsRequest(statuses=[engine.RUN_STATUS_KIND_WON] * 11), "statuses"),
+        (pb.ListSessionsRequest(order=pb.SessionOrder.ValueType(9)), "order"),
+    ],
+)
+async def test_an_unknown_filter_or_order_is_refused(
+    database_url: str,
+    request_: pb.ListSessionsRequest,
+    field: str,
+) -> None:
+    async with table(database_url, RICH) as game:
+        with pytest.raises(InvalidArgumentError) as caught:
+            await servicer(game).ListSessions(request_, None)
+    assert caught.value.violations[0].field == field
+
+
 async def test_lists_tell_sessions_and_turns_in_short(database_url: str) -> None:
     dialogue = [{"entity_id": "p", "utterance": "Words."}]
     gateway = FakeGateway(outcome("Bad.", extra=1), outcome("Good.", visible_dialogue=dialogue))
     async with table(database_url, RICH, gateway) as game:
         events = await take(game, turn_request(game, 1, ACT, call("log"), input="said"))
         service = servicer(game)
-        (summary,) = (await service.ListSessions(pb.ListSessionsRequest(), None)).sessions
+        ongoing = pb.ListSessionsRequest(statuses=[engine.RUN_STATUS_KIND_ONGOING])
+        (summary,) = (await service.ListSessions(ongoing, None)).sessions
         request = pb.ListTurnsRequest(session_id=game.session_id)
         (turn,) = (await service.ListTurns(request, None)).turns
         await service.DeleteSession(

@@ -14,7 +14,7 @@ from peripety.session.events import Committed
 from peripety.session.narration.narrator import Narrator
 from peripety.session.session_manager import SessionManager
 from peripety.session.store.session_store import SessionStore
-from peripety.session.types import NewSession
+from peripety.session.types import NewSession, Seat, SeatConfig, SessionListing
 from support.engine.specs import action, document
 from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import ROOM, OneScenario, kinds, new_id, outcome, rulesets, sessions_over, table
@@ -89,7 +89,7 @@ async def test_the_same_request_makes_one_session(database_url: str) -> None:
         assert len({seen.session.session_id for seen in made}) == 1
         source.deleted = True
         assert await sessions.create(asked) == made[0]
-        assert len((await sessions.list_sessions(None, 0, "")).items) == 1
+        assert len((await sessions.list_sessions(SessionListing(), 0, "")).items) == 1
 
 
 async def test_the_same_request_id_for_another_session_is_refused(database_url: str) -> None:
@@ -118,7 +118,7 @@ async def test_a_wrong_field_of_a_new_session_is_named(
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
             await sessions.create(new(**change))
-        assert (await sessions.list_sessions(None, 0, "")).items == ()
+        assert (await sessions.list_sessions(SessionListing(), 0, "")).items == ()
     assert [violation.field for violation in caught.value.violations] == [field]
 
 
@@ -130,7 +130,7 @@ async def test_a_session_of_what_does_not_exist_is_not_made(
     async with served(database_url) as sessions:
         with pytest.raises(NotFoundError):
             await sessions.create(new(**change))
-        assert (await sessions.list_sessions(None, 0, "")).items == ()
+        assert (await sessions.list_sessions(SessionListing(), 0, "")).items == ()
 
 
 async def test_a_session_goes_on_when_its_scenario_is_deleted(database_url: str) -> None:
@@ -153,9 +153,9 @@ async def test_each_point_of_view_sees_its_own_state(database_url: str) -> None:
 async def test_sessions_are_listed_newest_first_page_by_page(database_url: str) -> None:
     async with served(database_url) as sessions:
         made = [(await sessions.create(new())).session.session_id for _ in range(5)]
-        first = await sessions.list_sessions("scenario", 2, "")
-        second = await sessions.list_sessions("scenario", 2, first.next_page_token)
-        third = await sessions.list_sessions("scenario", 2, second.next_page_token)
+        first = await sessions.list_sessions(SessionListing("scenario"), 2, "")
+        second = await sessions.list_sessions(SessionListing("scenario"), 2, first.next_page_token)
+        third = await sessions.list_sessions(SessionListing("scenario"), 2, second.next_page_token)
         listed = [session.session_id for page in (first, second, third) for session in page.items]
         assert sorted(listed) == sorted(made)
         assert [page.items[0].created for page in (first, second, third)] == sorted(
@@ -163,7 +163,35 @@ async def test_sessions_are_listed_newest_first_page_by_page(database_url: str) 
             reverse=True,
         )
         assert third.next_page_token == ""
-        assert (await sessions.list_sessions("another", 0, "")).items == ()
+        assert (await sessions.list_sessions(SessionListing("another"), 0, "")).items == ()
+
+
+async def test_sessions_are_filtered_by_status_and_listed_by_their_latest_turn(database_url: str) -> None:
+    losses = [{"id": name, "when": {"<=": [{"var": "state.a"}, 1]}} for name in ("one", "other")]
+    once = document(
+        actions=[action("act", [{"op": "inc", "path": "state.a", "value": -1}]), action("wait", [])],
+        entities=ENTITIES,
+        state={"a": 2},
+        loss_conditions=losses,
+    )
+    seats = SeatConfig((Seat("first", "p"),))
+    async with table(database_url, once) as game:
+        sessions, newest = game.sessions, NewSession(new_id(), "scenario", table=seats)
+        other = (await sessions.create(newest)).session.session_id
+        latest = SessionListing(by_update_time=True)
+        both = [session.session_id for session in (await sessions.list_sessions(latest, 0, "")).items]
+        assert both == [other, game.session_id]
+        await game.play(1, "act")
+        first = await sessions.list_sessions(latest, 1, "")
+        second = await sessions.list_sessions(latest, 1, first.next_page_token)
+        assert [page.items[0].session_id for page in (first, second)] == [game.session_id, other]
+        assert second.items[0].table == seats
+        for status, expected in (("lost", [game.session_id]), ("ongoing", [other]), ("won", [])):
+            listing = SessionListing("scenario", frozenset({status}))
+            found = (await sessions.list_sessions(listing, 0, "")).items
+            assert [session.session_id for session in found] == expected
+        either = SessionListing(statuses=frozenset({"lost", "ongoing"}))
+        assert len((await sessions.list_sessions(either, 0, "")).items) == 2
 
 
 @pytest.mark.parametrize(
@@ -173,14 +201,14 @@ async def test_sessions_are_listed_newest_first_page_by_page(database_url: str) 
 async def test_a_page_token_of_another_list_is_refused(database_url: str, token: str) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
-            await sessions.list_sessions(None, 0, token)
+            await sessions.list_sessions(SessionListing(), 0, token)
     assert caught.value.violations[0].field == "page_token"
 
 
 async def test_a_negative_page_size_is_refused(database_url: str) -> None:
     async with served(database_url) as sessions:
         with pytest.raises(InvalidArgumentError) as caught:
-            await sessions.list_sessions(None, -1, "")
+            await sessions.list_sessions(SessionListing(), -1, "")
     assert caught.value.violations[0].field == "page_size"
 
 

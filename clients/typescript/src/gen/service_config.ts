@@ -73,6 +73,8 @@ export const serviceConfig = {
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "GetScenario" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "ListScenarios" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "ListScenarioVersions" },
+        { "service": "peripety.api.scenario.v1.ScenarioService", "method": "RetainScenario" },
+        { "service": "peripety.api.scenario.v1.ScenarioService", "method": "ReleaseScenario" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "DeleteScenario" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "GetScenarioTools" },
         { "service": "peripety.api.scenario.v1.ScenarioService", "method": "GetCertificate" },

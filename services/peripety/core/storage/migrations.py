@@ -116,5 +116,12 @@ _LINES = (
     """,
 )
 
-STEPS: tuple[Callable[[Connection], None], ...] = (_introduce_history_lines,)
+
+def _index_sessions_by_update(connection: Connection) -> None:
+    """Add the index for lists of sessions with the latest turn first."""
+    if inspect(connection).has_table("sessions"):
+        connection.exec_driver_sql("CREATE INDEX sessions_by_update ON sessions (updated, session_id)")
+
+
+STEPS: tuple[Callable[[Connection], None], ...] = (_introduce_history_lines, _index_sessions_by_update)
 """Step 0 upgrades version 1 to version 2. A released step is never changed, moved or removed."""

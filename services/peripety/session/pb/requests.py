@@ -21,6 +21,7 @@ from peripety.session.types import (
     PlayerAction,
     Seat,
     SeatConfig,
+    SessionListing,
     TurnOrder,
     TurnRequest,
 )
@@ -65,6 +66,34 @@ def _param_schema_to_proto(name: str, schema: Mapping[str, Any]) -> engine.Param
         maximum=schema.get("maximum"),
         choices=map(param_to_proto, schema.get("enum", ())),
         max_length=schema.get("maxLength"),
+    )
+
+
+_MAX_STATUSES = 10
+_STATUS_KINDS = {
+    number: name.removeprefix("RUN_STATUS_KIND_").lower()
+    for name, number in engine.RunStatusKind.items()
+    if number != engine.RUN_STATUS_KIND_UNSPECIFIED
+}
+
+
+def session_listing_from_proto(request: pb.ListSessionsRequest) -> SessionListing:
+    """Convert the filter and the order of a list of sessions.
+
+    Raises:
+        InvalidArgumentError: a status or the order is unknown, or there are too many statuses.
+    """
+    if len(request.statuses) > _MAX_STATUSES:
+        raise field_error(".statuses", f"has more than {_MAX_STATUSES} entries")
+    for index, number in enumerate(request.statuses):
+        if number not in _STATUS_KINDS:
+            raise field_error(f".statuses[{index}]", "is not a known RunStatusKind")
+    if request.order not in pb.SessionOrder.values():
+        raise field_error(".order", "is not a known SessionOrder")
+    return SessionListing(
+        request.scenario_id or None,
+        frozenset(_STATUS_KINDS[number] for number in request.statuses),
+        request.order == pb.SESSION_ORDER_UPDATE_TIME,
     )
 
 

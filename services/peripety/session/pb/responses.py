@@ -113,6 +113,7 @@ def session_summary_to_proto(session: SessionSummary) -> pb.SessionSummary:
         create_time=session.created,
         update_time=session.updated,
         parent_session_id=session.parent and session.parent.session_id,
+        seat_ids=[] if session.table is None else [seat.seat_id for seat in session.table.seats],
     )
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select, tuple_
+from sqlalchemy import delete, insert, or_, select, tuple_
 
 from peripety.errors import InternalError
 from peripety.gateway.types.response import UsageTotal
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         CommittedTurn,
         NarratorMemory,
         Session,
+        SessionListing,
         SessionRequestKey,
         SessionSummary,
         UnchangedMemories,
@@ -249,23 +250,26 @@ class SessionStore:
 
     async def list_sessions(
         self,
-        scenario_id: str | None,
+        listing: SessionListing,
         before: tuple[Any, ...] | None,
         limit: int,
     ) -> list[SessionSummary]:
-        """List session summaries, newest first.
+        """List session summaries.
 
         Args:
-            scenario_id: only sessions of this scenario; None for all.
-            before: creation time and id of the last session of the previous page.
+            listing: filter and order.
+            before: time, as in the order, and id of the last session of the previous page.
             limit: maximum number of sessions.
         """
         found = tables.sessions.c
-        query = select(*SUMMARY_COLUMNS).order_by(found.created.desc(), found.session_id.desc())
-        if scenario_id is not None:
-            query = query.where(found.scenario_id == scenario_id)
+        time = found.updated if listing.by_update_time else found.created
+        query = select(*SUMMARY_COLUMNS).order_by(time.desc(), found.session_id.desc())
+        if listing.scenario_id is not None:
+            query = query.where(found.scenario_id == listing.scenario_id)
+        if listing.statuses:
+            query = query.where(or_(*map(tables.has_status, sorted(listing.statuses))))
         if before is not None:
-            query = query.where(tuple_(found.created, found.session_id) < before)
+            query = query.where(tuple_(time, found.session_id) < before)
         async with self._database.read() as connection:
             return [summary_from_row(row) for row in await connection.execute(query.limit(limit))]
 

@@ -25,7 +25,7 @@ from peripety.session.types import CommittedTurn, Session, SessionSummary
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sqlalchemy import Row
+    from sqlalchemy import ColumnElement, Row
 
     from peripety.session.types import NarratorMemory, UnchangedMemories
 
@@ -65,6 +65,7 @@ sessions = Table(
     Column("created", BigInteger, nullable=False),
     Column("updated", BigInteger, nullable=False),
     Index("sessions_newest_first", "created", "session_id"),
+    Index("sessions_by_update", "updated", "session_id"),
     Index("sessions_by_line", "line_id"),
     Index("sessions_by_due", "due"),
 )
@@ -156,6 +157,12 @@ _JSON_COLUMNS = ("status", "usage", "memories", "narrator", "table", "parent")
 
 SESSION_COLUMNS = [sessions.c[name] for name in Session.__dataclass_fields__]
 """Columns of a session."""
+
+
+def has_status(kind: str) -> ColumnElement[bool]:
+    """Return the condition for sessions with a status; its kind comes first in the stored text."""
+    return sessions.c.status.startswith(f'{{"kind":"{kind}",', autoescape=True)
+
 
 SUMMARY_COLUMNS = [sessions.c[name] for name in SessionSummary.__dataclass_fields__]
 """Columns of a session summary."""

@@ -249,6 +249,8 @@ async def test_budgets_of_replicas_are_used_up_and_never_overspent(redis_url: st
 
 async def test_the_gates_of_replicas_share_a_limit(redis_url: str) -> None:
     under_way = most = 0
+    # A call ends when two others are under way, too.
+    three = asyncio.Barrier(3)
 
     async with replicas(redis_url) as both:
         limits: dict[str, Any] = {"concurrency": 3}
@@ -267,9 +269,10 @@ async def test_the_gates_of_replicas_share_a_limit(redis_url: str) -> None:
             reservation = await gate.acquire(SMALL)
             under_way += 1
             most = max(most, under_way)
-            await asyncio.sleep(0.001)
+            await three.wait()
             under_way -= 1
             await gate.release(reservation, SMALL)
 
-        await asyncio.gather(*[call(gates[n % 2]) for n in range(30)])
+        async with asyncio.timeout(60):
+            await asyncio.gather(*[call(gates[n % 2]) for n in range(30)])
     assert most == 3

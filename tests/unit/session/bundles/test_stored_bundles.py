@@ -25,7 +25,14 @@ from peripety.session.bundles.format import BundleError
 from peripety.session.bundles.importer import SessionImporter
 from peripety.session.bundles.verifier import ReplayedTurn
 from peripety.session.store import history_segments
-from peripety.session.types import NarratorOptions, NewSession, PlayerAction, SeatConfig, SessionRequestKey
+from peripety.session.types import (
+    NarratorOptions,
+    NewSession,
+    PlayerAction,
+    SeatConfig,
+    SessionListing,
+    SessionRequestKey,
+)
 from peripety.session.types import Seat as Place
 from support.engine.specs import action, document, event
 from support.engine.specs import as_bytes as document_of
@@ -320,7 +327,7 @@ async def test_of_a_bundle_that_is_not_right_nothing_is_stored(database_url: str
             await game.sessions.import_bundle(new_id(), pieces(resealed(lines)))
         assert caught.value.code == "BUNDLE_INVALID"
         assert caught.value.violations[0].field.startswith(f"line {line}")
-        assert len((await game.sessions.list_sessions(None, 0, "")).items) == 1
+        assert len((await game.sessions.list_sessions(SessionListing(), 0, "")).items) == 1
 
 
 async def test_who_could_not_play_here_is_refused(database_url: str) -> None:

@@ -15,7 +15,7 @@ from peripety.core.storage.sqlite import SqliteFile
 from peripety.errors import AlreadyExistsError
 from peripety.session.branches import state_at
 from peripety.session.store.session_store import SNAPSHOT_TURNS, SessionStore
-from peripety.session.types import NewSession
+from peripety.session.types import NewSession, SessionListing
 from support.gateway.fake_gateway import FakeGateway
 from support.session.sessions import (
     FATEFUL,
@@ -162,7 +162,7 @@ async def test_sessions_of_version_1_are_what_they_were_and_go_on(database_url: 
         assert migrated.narrator == session.narrator
         assert await verified(store, session.session_id) == turns
         assert await store.find_turn(session.session_id, turns[4].request_id) == turns[4]
-        assert len(await store.list_sessions(None, None, 10)) == 2
+        assert len(await store.list_sessions(SessionListing(), None, 10)) == 2
         sessions = sessions_over(store, OneScenario(FATEFUL), FakeGateway(outcome()))
         for row in rows["sessions"]:
             with pytest.raises(AlreadyExistsError):

@@ -665,6 +665,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Fix: Change the scenario, or use another provider.
     """
+    ERROR_REASON_SCENARIO_RETAINED: _ErrorReason.ValueType  # 511
+    """A holder retains the scenario that you delete.
+
+    Why: Another program offers the scenario. The message names the holders.
+
+    Fix: Call `ReleaseScenario` for your own holder. The scenario can be deleted when no holder is left.
+    """
     ERROR_REASON_ACTIONS_REJECTED: _ErrorReason.ValueType  # 601
     """Group: Sessions
 
@@ -1707,6 +1714,13 @@ ERROR_REASON_TOOLS_UNSUPPORTED: ErrorReason.ValueType  # 510
 Why: Its rules for names or schemas differ.
 
 Fix: Change the scenario, or use another provider.
+"""
+ERROR_REASON_SCENARIO_RETAINED: ErrorReason.ValueType  # 511
+"""A holder retains the scenario that you delete.
+
+Why: Another program offers the scenario. The message names the holders.
+
+Fix: Call `ReleaseScenario` for your own holder. The scenario can be deleted when no holder is left.
 """
 ERROR_REASON_ACTIONS_REJECTED: ErrorReason.ValueType  # 601
 """Group: Sessions

@@ -1723,19 +1723,25 @@ class ListScenariosRequest(_message.Message):
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    NAME_CONTAINS_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """Maximum number of scenarios to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
     """`next_page_token` of the previous page; empty for the first page."""
+    name_contains: _builtins.str
+    """Only scenarios whose name contains this text, in upper or lower case; empty for all. At most 200
+    characters.
+    """
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        name_contains: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name_contains", b"name_contains", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1826,6 +1832,116 @@ class ListScenarioVersionsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListScenarioVersionsResponse: _TypeAlias = ListScenarioVersionsResponse  # noqa: Y015
+
+@_typing.final
+class RetainScenarioRequest(_message.Message):
+    """The scenario to retain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SCENARIO_ID_FIELD_NUMBER: _builtins.int
+    HOLDER_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
+    scenario_id: _builtins.str
+    """Required. Id of the scenario."""
+    holder: _builtins.str
+    """Required. Name of the holder, such as the name of your program: at most 64 letters, digits, `.`, `_` and
+    `-`. Every client can read it. A holder that retains a scenario twice releases it once.
+    """
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        scenario_id: _builtins.str = ...,
+        holder: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "request_id", b"request_id", "scenario_id", b"scenario_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetainScenarioRequest: _TypeAlias = RetainScenarioRequest  # noqa: Y015
+
+@_typing.final
+class RetainScenarioResponse(_message.Message):
+    """The holders of the scenario."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def holders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """All holders, sorted."""
+
+    def __init__(
+        self,
+        *,
+        holders: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holders", b"holders"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetainScenarioResponse: _TypeAlias = RetainScenarioResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseScenarioRequest(_message.Message):
+    """The scenario to release."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SCENARIO_ID_FIELD_NUMBER: _builtins.int
+    HOLDER_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Required. UUID of this request. A repeated request succeeds again (stored for 24 hours)."""
+    scenario_id: _builtins.str
+    """Required. Id of the scenario."""
+    holder: _builtins.str
+    """Required. Name of the holder. To release a scenario that the holder does not retain has no effect."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        scenario_id: _builtins.str = ...,
+        holder: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holder", b"holder", "request_id", b"request_id", "scenario_id", b"scenario_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseScenarioRequest: _TypeAlias = ReleaseScenarioRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseScenarioResponse(_message.Message):
+    """The remaining holders of the scenario."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def holders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """All holders, sorted."""
+
+    def __init__(
+        self,
+        *,
+        holders: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holders", b"holders"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseScenarioResponse: _TypeAlias = ReleaseScenarioResponse  # noqa: Y015
 
 @_typing.final
 class DeleteScenarioRequest(_message.Message):

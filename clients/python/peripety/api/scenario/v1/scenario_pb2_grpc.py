@@ -96,6 +96,16 @@ class ScenarioServiceStub:
                 request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioVersionsRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioVersionsResponse.FromString,
                 _registered_method=True)
+        self.RetainScenario = channel.unary_unary(
+                '/peripety.api.scenario.v1.ScenarioService/RetainScenario',
+                request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.RetainScenarioRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.RetainScenarioResponse.FromString,
+                _registered_method=True)
+        self.ReleaseScenario = channel.unary_unary(
+                '/peripety.api.scenario.v1.ScenarioService/ReleaseScenario',
+                request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ReleaseScenarioRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ReleaseScenarioResponse.FromString,
+                _registered_method=True)
         self.DeleteScenario = channel.unary_unary(
                 '/peripety.api.scenario.v1.ScenarioService/DeleteScenario',
                 request_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.DeleteScenarioRequest.SerializeToString,
@@ -237,8 +247,23 @@ class ScenarioServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RetainScenario(self, request, context):
+        """Retains a scenario for a holder: it cannot be deleted until each holder has released it. Retain the
+        scenarios that your program offers, because another client can store and delete the same content.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseScenario(self, request, context):
+        """Releases a scenario that a holder retains. It remains stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteScenario(self, request, context):
-        """Deletes a scenario with all its versions. Its sessions are not affected.
+        """Deletes a scenario with all its versions, unless a holder retains it. Its sessions are not affected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -357,6 +382,16 @@ def add_ScenarioServiceServicer_to_server(servicer, server):
                     servicer.ListScenarioVersions,
                     request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioVersionsRequest.FromString,
                     response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioVersionsResponse.SerializeToString,
+            ),
+            'RetainScenario': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetainScenario,
+                    request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.RetainScenarioRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.RetainScenarioResponse.SerializeToString,
+            ),
+            'ReleaseScenario': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseScenario,
+                    request_deserializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ReleaseScenarioRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ReleaseScenarioResponse.SerializeToString,
             ),
             'DeleteScenario': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteScenario,
@@ -652,6 +687,60 @@ class ScenarioService:
             '/peripety.api.scenario.v1.ScenarioService/ListScenarioVersions',
             peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioVersionsRequest.SerializeToString,
             peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ListScenarioVersionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetainScenario(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.scenario.v1.ScenarioService/RetainScenario',
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.RetainScenarioRequest.SerializeToString,
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.RetainScenarioResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseScenario(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.scenario.v1.ScenarioService/ReleaseScenario',
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ReleaseScenarioRequest.SerializeToString,
+            peripety_dot_api_dot_scenario_dot_v1_dot_scenario__pb2.ReleaseScenarioResponse.FromString,
             options,
             channel_credentials,
             insecure,

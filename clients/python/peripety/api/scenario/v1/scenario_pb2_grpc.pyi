@@ -76,8 +76,14 @@ class ScenarioServiceStub:
     """Lists stored scenarios, newest first, without their specifications."""
     ListScenarioVersions: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.ListScenarioVersionsRequest, _scenario_pb2.ListScenarioVersionsResponse]
     """Lists the versions of a scenario, newest first, without their specifications."""
+    RetainScenario: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.RetainScenarioRequest, _scenario_pb2.RetainScenarioResponse]
+    """Retains a scenario for a holder: it cannot be deleted until each holder has released it. Retain the
+    scenarios that your program offers, because another client can store and delete the same content.
+    """
+    ReleaseScenario: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.ReleaseScenarioRequest, _scenario_pb2.ReleaseScenarioResponse]
+    """Releases a scenario that a holder retains. It remains stored."""
     DeleteScenario: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.DeleteScenarioRequest, _scenario_pb2.DeleteScenarioResponse]
-    """Deletes a scenario with all its versions. Its sessions are not affected."""
+    """Deletes a scenario with all its versions, unless a holder retains it. Its sessions are not affected."""
     GetScenarioTools: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioToolsRequest, _scenario_pb2.GetScenarioToolsResponse]
     """Returns the actions of a scenario as tool definitions for a model."""
     InspectScenario: _grpc.UnaryUnaryMultiCallable[_scenario_pb2.InspectScenarioRequest, _scenario_pb2.InspectScenarioResponse]
@@ -149,8 +155,14 @@ class ScenarioServiceAsyncStub(ScenarioServiceStub):
     """Lists stored scenarios, newest first, without their specifications."""
     ListScenarioVersions: _aio.UnaryUnaryMultiCallable[_scenario_pb2.ListScenarioVersionsRequest, _scenario_pb2.ListScenarioVersionsResponse]  # type: ignore[assignment]
     """Lists the versions of a scenario, newest first, without their specifications."""
+    RetainScenario: _aio.UnaryUnaryMultiCallable[_scenario_pb2.RetainScenarioRequest, _scenario_pb2.RetainScenarioResponse]  # type: ignore[assignment]
+    """Retains a scenario for a holder: it cannot be deleted until each holder has released it. Retain the
+    scenarios that your program offers, because another client can store and delete the same content.
+    """
+    ReleaseScenario: _aio.UnaryUnaryMultiCallable[_scenario_pb2.ReleaseScenarioRequest, _scenario_pb2.ReleaseScenarioResponse]  # type: ignore[assignment]
+    """Releases a scenario that a holder retains. It remains stored."""
     DeleteScenario: _aio.UnaryUnaryMultiCallable[_scenario_pb2.DeleteScenarioRequest, _scenario_pb2.DeleteScenarioResponse]  # type: ignore[assignment]
-    """Deletes a scenario with all its versions. Its sessions are not affected."""
+    """Deletes a scenario with all its versions, unless a holder retains it. Its sessions are not affected."""
     GetScenarioTools: _aio.UnaryUnaryMultiCallable[_scenario_pb2.GetScenarioToolsRequest, _scenario_pb2.GetScenarioToolsResponse]  # type: ignore[assignment]
     """Returns the actions of a scenario as tool definitions for a model."""
     InspectScenario: _aio.UnaryUnaryMultiCallable[_scenario_pb2.InspectScenarioRequest, _scenario_pb2.InspectScenarioResponse]  # type: ignore[assignment]
@@ -260,12 +272,28 @@ class ScenarioServiceServicer:
     ) -> _typing.Union[_scenario_pb2.ListScenarioVersionsResponse, _abc.Awaitable[_scenario_pb2.ListScenarioVersionsResponse]]:
         """Lists the versions of a scenario, newest first, without their specifications."""
 
+    def RetainScenario(
+        self,
+        request: _scenario_pb2.RetainScenarioRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scenario_pb2.RetainScenarioResponse, _abc.Awaitable[_scenario_pb2.RetainScenarioResponse]]:
+        """Retains a scenario for a holder: it cannot be deleted until each holder has released it. Retain the
+        scenarios that your program offers, because another client can store and delete the same content.
+        """
+
+    def ReleaseScenario(
+        self,
+        request: _scenario_pb2.ReleaseScenarioRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scenario_pb2.ReleaseScenarioResponse, _abc.Awaitable[_scenario_pb2.ReleaseScenarioResponse]]:
+        """Releases a scenario that a holder retains. It remains stored."""
+
     def DeleteScenario(
         self,
         request: _scenario_pb2.DeleteScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scenario_pb2.DeleteScenarioResponse, _abc.Awaitable[_scenario_pb2.DeleteScenarioResponse]]:
-        """Deletes a scenario with all its versions. Its sessions are not affected."""
+        """Deletes a scenario with all its versions, unless a holder retains it. Its sessions are not affected."""
 
     def GetScenarioTools(
         self,

@@ -47,6 +47,34 @@ SEAT_ORDER_SIMULTANEOUS: SeatOrder.ValueType  # 2
 """All seats in every turn, simultaneously (see SubmitActions)."""
 Global___SeatOrder: _TypeAlias = SeatOrder  # noqa: Y015
 
+class _SessionOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SessionOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SESSION_ORDER_UNSPECIFIED: _SessionOrder.ValueType  # 0
+    """The newest session first."""
+    SESSION_ORDER_CREATE_TIME: _SessionOrder.ValueType  # 1
+    """The newest session first."""
+    SESSION_ORDER_UPDATE_TIME: _SessionOrder.ValueType  # 2
+    """The session with the latest turn first. A session that is played while you read the pages moves to the
+    front, so you do not see it on a later page.
+    """
+
+class SessionOrder(_SessionOrder, metaclass=_SessionOrderEnumTypeWrapper):
+    """Order of a list of sessions."""
+
+SESSION_ORDER_UNSPECIFIED: SessionOrder.ValueType  # 0
+"""The newest session first."""
+SESSION_ORDER_CREATE_TIME: SessionOrder.ValueType  # 1
+"""The newest session first."""
+SESSION_ORDER_UPDATE_TIME: SessionOrder.ValueType  # 2
+"""The session with the latest turn first. A session that is played while you read the pages moves to the
+front, so you do not see it on a later page.
+"""
+Global___SessionOrder: _TypeAlias = SessionOrder  # noqa: Y015
+
 class _Resolution:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -309,6 +337,7 @@ class SessionSummary(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    SEAT_IDS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id of the session."""
     scenario_id: _builtins.str
@@ -331,6 +360,10 @@ class SessionSummary(_message.Message):
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """Commit time of the last turn."""
 
+    @_builtins.property
+    def seat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of its seats; empty for a session of one player."""
+
     def __init__(
         self,
         *,
@@ -342,10 +375,11 @@ class SessionSummary(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         parent_session_id: _builtins.str = ...,
+        seat_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "parent_session_id", b"parent_session_id", "scenario_id", b"scenario_id", "session_id", b"session_id", "spec_hash", b"spec_hash", "status", b"status", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "parent_session_id", b"parent_session_id", "scenario_id", b"scenario_id", "seat_ids", b"seat_ids", "session_id", b"session_id", "spec_hash", b"spec_hash", "status", b"status", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -486,22 +520,32 @@ class ListSessionsRequest(_message.Message):
     SCENARIO_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    STATUSES_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
     scenario_id: _builtins.str
     """Only sessions of this scenario; empty for all."""
     page_size: _builtins.int
     """Maximum number of sessions to return; 0 for 50, more than 1,000 counts as 1,000."""
     page_token: _builtins.str
     """`next_page_token` of the previous page; empty for the first page."""
+    order: Global___SessionOrder.ValueType
+    """Order of the list; unspecified for the newest first. Use the same filter and order for all pages."""
+    @_builtins.property
+    def statuses(self) -> _containers.RepeatedScalarFieldContainer[_engine_pb2.RunStatusKind.ValueType]:
+        """Only sessions with one of these statuses; empty for all. At most 10."""
+
     def __init__(
         self,
         *,
         scenario_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        statuses: _abc.Iterable[_engine_pb2.RunStatusKind.ValueType] | None = ...,
+        order: Global___SessionOrder.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "scenario_id", b"scenario_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["order", b"order", "page_size", b"page_size", "page_token", b"page_token", "scenario_id", b"scenario_id", "statuses", b"statuses"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -519,7 +563,7 @@ class ListSessionsResponse(_message.Message):
     """Token of the next page; empty on the last page."""
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionSummary]:
-        """Newest first."""
+        """In the requested order."""
 
     def __init__(
         self,

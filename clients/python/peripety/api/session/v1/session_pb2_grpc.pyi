@@ -59,7 +59,7 @@ class SessionServiceStub:
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
     """Reads a session from the point of view of one entity."""
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_pb2.ListSessionsRequest, _session_pb2.ListSessionsResponse]
-    """Lists sessions, newest first, without their states."""
+    """Lists sessions, newest first by default, without their states."""
     DeleteSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.DeleteSessionRequest, _session_pb2.DeleteSessionResponse]
     """Deletes a session with its turns. Its forks are not affected."""
     TakeTurn: _grpc.UnaryStreamMultiCallable[_session_pb2.TakeTurnRequest, _session_pb2.TakeTurnResponse]
@@ -135,7 +135,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Reads a session from the point of view of one entity."""
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_pb2.ListSessionsRequest, _session_pb2.ListSessionsResponse]  # type: ignore[assignment]
-    """Lists sessions, newest first, without their states."""
+    """Lists sessions, newest first by default, without their states."""
     DeleteSession: _aio.UnaryUnaryMultiCallable[_session_pb2.DeleteSessionRequest, _session_pb2.DeleteSessionResponse]  # type: ignore[assignment]
     """Deletes a session with its turns. Its forks are not affected."""
     TakeTurn: _aio.UnaryStreamMultiCallable[_session_pb2.TakeTurnRequest, _session_pb2.TakeTurnResponse]  # type: ignore[assignment]
@@ -223,7 +223,7 @@ class SessionServiceServicer:
         request: _session_pb2.ListSessionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.ListSessionsResponse, _abc.Awaitable[_session_pb2.ListSessionsResponse]]:
-        """Lists sessions, newest first, without their states."""
+        """Lists sessions, newest first by default, without their states."""
 
     def DeleteSession(
         self,
