@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -207,6 +208,7 @@ def test_expressions_are_equal_to_the_byte(logic: Any, state: Any) -> None:
     assert _both(lambda i: cores[i].evaluate(*texts))
 
 
+@pytest.mark.slow(reason="counts over many random documents")
 def test_random_scenarios_are_mostly_valid() -> None:
     """Otherwise the properties above would be about nothing."""
     seen: list[bool] = []

@@ -63,6 +63,7 @@ def _keeping_too_long(keep: Callable[[CachedPrefixes, CachedPrefix, float], None
     return lambda self, entry, since: keep(self, entry._replace(lifetime=entry.lifetime + 1), since)
 
 
+@pytest.mark.slow(reason="shows that another test can fail")
 def test_a_lifetime_that_is_too_long_by_a_second_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CachedPrefixes, "add", _keeping_too_long(CachedPrefixes.add))
     assert wrong_predictions(60) > 0
@@ -73,6 +74,7 @@ def test_predictions_hold_wherever_the_markers_stand(monkeypatch: pytest.MonkeyP
     assert wrong_predictions(60) == 0
 
 
+@pytest.mark.slow(reason="shows that another test can fail")
 def test_positions_that_are_counted_wrongly_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     # With the gateway's own markers, everything is reached by any way of counting.
     monkeypatch.setattr(planner, "place_breakpoints", anywhere(Random(7)))

@@ -170,6 +170,7 @@ def test_what_was_mended_is_never_told_again() -> None:
     assert mended_in_all > MODELS
 
 
+@pytest.mark.slow(reason="mends and checks many random documents")
 @pytest.mark.timeout(3_600)
 def test_what_is_told_is_what_is_wrong() -> None:
     """Undoing a relapse does not hide any finding of the document."""

@@ -140,6 +140,7 @@ def test_what_is_applied_was_in_scope_and_the_rest_changes_nothing(
     assert {change.cause for change in result.changes} <= {"narrator"}
 
 
+@pytest.mark.slow(reason="counts over many random documents")
 def test_many_proposals_are_applied() -> None:
     """Otherwise the property above would be about nothing."""
     accepted: list[bool] = []

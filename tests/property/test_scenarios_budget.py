@@ -81,6 +81,7 @@ def test_what_is_accepted_keeps_its_budget_and_what_is_refused_has_a_reason(valu
         assert reasons & KNOWN
 
 
+@pytest.mark.slow(reason="repairs many random documents")
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(contests())
 def test_a_repair_moves_few_numbers_a_little_and_nothing_else(value: dict[str, Any]) -> None:
