@@ -10,8 +10,8 @@ from peripety import engine
 from peripety.author.blueprint import SeededChoice
 from peripety.author.plots.beats import EarlierTurn, Scene, TurnBeats, recognize_plot
 from peripety.author.plots.document import PlotDocument
-from peripety.author.plots.phrases import collect_slots
 from peripety.author.plots.plot import load_plot, load_texts
+from peripety.author.plots.slots import collect_slots
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.author.text_analysis.reading import Deadline, Goal, Person, Phrase, Reading
 from peripety.session.events import ActionResolved

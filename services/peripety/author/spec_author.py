@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from peripety import engine
 from peripety.author.blueprint import Role, SeededChoice, Size
 from peripety.author.plots.document import PlotDocument
-from peripety.author.plots.phrases import collect_slots
 from peripety.author.plots.plot import (
     DEFAULT_LANGUAGE,
     PLAIN,
@@ -31,6 +30,7 @@ from peripety.author.plots.plot import (
     load_plot,
     load_texts,
 )
+from peripety.author.plots.slots import collect_slots
 from peripety.author.spec_builder.complete import complete_blueprint
 from peripety.author.spec_builder.quantities import (
     PLAYER_ID,

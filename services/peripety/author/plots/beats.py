@@ -15,16 +15,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from peripety.author.plots.document import find_gauge_text
+from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
 from peripety.author.plots.phrases import (
-    NounPhrase,
     capitalize_sentences,
     compile_line,
     fill_line,
     fill_phrase,
     longest_literal,
-    parse_definite,
 )
 from peripety.author.plots.plot import list_languages, list_plots, load_plot, load_texts
+from peripety.author.plots.slots import default_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,6 +94,18 @@ def recognize_plot(scenario: Mapping[str, Any]) -> PlotTexts | None:
 def _read_slots(texts: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, NounPhrase] | None:
     """Return the words of the user, read back from names; None if the names are not those of the texts."""
     slots: dict[str, NounPhrase] = {}
+    common = texts["common"]
+    language = common["language"]
+    defaults = [*common["defaults"].values(), *texts.get("defaults", {}).values(), common["money"]]
+    known = {
+        phrase.definite.casefold(): phrase
+        for table in defaults
+        if (phrase := default_phrase(table, language))
+    }
+
+    def parse(words: str) -> NounPhrase:
+        return known.get(words.casefold()) or parse_definite(words, language)
+
     events = {event["id"]: event.get("name", "") for event in scenario.get("events", ())}
     if events.keys() != texts["events"].keys():
         return None
@@ -102,15 +114,15 @@ def _read_slots(texts: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[s
         if found is None:
             return None
         for slot, words in found.groupdict().items():
-            slots.setdefault(slot, parse_definite(words))
+            slots.setdefault(slot, parse(words))
     for path, label in (scenario.get("labels") or {}).items():
         text = find_gauge_text(texts, path.removeprefix("state."))
         read = compile_line(text["name"]).match(label["name"]) if text else None
         for slot, words in (read.groupdict() if read else {}).items():
-            slots.setdefault(slot, parse_definite(words))
+            slots.setdefault(slot, parse(words))
     for entity in scenario.get("entities", ()):
         if entity["id"] in texts["people"] and entity.get("name"):
-            slots[entity["id"]] = parse_definite(entity["name"])
+            slots[entity["id"]] = parse(entity["name"])
     return slots
 
 

@@ -8,6 +8,7 @@ the rates. A number that the text names is never moved.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from peripety.author.plots.plot import (
     find_top,
     gauge_path,
 )
+from peripety.author.plots.slots import choose_supply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +44,7 @@ _PAR, _CURIOUS = (0.66, 0.93), (0.19, 0.45)
 _MIN_FAIL_RATE = 0.3
 _MIN_STORE = 12
 _PREMISE_LIMIT = 1_000
+_GOAL_SENTENCE = re.compile(r"^[^.,\u3002\uff0c]*\{goal\}[.\u3002]\s*")
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440, "week": 10080, "month": 43200, "year": 525600}
 _SMALLER = {
     "year": ("month", 12),
@@ -106,9 +109,9 @@ def find_scale(plot: Plot, reading: Reading, clock: PlotClock) -> PlotNumbers:
 
 def _find_store_amount(reading: Reading) -> int:
     """Return the amount of the first supply, if the text gives one that can be counted down; 0 otherwise."""
-    if not reading.supplies:
+    supply = choose_supply(reading)
+    if supply is None:
         return 0
-    supply = reading.supplies[0]
     for amount in reading.amounts:
         is_whole = amount.value == int(amount.value)
         if (
@@ -202,7 +205,11 @@ class PlotDocument:
 
     def _build_premise(self, note: str) -> dict[str, str]:
         told = str(self._slots.get("told", ""))
-        parts = [told[: _PREMISE_LIMIT - 1], self._fill(self._texts["premise"]), note]
+        line = self._texts["premise"]
+        if told and "own_goal" in self._slots:
+            # The words of the user name the goal themselves.
+            line = _GOAL_SENTENCE.sub("", line)
+        parts = [told[: _PREMISE_LIMIT - 1], self._fill(line), note]
         return {"text": " ".join(filter(None, parts)), "person": "second", "tense": "present"}
 
     def _build_opening(self) -> str:

@@ -5,6 +5,7 @@ A part of the text that is not understood is listed as unread and never guessed.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ _MARGIN = 0.25
 """The least lead over the second pattern."""
 _CUE, _MOST_CUES, _MORE_WORDS, _OTHER_AIM = 1.0, 3, 0.5, 0.3
 _SHORTEST_STEM = 4
+_TITLE_STOP = re.compile(r"\b(Mr|Mrs|Ms|Dr|St|Prof)\.(?= )")
 _ENGLISH_SHARE, _HAN_SHARE = 0.6, 0.3
 
 PATTERNS = (
@@ -84,7 +86,7 @@ class Reading:
 
 def read_text(text: str) -> Reading:
     """Return the meaning of a text, by the grammar of its language; plain for a language without one."""
-    visible = clean_text(text[:_READ_LIMIT])
+    visible = _TITLE_STOP.sub(r"\1", clean_text(text[:_READ_LIMIT]))
     language = _detect_language(visible)
     grammar = load_grammars().get(language)
     if grammar is None or not visible.strip():

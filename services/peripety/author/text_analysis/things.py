@@ -142,6 +142,8 @@ class ThingReader:
     def _is_named_person(self, chunk: Chunk) -> bool:
         if "location" in chunk.names[-1].classes or self._is_after_place(chunk):
             return False
+        if any(other.of is chunk and not self._is_person(other) for other in self._chunks):
+            return False
         before, after = chunk.before, chunk.after
         if chunk.names[0].low in self._grammar.words("people", "titles") or self._is_naming(before):
             return True

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from peripety.author.plots.noun_phrases import NounPhrase, parse_definite
+from peripety.author.plots.phrases import fill_line
+from peripety.author.plots.plot import load_texts
+from peripety.author.plots.slots import address_player, choose_supply, collect_slots
+from peripety.author.text_analysis.reading import Amount, Goal, Person, Phrase, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def phrase(slots: Mapping[str, NounPhrase | str], name: str) -> NounPhrase:
+    found = slots[name]
+    assert isinstance(found, NounPhrase)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("told", "addressed"),
+    [
+        ("I want us to win. It should be hard, please.", "You want all of you to win."),
+        (
+            "A clerk has to convince her rival. Easy mode.",
+            "You are a clerk, and you have to convince your rival.",
+        ),
+        ("Play as a team that must keep its word.", "You are a team that must keep your word."),
+        ("idk surprise me", ""),
+    ],
+)
+def test_a_text_is_about_the_player(told: str, addressed: str) -> None:
+    assert address_player(told) == addressed
+
+
+@pytest.mark.parametrize(
+    ("phrase", "line", "filled"),
+    [
+        (NounPhrase("Vorräte", is_plural=True, language="de"), "mit {x.dat}", "Mit den Vorräten"),
+        (NounPhrase("Gegner", language="de"), "ohne {x.acc}", "Ohne den Gegner"),
+        (NounPhrase("Kollege", language="de"), "mit {x.dat}", "Mit dem Kollegen"),
+        (NounPhrase("Ada", is_name=True, language="de"), "mit {x.dat}", "Mit Ada"),
+        (NounPhrase("peligro", language="es"), "antes {x.of}", "Antes del peligro"),
+        (NounPhrase("Ada", is_name=True, language="es"), "antes {x.of}", "Antes de Ada"),
+        (NounPhrase("dudas", is_plural=True, language="es"), "frente {x.to}", "Frente a las dudas"),
+        (NounPhrase("\u5371\u9669", language="zh"), "{x}", "\u5371\u9669"),
+    ],
+)
+def test_a_phrase_has_the_forms_of_its_language(phrase: NounPhrase, line: str, filled: str) -> None:
+    assert fill_line(line, {"x": phrase}) == filled
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "is_plural"),
+    [
+        ("die Vorräte", "de", True),
+        ("die Frage", "de", False),
+        ("los riesgos", "es", True),
+        ("the alphas", "en", True),
+    ],
+)
+def test_a_definite_phrase_is_read_back(text: str, language: str, is_plural: bool) -> None:
+    read = parse_definite(text, language)
+    assert (read.definite, read.is_plural, read.is_name) == (text, is_plural, False)
+
+
+def test_one_single_thing_is_not_used_up_unless_it_is_measured() -> None:
+    alpha, beta = Phrase("alpha", "alpha"), Phrase("beta", "beta", is_plural=True)
+    reading = Reading("We have one alpha and betas.", "en", supplies=(alpha, beta))
+    assert choose_supply(reading) is beta
+    measured = Reading(reading.text, "en", supplies=(alpha,), amounts=(Amount(40, "percent", alpha, "40 %"),))
+    assert choose_supply(measured) is alpha
+
+
+def test_only_a_person_of_the_player_is_on_the_side_of_the_player() -> None:
+    people = (Person("Ada", "clerk"), Person("Bert", "helper"))
+    goal = Goal("convince", Phrase("council", "council", sense="group"), "convince the council")
+    texts = load_texts("win_over")
+    reading = Reading(
+        "Convince the council. A clerk called Ada waits. My helper is Bert.", "en", goal=goal, people=people
+    )
+    assert phrase(collect_slots(reading, texts), "ally").bare == "Bert"
+    assert phrase(collect_slots(reading, texts), "other").bare == "council"
+    unnamed = Reading("Convince the council. A clerk called Ada waits.", "en", goal=goal, people=people[:1])
+    assert phrase(collect_slots(unnamed, texts), "ally").bare == texts["common"]["defaults"]["ally"]["bare"]
+
+
+def test_the_goal_of_a_plot_names_the_person() -> None:
+    texts = load_texts("win_over")
+    assert "{" not in str(collect_slots(Reading("", "en"), texts)["goal"])
