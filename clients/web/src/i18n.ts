@@ -17,6 +17,7 @@ let plurals = new Intl.PluralRules("en");
 let numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 let percents = new Intl.NumberFormat("en", { style: "percent" });
 let dates = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+let times = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
 
 /** Returns the message of a key with its values; `n` chooses the plural form. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
@@ -62,9 +63,14 @@ export async function loadLanguage(wanted?: Language): Promise<void> {
   numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
   percents = new Intl.NumberFormat(locale, { style: "percent" });
   dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+  times = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
   document.documentElement.lang = language;
   document.documentElement.dir = language === "ar" ? "rtl" : "ltr";
   if (wanted) write(STORED, wanted);
+}
+
+export function time(text: string): string {
+  return times.format(new Date(text));
 }
 
 /** Reads a setting; undefined where the browser stores none. */

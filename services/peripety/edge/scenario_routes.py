@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Header, Request
 from fastapi.responses import JSONResponse, Response
@@ -15,6 +15,7 @@ from peripety.api.scenario.v1 import scenario_pb2 as pb
 from peripety.edge.bodies import GenerateBody, IdempotencyKey  # noqa: TC001 - read at run time
 from peripety.edge.event_stream import EventStreamResponse, ServerEvent, with_heartbeats
 from peripety.engine import canonicalize
+from peripety.engine.schemas import scenario_schema
 from peripety.errors import InvalidArgumentError, UnavailableError
 from peripety.rpc.proto_json import to_json
 
@@ -63,6 +64,13 @@ class ScenarioRoutes:
             response_class=JSONResponse,
         )
 
+        self.router.add_api_route(
+            "/scenarios/schema",
+            self.read_schema,
+            methods=["GET"],
+            summary="Read the JSON Schema of specifications",
+            response_class=JSONResponse,
+        )
         for path, handler, summary in (
             ("", self.read_run, "Read the state of a generation"),
             ("/events", self.follow_run, "Follow a generation"),
@@ -113,6 +121,10 @@ class ScenarioRoutes:
             if kind == "rejected":
                 return _rejection(event.rejected.findings)
         raise _incomplete_error()
+
+    async def read_schema(self, spec_version: Literal["1.0", "1.1"] = "1.1") -> JSONResponse:
+        """Return the JSON Schema (2020-12) of a version of the specification, for editors."""
+        return JSONResponse(scenario_schema({"spec_version": spec_version}))
 
     async def read_run(self, run_id: str) -> JSONResponse:
         """Return the state of a generation: `running`, `completed`, `rejected`, `failed` or `cancelled`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.api.gateway.v1.gateway_pb2_grpc import GatewayServiceServicer
 from peripety.core.concurrency import closing
-from peripety.core.validation import field_error
+from peripety.core.validation import field_error, require_field
 from peripety.gateway.pb.requests import object_schema_from_proto, prompt_from_proto, request_from_proto
 from peripety.gateway.pb.resources import (
     check_turn_prompt,
@@ -17,8 +17,10 @@ from peripety.gateway.pb.resources import (
     conversations_to_proto,
     models_to_proto,
     pending_turn_from_proto,
+    providers_to_proto,
     query_from_proto,
     request_key_from_proto,
+    scripted_call_to_proto,
     turns_to_proto,
     usage_page_to_proto,
 )
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from peripety.gateway.batch import BatchRunner
+    from peripety.gateway.calls.executor import CallExecutor
     from peripety.gateway.conversations.manager import ConversationManager
     from peripety.gateway.local_gateway import TokenCounter
     from peripety.gateway.models.catalog import ModelList
+    from peripety.gateway.scripted_calls import ScriptedCallLog
     from peripety.gateway.types.response import GatewayEvent, ModelGateway
     from peripety.gateway.usage import UsageAggregator
 
@@ -53,6 +57,8 @@ class GatewayComponents:
         conversations: the stored conversations.
         models: the available models.
         usage: usage statistics.
+        executor: circuit breakers and rate limits.
+        scripted_calls: capture log of the scripted LLM.
     """
 
     gateway: ModelGateway
@@ -61,6 +67,8 @@ class GatewayComponents:
     conversations: ConversationManager
     models: ModelList
     usage: UsageAggregator
+    executor: CallExecutor
+    scripted_calls: ScriptedCallLog
 
 
 class GatewayServicer(GatewayServiceServicer):
@@ -241,3 +249,24 @@ class GatewayServicer(GatewayServiceServicer):
         return models_to_proto(
             self._components.models.page(request.provider, request.page_size, request.page_token),
         )
+
+    async def GetProviderStatus(  # noqa: N802 - the contract's name
+        self,
+        _request: pb.GetProviderStatusRequest,
+        _context: Any,
+    ) -> pb.GetProviderStatusResponse:
+        """Return circuit breakers and rate limits."""
+        return providers_to_proto(await self._components.executor.read_status())
+
+    async def WatchScriptedCalls(  # noqa: N802 - the contract's name
+        self,
+        request: pb.WatchScriptedCallsRequest,
+        _context: Any,
+    ) -> AsyncIterator[pb.WatchScriptedCallsResponse]:
+        """Stream the captured calls of the scripted LLM."""
+        require_field(request.after_sequence >= 0, ".after_sequence", "must not be negative")
+        require_field(request.max_recorded >= 0, ".max_recorded", "must not be negative")
+        calls = self._components.scripted_calls.follow(request.after_sequence, request.max_recorded)
+        async with closing(calls) as events:
+            async for call in events:
+                yield scripted_call_to_proto(call)

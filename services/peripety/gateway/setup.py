@@ -22,6 +22,7 @@ from peripety.gateway.models.catalog import ModelCatalog, ModelList
 from peripety.gateway.providers.registry import ProviderRegistry
 from peripety.gateway.response_cache.caching_gateway import CachingModelGateway
 from peripety.gateway.response_cache.tiers import DatabaseTier, MemoryTier, RedisTier, ResponseCache
+from peripety.gateway.scripted_calls import ScriptedCallLog
 from peripety.gateway.service import GatewayComponents, GatewayServicer
 from peripety.gateway.token_estimate import estimate_fixed_tokens
 from peripety.gateway.types.response import ModelGateway
@@ -64,6 +65,8 @@ async def register_service(wiring: ServiceContainer) -> None:
         partial(_prompt_window, providers),
         now_micros,
     )
+    scripted_calls = ScriptedCallLog(wiring.config.scripted_api_base)
+    wiring.on_stopping(scripted_calls.aclose)
     parts = GatewayComponents(
         gateway=gateway,
         batches=BatchRunner(
@@ -77,9 +80,13 @@ async def register_service(wiring: ServiceContainer) -> None:
         conversations=conversations,
         models=models,
         usage=usage,
+        executor=caller,
+        scripted_calls=scripted_calls,
     )
     add_GatewayServiceServicer_to_server(GatewayServicer(parts), wiring.server)
-    wiring.add_service_name(pb.DESCRIPTOR.services_by_name["GatewayService"].full_name)
+    service = pb.DESCRIPTOR.services_by_name["GatewayService"].full_name
+    wiring.methods_without_deadline.add(f"/{service}/WatchScriptedCalls")
+    wiring.add_service_name(service)
     wiring.register(ConversationManager, conversations)
 
 

@@ -318,6 +318,12 @@ class CaptureLog:
     def __len__(self) -> int:
         return len(self._calls)
 
+    def after(self, number: int) -> list[CapturedCall]:
+        """Return the calls after the one with a number, oldest first; all if the log started again since."""
+        with self._lock:
+            later = [] if number == self._number else list(self._calls)
+            return later if number > self._number else [call for call in later if call.number > number]
+
     def last(self, count: int = 1) -> list[CapturedCall]:
         """Return the latest calls, oldest first."""
         return list(self)[-count:] if count > 0 else []

@@ -125,3 +125,19 @@ def test_what_cannot_be_done_is_explained(
     answered, answer = call(server, method, path, body)
     assert answered == status
     assert reason in answer["error"]["message"]
+
+
+def test_calls_are_listed_from_a_number_on_and_the_last_ones_of_them(server: Served) -> None:
+    for _ in range(3):
+        hello(server)
+
+    def numbers(query: str) -> list[int]:
+        return [one["number"] for one in call(server, "GET", f"/_simulator/calls{query}")[1]["calls"]]
+
+    assert numbers("?after=1") == [2, 3]
+    assert numbers("?last=1") == [3]
+    assert numbers("?after=3") == []
+    # The log of a server that was started again has fewer calls than its reader has seen.
+    assert numbers("?after=9") == [1, 2, 3]
+    status, answer = call(server, "GET", "/_simulator/calls?after=x")
+    assert (status, "after" in answer["error"]["message"]) == (400, True)

@@ -110,6 +110,16 @@ class Visitor:
             for node in found["nodes"]
         ]
 
+    async def check_harmless(self) -> None:
+        """Fail if a text was executed, became an element, or can reorder the text around it."""
+        assert await self.page.evaluate("window.executed === undefined")
+        made = self.page.locator("#main").locator(
+            "script, img, iframe, object, embed, style, a[href^=javascript]"
+        )
+        assert await made.count() == 0
+        # Marks that reorder the text around them, and terminal sequences, are gone.
+        assert not set("\u202e\u2066\x1b\x07") & set(await self.page.locator("#main").inner_text())
+
     async def take_picture(self, path: Path) -> None:
         """Store a picture of the window, with the folders that its path needs."""
         await self.page.screenshot(path=path, animations="disabled")

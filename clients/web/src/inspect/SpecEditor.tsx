@@ -1,11 +1,13 @@
-// The specification as text, with findings and odds as it changes, and a comparison with an earlier version.
+// The specification as text, with findings and odds as it changes, and a comparison of versions.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { rpc, rpcStream, type Finding, type Problem } from "../api";
-import { date, percent, t } from "../i18n";
+import { get, rpcStream, type Finding, type Problem } from "../api";
+import { percent, t } from "../i18n";
 import { clean } from "../text";
 import type { DryRun, ScenarioSummary } from "../types";
-import { ProblemBox, toProblem } from "../ui";
-import { lineOfPointer, diffLines } from "./documents";
+import { ProblemBox, Shares, toProblem, useLoaded } from "../ui";
+import { CompareVersions } from "./CompareVersions";
+import { lineOfPointer } from "./documents";
+import { JsonField } from "./JsonField";
 
 const PAUSE_MS = 500;
 const RUNS = 512;
@@ -34,7 +36,8 @@ export function SpecEditor({
   const [problem, setProblem] = useState<Problem>();
   const [isStoring, setStoring] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  const numbers = useRef<HTMLPreElement>(null);
+  const version = (spec as { spec_version?: string } | null)?.spec_version === "1.0" ? "1.0" : "1.1";
+  const [schema] = useLoaded((signal) => get<unknown>(`/scenarios/schema?spec_version=${version}`, signal), [version]);
   useEffect(() => setText(original), [original]);
   useEffect(() => {
     const abort = new AbortController();
@@ -88,28 +91,9 @@ export function SpecEditor({
   };
   const findings = verdict?.findings?.findings ?? [];
   const isChanged = text !== original;
-  const lines = text.split("\n").length;
   return (
     <div class="editor-layout">
-      <div class="editor">
-        <pre class="editor-lines" ref={numbers} aria-hidden="true">
-          {Array.from({ length: lines }, (_, index) => index + 1).join("\n")}
-        </pre>
-        <textarea
-          ref={field}
-          class="editor-text"
-          dir="ltr"
-          spellcheck={false}
-          autocomplete="off"
-          wrap="off"
-          aria-label={t("inspect.spec")}
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-          onScroll={(event) => {
-            if (numbers.current) numbers.current.scrollTop = event.currentTarget.scrollTop;
-          }}
-        />
-      </div>
+      <JsonField field={field} label={t("inspect.spec")} text={text} schema={schema.state === "ready" ? schema.value : undefined} onChange={setText} />
       <aside class="stack-small" aria-label={t("findings")}>
         <div class="editor-state" role="status">
           {syntax ? (
@@ -121,8 +105,9 @@ export function SpecEditor({
           ) : (
             <p class={verdict.accepted ? "good-text" : "bad-text"}>{t(verdict.accepted ? "editor.accepted" : "editor.rejected")}</p>
           )}
+          {verdict?.dry_run && !syntax && <Odds odds={verdict.dry_run} />}
           {verdict?.dry_run && !syntax && (
-            <p>
+            <p class="quiet small">
               {t("editor.odds", {
                 share: percent(verdict.dry_run.fail_rate ?? 0),
                 low: percent(verdict.dry_run.wilson_low ?? 0),
@@ -160,47 +145,20 @@ export function SpecEditor({
             {t("editor.revert")}
           </button>
         </div>
-        <Compare scenarioId={scenarioId} text={text} versions={versions} />
+        <p class="quiet small">{t("editor.keys")}</p>
       </aside>
+      <div class="editor-compare">
+        <CompareVersions scenarioId={scenarioId} text={text} versions={versions} />
+      </div>
     </div>
   );
 }
 
-/** What differs from another version, line by line. */
-function Compare({ scenarioId, text, versions }: { scenarioId: string; text: string; versions: ScenarioSummary[] }) {
-  const [other, setOther] = useState<string>();
-  const choose = async (hash: string) => {
-    if (!hash) return setOther(undefined);
-    const got = await rpc<{ scenario: { spec: unknown } }>("ScenarioService/GetScenario", { scenario_id: scenarioId, spec_hash: hash });
-    setOther(JSON.stringify(got.scenario.spec, null, 2));
-  };
-  const changes = useMemo(() => (other === undefined ? [] : diffLines(other, text)), [other, text]);
-  return (
-    <details class="compare">
-      <summary>{t("compare")}</summary>
-      <label>
-        <span class="small quiet">{t("version")}</span>
-        <select class="field" onChange={(event) => choose(event.currentTarget.value)}>
-          <option value="">{t("compare.choose")}</option>
-          {versions.map((one) => (
-            <option key={one.spec_hash} value={one.spec_hash}>
-              {one.spec_hash.slice(0, 12)} · {date(one.create_time)}
-            </option>
-          ))}
-        </select>
-      </label>
-      {other !== undefined &&
-        (changes.length ? (
-          <pre class="diff" tabIndex={0} dir="ltr">
-            {changes.map((one, index) => (
-              <span key={index} class={one.kind}>
-                {`${one.kind === "added" ? "+" : "−"} ${one.text}\n`}
-              </span>
-            ))}
-          </pre>
-        ) : (
-          <p class="quiet">{t("compare.same")}</p>
-        ))}
-    </details>
-  );
+/** How games end that are played at random. */
+function Odds({ odds }: { odds: DryRun }) {
+  const parts = (["lost", "survived", "won"] as const).map((kind) => {
+    const share = (odds[kind] ?? 0) / Math.max(odds.runs, 1);
+    return { kind, name: t(`odds.${kind}`), share, text: percent(share) };
+  });
+  return <Shares label={t("odds")} parts={parts} />;
 }

@@ -62,13 +62,13 @@ export function lineOfPointer(text: string, pointer: string): number {
 }
 
 export interface LineChange {
-  kind: "added" | "removed";
+  kind: "same" | "added" | "removed";
   text: string;
 }
 
 const MAX_LINES = 4000;
 
-/** Returns the lines that only one of two texts has, in order, by their longest common subsequence. */
+/** Returns the lines of two texts in order, by their longest common subsequence. */
 export function diffLines(before: string, after: string): LineChange[] {
   const a = before.split("\n");
   const b = after.split("\n");
@@ -78,8 +78,10 @@ export function diffLines(before: string, after: string): LineChange[] {
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
   const left = a.slice(start, a.length - end);
   const right = b.slice(start, b.length - end);
+  const same = (lines: string[]): LineChange[] => lines.map((text) => ({ kind: "same", text }));
+  const [head, tail] = [same(a.slice(0, start)), same(a.slice(a.length - end))];
   if (left.length * right.length > MAX_LINES * MAX_LINES) {
-    return [...left.map((text) => ({ kind: "removed" as const, text })), ...right.map((text) => ({ kind: "added" as const, text }))];
+    return [...head, ...left.map((text) => ({ kind: "removed" as const, text })), ...right.map((text) => ({ kind: "added" as const, text })), ...tail];
   }
   const lengths = Array.from({ length: left.length + 1 }, () => new Uint32Array(right.length + 1));
   for (let i = left.length - 1; i >= 0; i -= 1) {
@@ -91,6 +93,7 @@ export function diffLines(before: string, after: string): LineChange[] {
   let [i, j] = [0, 0];
   while (i < left.length || j < right.length) {
     if (i < left.length && j < right.length && left[i] === right[j]) {
+      changes.push({ kind: "same", text: left[i]! });
       i += 1;
       j += 1;
     } else if (j >= right.length || (i < left.length && lengths[i + 1]![j]! >= lengths[i]![j + 1]!)) {
@@ -101,5 +104,47 @@ export function diffLines(before: string, after: string): LineChange[] {
       j += 1;
     }
   }
-  return changes;
+  return [...head, ...changes, ...tail];
+}
+
+interface Side {
+  line: number;
+  text: string;
+}
+
+export type Row = { kind: "same" | "changed"; left?: Side; right?: Side } | { kind: "gap"; count: number };
+
+const CONTEXT = 3;
+
+/** Returns two texts as rows side by side. Lines far from any difference are left out. */
+export function rowsOf(before: string, after: string): Row[] {
+  const rows: Row[] = [];
+  let [left, right] = [0, 0];
+  let removed: Side[] = [];
+  let added: Side[] = [];
+  const flush = () => {
+    for (let index = 0; index < Math.max(removed.length, added.length); index += 1) {
+      rows.push({ kind: "changed", left: removed[index], right: added[index] });
+    }
+    [removed, added] = [[], []];
+  };
+  for (const { kind, text } of diffLines(before, after)) {
+    if (kind === "removed") removed.push({ line: (left += 1), text });
+    else if (kind === "added") added.push({ line: (right += 1), text });
+    else {
+      flush();
+      rows.push({ kind, left: { line: (left += 1), text }, right: { line: (right += 1), text } });
+    }
+  }
+  flush();
+  const isNear = (index: number) =>
+    rows.slice(Math.max(index - CONTEXT, 0), index + CONTEXT + 1).some((row) => row.kind === "changed");
+  const shown: Row[] = [];
+  rows.forEach((row, index) => {
+    const last = shown[shown.length - 1];
+    if (isNear(index)) shown.push(row);
+    else if (last?.kind === "gap") last.count += 1;
+    else shown.push({ kind: "gap", count: 1 });
+  });
+  return shown.some((row) => row.kind === "changed") ? shown : [];
 }

@@ -3,6 +3,8 @@ import { rpc } from "../api";
 import { number, percent, t } from "../i18n";
 import { clean, words } from "../text";
 import { Empty, ProblemBox, Skeleton, useLoaded, useTitle } from "../ui";
+import { Providers } from "./Providers";
+import { ScriptedCalls } from "./ScriptedCalls";
 
 interface Money {
   currency_code?: string;
@@ -48,6 +50,8 @@ export default function UsageView() {
       {found.state === "ready" && (
         <>
           <Sum row={found.value.sum} />
+          <Providers />
+          <ScriptedCalls />
           <section class="stack-small">
             <h2>{t("usage.days")}</h2>
             {found.value.rows.length ? <Rows rows={found.value.rows} /> : <Empty title={t("usage.none")}>{t("usage.none.hint")}</Empty>}
@@ -55,11 +59,6 @@ export default function UsageView() {
           <section class="stack-small">
             <h2>{t("usage.models")}</h2>
             <Models models={found.value.models} />
-          </section>
-          <section class="stack-small">
-            <h2>{t("usage.scripted")}</h2>
-            <p>{t("usage.scripted.about")}</p>
-            <pre class="command">peripety simulate --script examples/simulator/multi_turn.toml</pre>
           </section>
         </>
       )}
@@ -109,6 +108,8 @@ function Rows({ rows }: { rows: Row[] }) {
             <th scope="col" class="figure">{t("usage.calls")}</th>
             <th scope="col" class="figure">{t("usage.input")}</th>
             <th scope="col" class="figure">{t("usage.output")}</th>
+            <th scope="col" class="figure">{t("usage.cached")}</th>
+            <th scope="col" class="figure">{t("usage.hits")}</th>
             <th scope="col" class="figure">{t("usage.cost")}</th>
           </tr>
         </thead>
@@ -122,6 +123,8 @@ function Rows({ rows }: { rows: Row[] }) {
               <td class="figure">{number(row.usage?.calls ?? 0)}</td>
               <td class="figure">{number(row.usage?.tokens?.input_tokens ?? 0)}</td>
               <td class="figure">{number(row.usage?.tokens?.output_tokens ?? 0)}</td>
+              <td class="figure">{number(row.usage?.tokens?.cache_read_tokens ?? 0)}</td>
+              <td class="figure">{number(row.response_cache_hits ?? 0)}</td>
               <td class="figure">{money(row.usage?.cost)}</td>
             </tr>
           ))}

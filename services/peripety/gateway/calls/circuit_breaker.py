@@ -24,6 +24,14 @@ class BreakerOutcome(Enum):
     """The caller left, or the request was invalid: no evidence about the provider."""
 
 
+class CircuitState(Enum):
+    """State of a circuit breaker."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
 @dataclass(frozen=True, slots=True)
 class BreakerThresholds:
     """Thresholds at which a circuit breaker opens and closes.
@@ -69,19 +77,45 @@ class CircuitBreaker:
         """Return True if the provider has failed and has not yet recovered."""
         return self._opened_at is not None
 
+    @property
+    def state(self) -> CircuitState:
+        """Return the current state."""
+        if self._opened_at is None:
+            return CircuitState.CLOSED
+        return CircuitState.OPEN if self._seconds_open() > 0 else CircuitState.HALF_OPEN
+
+    @property
+    def failures(self) -> int:
+        """Return the number of consecutive failures in the current period."""
+        return self._failures
+
+    @property
+    def retry_delay(self) -> float | None:
+        """Return the seconds until the next call can pass; None if calls pass now."""
+        seconds = self._seconds_open()
+        if seconds > 0:
+            return seconds
+        return _PROBE_RETRY_SECONDS if self._is_probing_enough() else None
+
     def raise_if_open(self) -> None:
         """Raise if a call would be rejected now.
 
         Raises:
             UnavailableError: the breaker is open (code PROVIDER_CIRCUIT_OPEN).
         """
+        delay = self.retry_delay
+        if delay is not None:
+            raise self._open_error(delay)
+
+    def _seconds_open(self) -> float:
+        """Return the seconds until the breaker is half-open; 0 if it is not open."""
         if self._opened_at is None:
-            return
-        left = self._opened_at + self._thresholds.open_seconds - self._now()
-        if left > 0:
-            raise self._open_error(left)
-        if self._probes + self._successes >= self._thresholds.successes:
-            raise self._open_error(_PROBE_RETRY_SECONDS)
+            return 0.0
+        return max(0.0, self._opened_at + self._thresholds.open_seconds - self._now())
+
+    def _is_probing_enough(self) -> bool:
+        is_open = self._opened_at is not None
+        return is_open and self._probes + self._successes >= self._thresholds.successes
 
     def acquire(self) -> int:
         """Admit a call, or raise the error of `check`.

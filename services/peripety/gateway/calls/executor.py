@@ -52,9 +52,15 @@ from peripety.core.config import ProviderLimits
 from peripety.errors import PeripetyError
 from peripety.gateway.budgets.budget_session import BudgetManager, MemoryBudgetLedger, NoUsageHistory
 from peripety.gateway.budgets.types import BUDGET_EXHAUSTED
-from peripety.gateway.calls.circuit_breaker import BreakerOutcome, BreakerThresholds, CircuitBreaker
+from peripety.gateway.calls.circuit_breaker import (
+    BreakerOutcome,
+    BreakerThresholds,
+    CircuitBreaker,
+    CircuitState,
+)
 from peripety.gateway.calls.rate_limiter import (
     CallUsage,
+    LimitUsage,
     MemoryUsageCounters,
     RateLimiter,
     estimate_usage,
@@ -222,6 +228,31 @@ class CallAttempt:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """Circuit breaker and rate limits of one provider and model family.
+
+    Attributes:
+        provider: the provider.
+        model: the model family; `*` for all models beyond the maximum number of states.
+        circuit: state of the circuit breaker.
+        retry_delay: seconds until the next call can pass; None if calls pass.
+        failures: consecutive failures since the state changed.
+        waiting_calls: calls that wait for a rate limit.
+        limits: the rate limits.
+        used: their current use.
+    """
+
+    provider: str
+    model: str
+    circuit: CircuitState
+    retry_delay: float | None
+    failures: int
+    waiting_calls: int
+    limits: ProviderLimits
+    used: LimitUsage
+
+
 _MAX_CREDENTIAL_STATES = 256
 
 
@@ -278,6 +309,30 @@ class CallExecutor:
     def plan_cache(self, provider: Provider, call: ProviderCall) -> CachePlan | None:
         """Return the predicted effect of a call on the prompt cache; None if it is disabled or unknown."""
         return self._prompt_cache.plan_call(provider.name, provider.account, call).plan
+
+    async def read_status(self) -> list[ProviderStatus]:
+        """Return the state of every provider and model family that was called, in order of their names.
+
+        Raises:
+            UnavailableError: the server of shared counters is unavailable.
+        """
+        found = []
+        for name, state in sorted(self._credential_states.items()):
+            provider, _, model = name.partition("/")
+            breaker = state.breaker
+            found.append(
+                ProviderStatus(
+                    provider=provider,
+                    model=model,
+                    circuit=breaker.state,
+                    retry_delay=breaker.retry_delay,
+                    failures=breaker.failures,
+                    waiting_calls=state.rate_limiter.waiting,
+                    limits=state.limits,
+                    used=await state.rate_limiter.read_usage(),
+                )
+            )
+        return found
 
     async def stream(
         self,

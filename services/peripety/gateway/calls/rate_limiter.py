@@ -64,6 +64,25 @@ class LimitReservation:
     number: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LimitUsage:
+    """Current use of the limits of an account.
+
+    Attributes:
+        requests: requests of the last minute.
+        input_tokens: input tokens of the last minute.
+        output_tokens: output tokens of the last minute, with the reservations of running calls.
+        cost: cost of the last minute in 10^-12 dollars, with the reservations of running calls.
+        concurrency: running calls.
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+    concurrency: int = 0
+
+
 class UsageCounters(Protocol):
     """Usage counters of rate limits."""
 
@@ -93,6 +112,10 @@ class UsageCounters(Protocol):
             reservation: its reservation.
             used: its usage; None if no request was sent.
         """
+        ...
+
+    async def read(self, account: str) -> LimitUsage:
+        """Return the current use of the limits of an account."""
         ...
 
 
@@ -129,6 +152,11 @@ class MemoryUsageCounters:
     async def settle(self, reservation: LimitReservation, used: CallUsage | None) -> None:
         """See `UsageCounters.settle`."""
         self._used[reservation.account].end(reservation, used, self._now())
+
+    async def read(self, account: str) -> LimitUsage:
+        """See `UsageCounters.read`."""
+        use = self._used.get(account)
+        return LimitUsage() if use is None else use.read(self._now())
 
 
 class _AccountUsage:
@@ -181,6 +209,15 @@ class _AccountUsage:
             self._output.add(used.output_tokens, now)
             self._cost.add(used.cost or 0, now)
 
+    def read(self, now: float) -> LimitUsage:
+        return LimitUsage(
+            requests=self._requests.total(now),
+            input_tokens=self._input.total(now),
+            output_tokens=self._output.total(now) + self._output_in_progress,
+            cost=self._cost.total(now) + self._cost_in_progress,
+            concurrency=self._in_progress,
+        )
+
 
 class _SlidingMinute:
     """Sliding window of a minute in slots of a tenth of a second, so its memory is bounded."""
@@ -202,6 +239,11 @@ class _SlidingMinute:
         if slot in self._amounts:
             self._amounts[slot] += difference
             self._total += difference
+
+    def total(self, now: float) -> int:
+        """Return the sum of the amounts that have not expired."""
+        self._drop_expired(now)
+        return self._total
 
     def seconds_until_fits(self, limit: int | None, amount: int, now: float) -> float:
         """Return the seconds until an amount fits; infinity if waiting does not help."""
@@ -344,6 +386,15 @@ class RateLimiter:
         finally:
             self._queue.remove(my_turn)
             self._wake_first()
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of calls that wait for the limits."""
+        return len(self._queue)
+
+    async def read_usage(self) -> LimitUsage:
+        """Return the current use of the limits."""
+        return await self._counters.read(self._counter_key)
 
     async def release(self, reservation: LimitReservation, used: CallUsage | None) -> None:
         """Settle a finished call; see `UsageCounters.settle`."""

@@ -18,7 +18,7 @@ from uuid import uuid4
 from peripety.core import logging_setup
 from peripety.errors import UnavailableError
 from peripety.gateway.budgets.types import BudgetAmount, LedgerHold, ReservationRejected
-from peripety.gateway.calls.rate_limiter import CallUsage, LimitReservation
+from peripety.gateway.calls.rate_limiter import CallUsage, LimitReservation, LimitUsage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -87,6 +87,14 @@ class RedisUsageCounters:
             sent = [0, 0, 0, 0] if used is None else [1, *_usage_arguments(used)]
             settle = self._leases.run(["limits", "limits_settle"], _limit_keys(account), [number, *sent])
             await self._leases.settle_lease([_limit_lease_keys(account)], number, settle)
+
+    async def read(self, account: str) -> LimitUsage:
+        """See `UsageCounters.read`.
+
+        Raises:
+            UnavailableError: the server is unavailable.
+        """
+        return LimitUsage(*await self._leases.run(["limits", "limits_read"], _limit_keys(account), []))
 
     async def _release_reservation(self, answer: LimitReservation | float) -> None:
         if isinstance(answer, LimitReservation):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, time
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from peripety.api.gateway.v1 import gateway_pb2 as pb
 from peripety.core.idempotency.store import RequestKey
@@ -28,12 +28,13 @@ from peripety.gateway.usage import UsageDimension, UsageQuery
 from peripety.rpc.messages import copy_fields, members_by_number, time_to_proto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from google.protobuf.descriptor import Descriptor
     from google.protobuf.timestamp_pb2 import Timestamp
 
     from peripety.core.validation import Page
+    from peripety.gateway.calls.executor import ProviderStatus
     from peripety.gateway.conversations.conversation import StoredConversation, StoredTurn
     from peripety.gateway.models.catalog import ListedModel
     from peripety.gateway.models.model_data import ModelData
@@ -243,3 +244,55 @@ def _time_from_proto(field: str, timestamp: Timestamp) -> datetime:
         return timestamp.ToDatetime(UTC)
     except (ValueError, OverflowError):
         raise field_error(field, "must be a time between the years 1 and 9999") from None
+
+
+def providers_to_proto(found: Iterable[ProviderStatus]) -> pb.GetProviderStatusResponse:
+    """Convert circuit breakers and rate limits to protobuf."""
+    return pb.GetProviderStatusResponse(providers=map(_status_to_proto, found))
+
+
+def _status_to_proto(status: ProviderStatus) -> pb.ProviderStatus:
+    limits, used = status.limits, status.used
+    amounts = (
+        ("REQUESTS", limits.requests_per_minute, used.requests),
+        ("INPUT_TOKENS", limits.input_tokens_per_minute, used.input_tokens),
+        ("OUTPUT_TOKENS", limits.output_tokens_per_minute, used.output_tokens),
+        ("COST", limits.pico_dollars_per_minute, used.cost),
+        ("CONCURRENCY", limits.concurrency, used.concurrency),
+    )
+    rows = [
+        pb.RateLimitStatus(kind=pb.RateLimitKind.Value(f"RATE_LIMIT_KIND_{kind}"), limit=limit, used=amount)
+        for kind, limit, amount in amounts
+    ]
+    return copy_fields(pb.ProviderStatus, status, limits=rows)
+
+
+def scripted_call_to_proto(call: Mapping[str, Any]) -> pb.WatchScriptedCallsResponse:
+    """Convert a captured call from JSON to protobuf."""
+    request, outcome = call["request"], call["outcome"]
+    message = pb.ScriptedCall(
+        api=request["api"],
+        model=request["model"],
+        prompt=request["prompt"],
+        messages=request["messages"],
+        tools=request["tools"],
+        rule=call["label"] or "",
+    )
+    message.time.FromJsonString(call["time"])
+    match outcome["type"]:
+        case "response":
+            usage = outcome["usage"]
+            message.answer.text = outcome["refusal"] or outcome["text"]
+            message.answer.tool_calls.extend(one["tool"] for one in outcome["tool_calls"])
+            message.answer.stop_reason = outcome["stop"]
+            message.answer.input_tokens = usage["fresh"] + usage["read"] + sum(usage["written"].values())
+            message.answer.output_tokens = usage["output"]
+            message.answer.cache_read_tokens = usage["read"]
+            message.answer.fault = outcome["failure"] or ""
+            message.answer.delay.FromMilliseconds(outcome["delay_ms"])
+        case "failure":
+            message.failure.kind = outcome["failure"]
+            message.failure.message = outcome["message"]
+        case _:
+            message.no_match.closest_rules.extend(outcome["closest"])
+    return pb.WatchScriptedCallsResponse(sequence=call["number"], call=message)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 PREFIX = "/_simulator/"
 
+_COUNT_DIGITS = 15
 _TABLES = ("conversations", "cache", "limits", "bills")
 _STATUSES = {
     ErrorKind.INVALID_ARGUMENT: 400,
@@ -59,7 +60,7 @@ class ControlApi:
         self._reload = reload
         self._endpoints: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "GET health": lambda _: {"status": "ok"},
-            "GET calls": lambda _: {"calls": [call.to_json() for call in simulator.captured]},
+            "GET calls": self._list_calls,
             "GET state": lambda _: self._state(),
             "POST reset": lambda _: simulator.reset(),
             "POST clock": self._advance_clock,
@@ -67,7 +68,7 @@ class ControlApi:
             "POST reload": lambda _: self._reload_script(),
         }
 
-    def handle(self, method: str, path: str, body: bytes) -> HttpDocument:
+    def handle(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> HttpDocument:
         """Execute a request; errors become documents."""
         try:
             name = f"{method} {path.removeprefix(PREFIX)}"
@@ -76,9 +77,15 @@ class ControlApi:
                 raise NotFoundError(
                     f"endpoint {name} does not exist; use one of {', '.join(self._endpoints)}",
                 )
-            return HttpDocument(200, compact_json(endpoint(_parse_settings(body)) or {}))
+            return HttpDocument(200, compact_json(endpoint({**query, **_parse_settings(body)}) or {}))
         except PeripetyError as error:
             return error_to_document(error)
+
+    def _list_calls(self, settings: Mapping[str, Any]) -> Any:
+        """Return all calls, those after a number, or the last ones of them."""
+        calls = self._simulator.captured.after(_parse_count(settings, "after", 0))
+        last = _parse_count(settings, "last", len(calls))
+        return {"calls": [call.to_json() for call in calls[len(calls) - min(last, len(calls)) :]]}
 
     def _state(self) -> Any:
         return {
@@ -108,6 +115,13 @@ def error_to_document(error: PeripetyError) -> HttpDocument:
     """Return an error as a document."""
     status = _STATUSES.get(error.kind, 500)
     return HttpDocument(status, compact_json({"error": {"code": error.code, "message": str(error)}}))
+
+
+def _parse_count(settings: Mapping[str, Any], name: str, default: int) -> int:
+    text = str(settings.get(name, default))
+    if not text.isdecimal() or len(text) > _COUNT_DIGITS:
+        raise InvalidArgumentError(f"{name} must be a number from 0: {text[:20]}")
+    return int(text)
 
 
 def _parse_settings(body: bytes) -> Mapping[str, Any]:
@@ -157,7 +171,8 @@ class SimulatorApp:
         connection: ClientConnection,
     ) -> None:
         try:
-            answer = self._control.handle(request.method, path, await connection.read_body())
+            body = await connection.read_body()
+            answer = self._control.handle(request.method, path, request.rel_url.query, body)
         except ApiError as error:
             answer = error_to_document(InvalidArgumentError(error.message))
         await connection.deliver(routing.delivery_from_document(answer, {}))

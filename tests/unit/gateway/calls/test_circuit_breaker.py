@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from peripety.errors import UnavailableError
-from peripety.gateway.calls.circuit_breaker import BreakerOutcome, BreakerThresholds, CircuitBreaker
+from peripety.gateway.calls.circuit_breaker import (
+    BreakerOutcome,
+    BreakerThresholds,
+    CircuitBreaker,
+    CircuitState,
+)
 
 WORKED, FAILED, UNKNOWN = BreakerOutcome.SUCCEEDED, BreakerOutcome.FAILED, BreakerOutcome.NEUTRAL
 
@@ -166,3 +171,15 @@ def test_closed_again_it_takes_as_many_failures_as_at_first(breaker: CircuitBrea
     assert not breaker.is_open
     make(breaker, FAILED)
     assert breaker.is_open
+
+
+def test_its_state_and_its_delay_can_be_read(breaker: CircuitBreaker, watch: Watch) -> None:
+    make(breaker, *[FAILED] * 2)
+    assert (breaker.state, breaker.failures, breaker.retry_delay) == (CircuitState.CLOSED, 2, None)
+    make(breaker, *[FAILED] * 3)
+    watch.moment += 20
+    assert (breaker.state, breaker.failures, breaker.retry_delay) == (CircuitState.OPEN, 0, 40)
+    watch.moment += 40
+    assert (breaker.state, breaker.retry_delay) == (CircuitState.HALF_OPEN, None)
+    make(breaker, WORKED, WORKED)
+    assert (breaker.state, breaker.retry_delay) == (CircuitState.CLOSED, None)

@@ -14,6 +14,7 @@ from peripety.errors import FailedPreconditionError, ResourceExhaustedError
 from peripety.gateway.calls.rate_limiter import (
     CallUsage,
     LimitReservation,
+    LimitUsage,
     MemoryUsageCounters,
     RateLimiter,
     estimate_usage,
@@ -322,5 +323,19 @@ def test_what_is_given_back_while_the_counters_answer_is_noticed() -> None:
         async with asyncio.timeout(10):
             await asyncio.gather(passage.go("a", seconds=0.5), passage.go("b"))
         assert list(passage.entered) == ["a", "b"]
+
+    in_virtual_time(scene)
+
+
+def test_the_use_of_limits_can_be_read() -> None:
+    async def scene(clock: Clock) -> None:
+        passage = Passage(clock)
+        assert await passage.gate.read_usage() == LimitUsage()
+        reservation = await passage.gate.acquire(CallUsage(10, 20, 30))
+        assert await passage.gate.read_usage() == LimitUsage(1, 10, 20, 30, 1)
+        await passage.gate.release(reservation, CallUsage(11, 5, 7))
+        assert await passage.gate.read_usage() == LimitUsage(1, 11, 5, 7, 0)
+        await clock.sleep(61)
+        assert await passage.gate.read_usage() == LimitUsage()
 
     in_virtual_time(scene)

@@ -23,7 +23,7 @@ from peripety.gateway.budgets.types import (
     LedgerHold,
     ReservationRejected,
 )
-from peripety.gateway.calls.rate_limiter import CallUsage, LimitReservation, RateLimiter
+from peripety.gateway.calls.rate_limiter import CallUsage, LimitReservation, LimitUsage, RateLimiter
 from peripety.gateway.calls.redis_limits import LeaseManager, RedisBudgetLedger, RedisUsageCounters
 from peripety.gateway.types.request import Budget
 from support.gateway.requests import asking, call_of
@@ -276,3 +276,15 @@ async def test_the_gates_of_replicas_share_a_limit(redis_url: str) -> None:
         async with asyncio.timeout(60):
             await asyncio.gather(*[call(gates[n % 2]) for n in range(30)])
     assert most == 3
+
+
+async def test_every_replica_reads_the_use_of_all(redis_url: str) -> None:
+    allowed = ProviderLimits(input_tokens_per_minute=100)
+    async with replicas(redis_url) as both:
+        one, other = [RedisUsageCounters(leases) for leases in both]
+        assert await one.read("a") == LimitUsage()
+        running = await reserved(one, allowed, CallUsage(10, 20, 30))
+        await other.settle(await reserved(other, allowed), CallUsage(1, 2, 3))
+        assert await other.read("a") == LimitUsage(2, 11, 22, 33, 1)
+        await one.settle(running, None)
+        assert await one.read("a") == LimitUsage(1, 1, 2, 3, 0)

@@ -366,6 +366,70 @@ MODEL_CAPABILITY_SEED: ModelCapability.ValueType  # 7
 """Reproducible answers for the same seed."""
 Global___ModelCapability: _TypeAlias = ModelCapability  # noqa: Y015
 
+class _CircuitState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CircuitStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CircuitState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CIRCUIT_STATE_UNSPECIFIED: _CircuitState.ValueType  # 0
+    """Never sent by a server."""
+    CIRCUIT_STATE_CLOSED: _CircuitState.ValueType  # 1
+    """Calls pass."""
+    CIRCUIT_STATE_OPEN: _CircuitState.ValueType  # 2
+    """All calls are rejected."""
+    CIRCUIT_STATE_HALF_OPEN: _CircuitState.ValueType  # 3
+    """A few calls pass, to find out whether the provider has recovered."""
+
+class CircuitState(_CircuitState, metaclass=_CircuitStateEnumTypeWrapper):
+    """State of a circuit breaker."""
+
+CIRCUIT_STATE_UNSPECIFIED: CircuitState.ValueType  # 0
+"""Never sent by a server."""
+CIRCUIT_STATE_CLOSED: CircuitState.ValueType  # 1
+"""Calls pass."""
+CIRCUIT_STATE_OPEN: CircuitState.ValueType  # 2
+"""All calls are rejected."""
+CIRCUIT_STATE_HALF_OPEN: CircuitState.ValueType  # 3
+"""A few calls pass, to find out whether the provider has recovered."""
+Global___CircuitState: _TypeAlias = CircuitState  # noqa: Y015
+
+class _RateLimitKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RateLimitKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RateLimitKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RATE_LIMIT_KIND_UNSPECIFIED: _RateLimitKind.ValueType  # 0
+    """Never sent by a server."""
+    RATE_LIMIT_KIND_REQUESTS: _RateLimitKind.ValueType  # 1
+    """Requests of the last minute."""
+    RATE_LIMIT_KIND_INPUT_TOKENS: _RateLimitKind.ValueType  # 2
+    """Input tokens of the last minute."""
+    RATE_LIMIT_KIND_OUTPUT_TOKENS: _RateLimitKind.ValueType  # 3
+    """Output tokens of the last minute, with the reservations of running calls."""
+    RATE_LIMIT_KIND_COST: _RateLimitKind.ValueType  # 4
+    """Cost of the last minute in 10^-12 dollars, with the reservations of running calls."""
+    RATE_LIMIT_KIND_CONCURRENCY: _RateLimitKind.ValueType  # 5
+    """Running calls."""
+
+class RateLimitKind(_RateLimitKind, metaclass=_RateLimitKindEnumTypeWrapper):
+    """Amount that a rate limit counts."""
+
+RATE_LIMIT_KIND_UNSPECIFIED: RateLimitKind.ValueType  # 0
+"""Never sent by a server."""
+RATE_LIMIT_KIND_REQUESTS: RateLimitKind.ValueType  # 1
+"""Requests of the last minute."""
+RATE_LIMIT_KIND_INPUT_TOKENS: RateLimitKind.ValueType  # 2
+"""Input tokens of the last minute."""
+RATE_LIMIT_KIND_OUTPUT_TOKENS: RateLimitKind.ValueType  # 3
+"""Output tokens of the last minute, with the reservations of running calls."""
+RATE_LIMIT_KIND_COST: RateLimitKind.ValueType  # 4
+"""Cost of the last minute in 10^-12 dollars, with the reservations of running calls."""
+RATE_LIMIT_KIND_CONCURRENCY: RateLimitKind.ValueType  # 5
+"""Running calls."""
+Global___RateLimitKind: _TypeAlias = RateLimitKind  # noqa: Y015
+
 @_typing.final
 class ChatMessage(_message.Message):
     """A message of a conversation. Adjacent messages of the same role are merged. The first message is the user's."""
@@ -2334,3 +2398,348 @@ class ListModelsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListModelsResponse: _TypeAlias = ListModelsResponse  # noqa: Y015
+
+@_typing.final
+class RateLimitStatus(_message.Message):
+    """A rate limit and its current use."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    USED_FIELD_NUMBER: _builtins.int
+    kind: Global___RateLimitKind.ValueType
+    """The counted amount."""
+    limit: _builtins.int
+    """Maximum; unset for no limit."""
+    used: _builtins.int
+    """Current use. With Redis, the use of all replicas; 0 for an account without limits."""
+    def __init__(
+        self,
+        *,
+        kind: Global___RateLimitKind.ValueType = ...,
+        limit: _builtins.int | None = ...,
+        used: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "kind", b"kind", "limit", b"limit", "used", b"used"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
+    _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__limit) -> _WhichOneofReturnType__limit | None: ...
+
+Global___RateLimitStatus: _TypeAlias = RateLimitStatus  # noqa: Y015
+
+@_typing.final
+class ProviderStatus(_message.Message):
+    """Circuit breaker and rate limits of one provider and model family, with the credential of this process."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    CIRCUIT_FIELD_NUMBER: _builtins.int
+    RETRY_DELAY_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
+    WAITING_CALLS_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    provider: _builtins.str
+    """The provider."""
+    model: _builtins.str
+    """The model family; `*` for all models beyond the first 256."""
+    circuit: Global___CircuitState.ValueType
+    """State of the circuit breaker."""
+    failures: _builtins.int
+    """Number of consecutive failures since the state changed."""
+    waiting_calls: _builtins.int
+    """Number of calls that wait for a rate limit."""
+    @_builtins.property
+    def retry_delay(self) -> _duration_pb2.Duration:
+        """Time until the next call can pass; unset unless calls are rejected."""
+
+    @_builtins.property
+    def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___RateLimitStatus]:
+        """One for each kind."""
+
+    def __init__(
+        self,
+        *,
+        provider: _builtins.str = ...,
+        model: _builtins.str = ...,
+        circuit: Global___CircuitState.ValueType = ...,
+        retry_delay: _duration_pb2.Duration | None = ...,
+        failures: _builtins.int = ...,
+        waiting_calls: _builtins.int = ...,
+        limits: _abc.Iterable[Global___RateLimitStatus] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["retry_delay", b"retry_delay"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["circuit", b"circuit", "failures", b"failures", "limits", b"limits", "model", b"model", "provider", b"provider", "retry_delay", b"retry_delay", "waiting_calls", b"waiting_calls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProviderStatus: _TypeAlias = ProviderStatus  # noqa: Y015
+
+@_typing.final
+class GetProviderStatusRequest(_message.Message):
+    """Request for the state of all providers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetProviderStatusRequest: _TypeAlias = GetProviderStatusRequest  # noqa: Y015
+
+@_typing.final
+class GetProviderStatusResponse(_message.Message):
+    """State of the providers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROVIDERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def providers(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProviderStatus]:
+        """In order of provider and model."""
+
+    def __init__(
+        self,
+        *,
+        providers: _abc.Iterable[Global___ProviderStatus] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["providers", b"providers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetProviderStatusResponse: _TypeAlias = GetProviderStatusResponse  # noqa: Y015
+
+@_typing.final
+class WatchScriptedCallsRequest(_message.Message):
+    """A position in the capture log of the scripted LLM."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    MAX_RECORDED_FIELD_NUMBER: _builtins.int
+    after_sequence: _builtins.int
+    """Number of the last call that is known; 0 for none."""
+    max_recorded: _builtins.int
+    """Maximum number of recorded calls to send first, the latest ones; 0 for 200, more than 1,000 counts as 1,000."""
+    def __init__(
+        self,
+        *,
+        after_sequence: _builtins.int = ...,
+        max_recorded: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "max_recorded", b"max_recorded"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchScriptedCallsRequest: _TypeAlias = WatchScriptedCallsRequest  # noqa: Y015
+
+@_typing.final
+class WatchScriptedCallsResponse(_message.Message):
+    """A captured call. A call is sent once. If the scripted LLM starts again, numbers start again from 1."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    CALL_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number of the call in the capture log, from 1."""
+    @_builtins.property
+    def call(self) -> Global___ScriptedCall:
+        """The call."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        call: Global___ScriptedCall | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchScriptedCallsResponse: _TypeAlias = WatchScriptedCallsResponse  # noqa: Y015
+
+@_typing.final
+class ScriptedCall(_message.Message):
+    """A call that the scripted LLM has answered, without credentials."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Answer(_message.Message):
+        """The answer."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        TEXT_FIELD_NUMBER: _builtins.int
+        TOOL_CALLS_FIELD_NUMBER: _builtins.int
+        STOP_REASON_FIELD_NUMBER: _builtins.int
+        INPUT_TOKENS_FIELD_NUMBER: _builtins.int
+        OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
+        CACHE_READ_TOKENS_FIELD_NUMBER: _builtins.int
+        FAULT_FIELD_NUMBER: _builtins.int
+        DELAY_FIELD_NUMBER: _builtins.int
+        text: _builtins.str
+        """The prose."""
+        stop_reason: _builtins.str
+        """The stop reason, in lower case."""
+        input_tokens: _builtins.int
+        """Billed input tokens, those of the prompt cache included."""
+        output_tokens: _builtins.int
+        """Billed output tokens."""
+        cache_read_tokens: _builtins.int
+        """Input tokens read from the prompt cache."""
+        fault: _builtins.str
+        """Kind of the fault that changed the answer or cut it off; empty for none."""
+        @_builtins.property
+        def tool_calls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+            """Names of the called tools."""
+
+        @_builtins.property
+        def delay(self) -> _duration_pb2.Duration:
+            """Delay before the answer."""
+
+        def __init__(
+            self,
+            *,
+            text: _builtins.str = ...,
+            tool_calls: _abc.Iterable[_builtins.str] | None = ...,
+            stop_reason: _builtins.str = ...,
+            input_tokens: _builtins.int = ...,
+            output_tokens: _builtins.int = ...,
+            cache_read_tokens: _builtins.int = ...,
+            fault: _builtins.str = ...,
+            delay: _duration_pb2.Duration | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["delay", b"delay"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_read_tokens", b"cache_read_tokens", "delay", b"delay", "fault", b"fault", "input_tokens", b"input_tokens", "output_tokens", b"output_tokens", "stop_reason", b"stop_reason", "text", b"text", "tool_calls", b"tool_calls"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Failure(_message.Message):
+        """A scripted fault, or a request that was rejected."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KIND_FIELD_NUMBER: _builtins.int
+        MESSAGE_FIELD_NUMBER: _builtins.int
+        kind: _builtins.str
+        """Kind of the fault, or of the error."""
+        message: _builtins.str
+        """Message to the caller, or a description of the fault."""
+        def __init__(
+            self,
+            *,
+            kind: _builtins.str = ...,
+            message: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "message", b"message"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class NoMatch(_message.Message):
+        """No rule of the script fits the request."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CLOSEST_RULES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def closest_rules(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+            """The closest rules, each with its failed predicates."""
+
+        def __init__(
+            self,
+            *,
+            closest_rules: _abc.Iterable[_builtins.str] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["closest_rules", b"closest_rules"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    TIME_FIELD_NUMBER: _builtins.int
+    API_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    NO_MATCH_FIELD_NUMBER: _builtins.int
+    api: _builtins.str
+    """API of the request, such as `anthropic`."""
+    model: _builtins.str
+    """The model name."""
+    prompt: _builtins.str
+    """Text that rules are matched against."""
+    messages: _builtins.int
+    """Number of messages in the request."""
+    rule: _builtins.str
+    """Rule of the script that answered; empty for none."""
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """Time of the call by the clock of the scripted LLM."""
+
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the offered tools."""
+
+    @_builtins.property
+    def answer(self) -> Global___ScriptedCall.Answer:
+        """The answer."""
+
+    @_builtins.property
+    def failure(self) -> Global___ScriptedCall.Failure:
+        """The failure."""
+
+    @_builtins.property
+    def no_match(self) -> Global___ScriptedCall.NoMatch:
+        """No rule fits."""
+
+    def __init__(
+        self,
+        *,
+        time: _timestamp_pb2.Timestamp | None = ...,
+        api: _builtins.str = ...,
+        model: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        messages: _builtins.int = ...,
+        tools: _abc.Iterable[_builtins.str] | None = ...,
+        rule: _builtins.str = ...,
+        answer: Global___ScriptedCall.Answer | None = ...,
+        failure: Global___ScriptedCall.Failure | None = ...,
+        no_match: Global___ScriptedCall.NoMatch | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "failure", b"failure", "no_match", b"no_match", "outcome", b"outcome", "time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "api", b"api", "failure", b"failure", "messages", b"messages", "model", b"model", "no_match", b"no_match", "outcome", b"outcome", "prompt", b"prompt", "rule", b"rule", "time", b"time", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["answer", "failure", "no_match"]  # noqa: Y015
+    _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
+
+Global___ScriptedCall: _TypeAlias = ScriptedCall  # noqa: Y015

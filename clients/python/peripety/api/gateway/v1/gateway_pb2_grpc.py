@@ -112,6 +112,16 @@ class GatewayServiceStub:
                 request_serializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.ListModelsRequest.SerializeToString,
                 response_deserializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.ListModelsResponse.FromString,
                 _registered_method=True)
+        self.GetProviderStatus = channel.unary_unary(
+                '/peripety.api.gateway.v1.GatewayService/GetProviderStatus',
+                request_serializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.GetProviderStatusRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.GetProviderStatusResponse.FromString,
+                _registered_method=True)
+        self.WatchScriptedCalls = channel.unary_stream(
+                '/peripety.api.gateway.v1.GatewayService/WatchScriptedCalls',
+                request_serializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.WatchScriptedCallsRequest.SerializeToString,
+                response_deserializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.WatchScriptedCallsResponse.FromString,
+                _registered_method=True)
 
 
 class GatewayServiceServicer:
@@ -223,6 +233,21 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetProviderStatus(self, request, context):
+        """Reads circuit breakers and rate limits of the providers that this process has called.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchScriptedCalls(self, request, context):
+        """Follows the captured calls of the scripted LLM, recorded ones first. The stream has no end.
+        FAILED_PRECONDITION (reason `PROVIDER_NOT_CONFIGURED`) without a scripted LLM.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GatewayServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -290,6 +315,16 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.ListModels,
                     request_deserializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.ListModelsRequest.FromString,
                     response_serializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.ListModelsResponse.SerializeToString,
+            ),
+            'GetProviderStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProviderStatus,
+                    request_deserializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.GetProviderStatusRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.GetProviderStatusResponse.SerializeToString,
+            ),
+            'WatchScriptedCalls': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchScriptedCalls,
+                    request_deserializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.WatchScriptedCallsRequest.FromString,
+                    response_serializer=peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.WatchScriptedCallsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -656,6 +691,60 @@ class GatewayService:
             '/peripety.api.gateway.v1.GatewayService/ListModels',
             peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.ListModelsRequest.SerializeToString,
             peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.ListModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProviderStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/peripety.api.gateway.v1.GatewayService/GetProviderStatus',
+            peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.GetProviderStatusRequest.SerializeToString,
+            peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.GetProviderStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchScriptedCalls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/peripety.api.gateway.v1.GatewayService/WatchScriptedCalls',
+            peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.WatchScriptedCallsRequest.SerializeToString,
+            peripety_dot_api_dot_gateway_dot_v1_dot_gateway__pb2.WatchScriptedCallsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -76,6 +76,12 @@ class GatewayServiceStub:
     """Sums tokens and cost over a period, grouped by the requested dimensions."""
     ListModels: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ListModelsRequest, _gateway_pb2.ListModelsResponse]
     """Lists the available models with their capabilities and prices."""
+    GetProviderStatus: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetProviderStatusRequest, _gateway_pb2.GetProviderStatusResponse]
+    """Reads circuit breakers and rate limits of the providers that this process has called."""
+    WatchScriptedCalls: _grpc.UnaryStreamMultiCallable[_gateway_pb2.WatchScriptedCallsRequest, _gateway_pb2.WatchScriptedCallsResponse]
+    """Follows the captured calls of the scripted LLM, recorded ones first. The stream has no end.
+    FAILED_PRECONDITION (reason `PROVIDER_NOT_CONFIGURED`) without a scripted LLM.
+    """
 
 @_typing.type_check_only
 class GatewayServiceAsyncStub(GatewayServiceStub):
@@ -125,6 +131,12 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     """Sums tokens and cost over a period, grouped by the requested dimensions."""
     ListModels: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListModelsRequest, _gateway_pb2.ListModelsResponse]  # type: ignore[assignment]
     """Lists the available models with their capabilities and prices."""
+    GetProviderStatus: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetProviderStatusRequest, _gateway_pb2.GetProviderStatusResponse]  # type: ignore[assignment]
+    """Reads circuit breakers and rate limits of the providers that this process has called."""
+    WatchScriptedCalls: _aio.UnaryStreamMultiCallable[_gateway_pb2.WatchScriptedCallsRequest, _gateway_pb2.WatchScriptedCallsResponse]  # type: ignore[assignment]
+    """Follows the captured calls of the scripted LLM, recorded ones first. The stream has no end.
+    FAILED_PRECONDITION (reason `PROVIDER_NOT_CONFIGURED`) without a scripted LLM.
+    """
 
 class GatewayServiceServicer:
     """One typed interface to every language model: text, tools and structured answers, over append-only
@@ -236,5 +248,21 @@ class GatewayServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.ListModelsResponse, _abc.Awaitable[_gateway_pb2.ListModelsResponse]]:
         """Lists the available models with their capabilities and prices."""
+
+    def GetProviderStatus(
+        self,
+        request: _gateway_pb2.GetProviderStatusRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.GetProviderStatusResponse, _abc.Awaitable[_gateway_pb2.GetProviderStatusResponse]]:
+        """Reads circuit breakers and rate limits of the providers that this process has called."""
+
+    def WatchScriptedCalls(
+        self,
+        request: _gateway_pb2.WatchScriptedCallsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_gateway_pb2.WatchScriptedCallsResponse], _abc.AsyncIterator[_gateway_pb2.WatchScriptedCallsResponse]]:
+        """Follows the captured calls of the scripted LLM, recorded ones first. The stream has no end.
+        FAILED_PRECONDITION (reason `PROVIDER_NOT_CONFIGURED`) without a scripted LLM.
+        """
 
 def add_GatewayServiceServicer_to_server(servicer: GatewayServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
