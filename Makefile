@@ -128,6 +128,7 @@ check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/error_reasons.py --check
 	$(BIN)/python protos/service_config.py --check
 	@.ci/typescript --check
+	@.ci/go --check
 	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python -m peripety.engine.schemas --check
 
@@ -317,6 +318,7 @@ generate: $(VENV)/installed-dev  ## Regenerate the generated code and schemas
 	@$(BIN)/python protos/error_reasons.py
 	@$(BIN)/python protos/service_config.py
 	@.ci/typescript
+	@.ci/go
 	@$(BIN)/python docs/generate_reference.py
 	$(BIN)/python -m peripety.engine.schemas
 

@@ -3,7 +3,7 @@
     python protos/service_config.py            write the files (`make generate`)
     python protos/service_config.py --check    only compare; exit 1 when a committed file is out of date
 
-The package of the Python client has a copy, because a distribution contains only files of its own folder.
+The Python and the Go client have copies, because a package contains only files of its own folder.
 
 A call is retried if its method declares an `idempotency_level`. The timeout of a method is the longest time
 that a client may wait for it; a caller can only shorten it.
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 PROTOS = Path(__file__).resolve().parent
 CLIENTS = PROTOS.parent / "clients"
-FILES = (CLIENTS / "service-config.json", CLIENTS / "python/peripety/client/service-config.json")
+FILES = (
+    CLIENTS / "service-config.json",
+    CLIENTS / "python/peripety/client/service-config.json",
+    CLIENTS / "go/service-config.json",
+)
 
 UNARY = "60s"
 COMPUTED = "300s"
