@@ -88,7 +88,7 @@ class ReadCase:
 
 
 def load_cases(half: str) -> tuple[SentenceCase, ...]:
-    """Return the cases of a half: `development` or `sealed`."""
+    """Return the cases of a part: `development`, `sealed` or `fresh`."""
     written = (FOLDER / f"{half}.txt").read_text(encoding="utf-8")
     return tuple(case for block in re.split(r"(?m)^== ", written)[1:] for case in _parse_domain(block))
 

@@ -13,7 +13,8 @@ from peripety.author.policy_author.meaning import (
     Phrase,
     join_text,
 )
-from peripety.author.policy_author.sentences import stem, stems, verb_stems
+from peripety.author.policy_author.sentences import singular, stem, stems, verb_stems
+from peripety.author.policy_author.tokens import to_number
 from peripety.author.policy_author.vocabulary import (
     ALL_CALLS,
     KINDS,
@@ -44,7 +45,17 @@ _ANNOTATIONS = {
 _MEASURES = frozenset({"long"})
 _WORDS = {"WORD", "APPROVE", "ASK"}
 _USERS = frozenset({"user", "users"})
-_PLAIN = {"COMMA", "AND", "OR", "WORD", "DETERMINER", "QUANTIFIER", "NAME", "VALUE", "BOUND", "NUMBER"}
+_MARKS = {"DETERMINER", "QUANTIFIER", "EITHER"}
+_JOINS = {"COMMA", "AND", "OR"}
+_PLAIN = {"WORD", "NAME", "VALUE", "BOUND", "NUMBER", *_JOINS, *_MARKS}
+_ANY = frozenset({"a", "an", "any", "all", "each", "every", "no"})
+_NO_ROLES = frozenset(
+    {
+        *("user", "person", "people", "human", "customer", "client", "member", "employee", "staff", "team"),
+        *("owner", "creator", "sender", "recipient", "requester", "holder", "participant", "colleague"),
+    }
+)
+"""Nouns for people that depend on the call, or that mean anyone: they are not roles of the caller."""
 _VAGUE = {"ELSE", "POSSESSIVE", "PRONOUN", "NOONE", "NOTHING", "NO", "SAME"}
 
 
@@ -80,6 +91,8 @@ class Vocabulary:
         self.lists = lists
         self._names = {tool.name for tool in tools}
         self._servers = {tool.server for tool in tools}
+        choices = (choice for tool in tools for one in tool.arguments for choice in one.choices)
+        self._nouns = frozenset().union(stems(" ".join(choices)), *(tool.names for tool in tools))
 
     def has_verb(self, words: Sequence[str]) -> bool:
         """Return True if a word is a form of the verb of some tool."""
@@ -104,6 +117,8 @@ class Vocabulary:
         verb: tuple[WordToken, ...] = ()
         for number, group in enumerate(groups):
             tokens = group.tokens
+            if group.antecedent:
+                tokens = (*tokens, *(one for one in group.antecedent if not self.has_verb([one.text])))
             words = [one for one in tokens if one.kind in _WORDS]
             verbs = tuple(one for one in words if self.has_verb([one.text]))
             named = any(
@@ -291,7 +306,7 @@ class Vocabulary:
         caller = self._bind_caller(phrase, words, tool)
         if caller is not None:
             return caller
-        if phrase.preposition == "BY":
+        if phrase.preposition == "BY" and (phrase.has_value or not _choice_words(words, tool)):
             raise NotFollowedError(phrase.text)
         if not phrase.has_value:
             return self._bind_words(phrase, words, tool)
@@ -311,11 +326,14 @@ class Vocabulary:
         kinds = {one.kind for one in phrase.tokens}
         lower = {word.casefold() for word in words}
         is_by = phrase.preposition == "BY"
-        if kinds - {"WORD", "NAME", "DETERMINER", "QUANTIFIER", "EVERYONE", "COMMA", "AND", "OR"}:
+        if kinds - {"WORD", "NAME", "EVERYONE", *_JOINS, *_MARKS}:
             return None
         if "NAME" not in kinds:
             is_any = kinds <= {"EVERYONE"} or lower <= AGENTS or ("QUANTIFIER" in kinds and lower <= CALLERS)
-            return True if is_by and is_any else None
+            if is_by and is_any:
+                return True
+            nouns = self._role_nouns(phrase.tokens) if is_by or lower & CALLERS else ()
+            return Test("roles", values=nouns) if nouns else None
         is_role = bool(lower & {"role", "roles"})
         is_caller = bool(lower & CALLERS) or (is_role and bool(lower & _USERS))
         if not lower <= CALLERS | _USERS | {"role", "roles"} or not (is_role or is_caller):
@@ -325,6 +343,45 @@ class Vocabulary:
             return None
         return Test("roles", values=tuple(one.literal.value for one in phrase.tokens if one.literal))
 
+    def _role_nouns(self, tokens: Sequence[WordToken]) -> tuple[str, ...]:
+        """Return the roles of nouns for callers: "managers", "a clerk", "admins or editors"; else nothing.
+
+        A noun in the plural or with "a" or "any" stands for the role with the name of its singular. "The
+        owner" depends on the call, and a noun of a tool is not a role.
+        """
+        roles: list[str] = []
+        marks: set[str] = set()
+        words: list[str] = []
+        for token in (*tokens, None):
+            if token is None or token.kind in _JOINS:
+                if not words and not marks:
+                    continue
+                role = self._role_of_noun(words, marks)
+                if role is None:
+                    return ()
+                roles.append(role)
+                words, marks = [], set()
+            elif token.kind in _MARKS:
+                marks.add(token.text.casefold())
+            elif token.kind == "EVERYONE":
+                return ()
+            elif token.text.casefold() in CALLERS:
+                # "The caller is an admin"
+                marks = set()
+            else:
+                words.append(token.text.casefold())
+        return tuple(roles)
+
+    def _role_of_noun(self, words: Sequence[str], marks: set[str]) -> str | None:
+        if len(words) != 1 or marks - _ANY - {"either"}:
+            return None
+        (word,) = words
+        is_plural = word.endswith("s") and not word.endswith("ss")
+        role = singular(word) if is_plural else word
+        if not (is_plural or marks & _ANY) or role in _NO_ROLES or stems(word) & self._nouns:
+            return None
+        return role
+
     def _bind_words(self, phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Formula:
         """Account for a phrase without a value: its words restrict nothing, or they name a server."""
         said = word_stems(words)
@@ -332,18 +389,22 @@ class Vocabulary:
         kinds = {one.kind for one in phrase.tokens}
         if server in said:
             return self._bind_server(said - {server}, (), phrase, tool)
+        if phrase.is_test:
+            return _bind_choice(phrase, words, tool)
         if kinds <= {"EVERYONE"} or kinds <= {"ANYWHERE"} or kinds <= {"ANYTHING"}:
             return True
-        if not words or kinds - {"WORD", "DETERMINER", "QUANTIFIER"}:
+        if not words or kinds - {"WORD", *_JOINS, *_MARKS}:
             raise NotFollowedError(phrase.text)
         if said <= tool.objects | frozenset(tool.parts) and phrase.preposition != "WITH":
             return True
+        if _choice_words(words, tool):
+            return _bind_choice(phrase, words, tool)
+        if kinds & _JOINS:
+            raise NotFollowedError(phrase.text)
         is_definite = any(one.kind == "DETERMINER" and one.text.casefold() == "the" for one in phrase.tokens)
         is_any = "QUANTIFIER" in kinds
         if said <= tool.names and (is_any or (not is_definite and phrase.preposition != "WITH")):
             return True
-        if len(words) == 1 and (test := _test_of_word(tool, words[0])) is not None and test.values != (True,):
-            return test
         raise NotFollowedError(phrase.text)
 
     def _bind_server(
@@ -365,6 +426,9 @@ class Vocabulary:
             if one.kind == "WORD" and one.text.casefold() not in _MEASURES
         ]
         before = [one.text for one in phrase.tokens[:first] if one.kind == "WORD"]
+        # "At most 5 EUR": a value of another argument.
+        chosen = [word for word in unit if (test := _test_of_word(tool, word)) and test.values != (True,)]
+        unit = [word for word in unit if word not in chosen]
         argument = tool.number_argument(word_stems(unit or before)) if unit or before else None
         is_head = not phrase.preposition and all(
             has_verb(tool, [word]) or stems(word) <= tool.objects for word in before
@@ -377,13 +441,14 @@ class Vocabulary:
         between = {one.kind for one in phrase.tokens[first : last + 1]}
         if argument is None or not accounted or between - {"BOUND", "NUMBER", "COMMA", "AND", "OR"}:
             raise NotFollowedError(phrase.text)
-        plain = tuple(_to_number(one) for one in numbers if one.kind == "NUMBER")
+        extra = [_bind_choice(phrase, chosen, tool)] if chosen else []
+        plain = tuple(to_number(one.text) for one in numbers if one.kind == "NUMBER")
         tests: list[Formula] = [
             Test("bound", (argument.name,), bound=bound) for one in numbers for bound in one.bounds
         ]
         if plain and tests:
             raise NotFollowedError(phrase.text)
-        return [Test("choice", (argument.name,), values=plain)] if plain else tests
+        return [*extra, *([Test("choice", (argument.name,), values=plain)] if plain else tests)]
 
     def _bind_literals(
         self,
@@ -463,6 +528,7 @@ class Vocabulary:
         ]
         identifiers = [one for one in texts if one.role and one.kind == "identifier"]
         mentioned = [one for one in texts if (one.words - PLACE_WORDS) & said]
+        mentioned = mentioned or [one for one in identifiers if stems(one.name) <= said]
         if len(mentioned) > 1:
             by_name = [one for one in mentioned if (stems(one.name) - PLACE_WORDS) <= said]
             mentioned = by_name or mentioned
@@ -513,21 +579,39 @@ def _texts(tokens: Iterable[WordToken]) -> list[str]:
     return [one.text for one in tokens]
 
 
-def _to_number(token: WordToken) -> float:
-    value = float(token.text.replace(",", "").replace("_", ""))
-    return int(value) if value.is_integer() else value
-
-
 def _test_of_word(tool: DescribedTool, word: str) -> Test | None:
     """Return the test for a word that is a choice of one argument, or the name of one flag."""
-    lower = word.casefold()
-    choosing = [one for one in tool.arguments if lower in one.choices]
-    flags = [one for one in tool.arguments if one.is_flag and stems(one.name) == stems(word)]
+    forms = {word.casefold(), singular(word.casefold())}
+    choosing = [one for one in tool.arguments if forms & one.choices.keys()]
+    flags = [
+        one
+        for one in tool.arguments
+        if one.is_flag and stems(one.name) == stems(word) and one.schema.get("default") is not True
+    ]
     if len(choosing) + len(flags) != 1:
         return None
     if choosing:
-        return Test("choice", (choosing[0].name,), values=(choosing[0].choices[lower],))
+        values = tuple(text for lower, text in choosing[0].choices.items() if lower in forms)
+        return Test("choice", (choosing[0].name,), values=values)
     return Test("choice", (flags[0].name,), values=(True,))
+
+
+def _choice_words(words: Sequence[str], tool: DescribedTool) -> list[str]:
+    return [word for word in words if _test_of_word(tool, word) is not None]
+
+
+def _bind_choice(phrase: Phrase, words: Sequence[str], tool: DescribedTool) -> Test:
+    """Return the test of a phrase whose words are values of an argument: "with low or normal priority"."""
+    tests = {word: test for word in words if (test := _test_of_word(tool, word)) is not None}
+    names = {test.names[0] for test in tests.values()}
+    if len(names) != 1 or any(one.kind not in _PLAIN for one in phrase.tokens):
+        raise NotFollowedError(phrase.text)
+    (name,) = names
+    known = tool.objects.union(tool.parts, *(one.words for one in tool.arguments if one.name == name))
+    if not all(word in tests or stems(word) <= known for word in words):
+        raise NotFollowedError(phrase.text)
+    values = tuple(dict.fromkeys(value for test in tests.values() for value in test.values))
+    return Test("choice", (name,), values=values)
 
 
 def _describes_argument(tool: DescribedTool, word: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _GRAMMAR = "policy_sentence.lark"
 _MOST_TOKENS = 80
-_MOST_DERIVATIONS = 64
+_MOST_DERIVATIONS = 128
 
 
 @dataclass(frozen=True, slots=True)

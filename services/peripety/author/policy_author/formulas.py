@@ -80,6 +80,13 @@ def replace_leaves(formula: Formula, replace: Callable[[Any], Formula]) -> Formu
     return all_of(*parts) if formula.operator == "and" else any_of(*parts)
 
 
+def has_leaf(formula: Formula, leaf: Any) -> bool:
+    """Return True if a formula has a leaf."""
+    if isinstance(formula, Junction):
+        return any(has_leaf(part, leaf) for part in formula.parts)
+    return not isinstance(formula, bool) and bool(formula == leaf)
+
+
 def assume_approval(formula: Formula, *, is_given: bool) -> Formula:
     """Return the formula for calls that a person approves, or for those that no person has approved."""
     return replace_leaves(formula, lambda leaf: is_given if leaf == APPROVAL else leaf)

@@ -19,17 +19,20 @@ from peripety.author.policy_author.formulas import (
     Junction,
     all_of,
     assume_approval,
+    has_leaf,
     negate,
+    replace_leaves,
     to_disjuncts,
 )
 from peripety.author.policy_author.meaning import (
+    EMBEDDED,
     Effect,
     NotFollowedError,
     iter_phrases,
     join_text,
-    read_meaning,
 )
 from peripety.author.policy_author.sentences import split_sentences, stems, verb_stems
+from peripety.author.policy_author.statements import read_meaning
 from peripety.author.policy_author.tokens import read_tokens
 from peripety.author.policy_author.vocabulary import DescribedTool, Test, has_verb, merge_conditions
 from peripety.author.text_analysis.languages import OFFLINE_MARK
@@ -257,6 +260,12 @@ class _SentenceReader:
         ]
         if clause.focus is None:
             return found
+        if has_leaf(clause.focus, EMBEDDED):
+            # "Only the item `a`"
+            if calls.condition is True:
+                raise NotFollowedError("only")
+            focus = replace_leaves(clause.focus, lambda leaf: calls.condition if leaf == EMBEDDED else leaf)
+            clause = replace(clause, focus=focus)
         rest = all_of(*(one for one in _conjuncts(condition) if one not in _conjuncts(clause.focus)))
         beyond = negate(assume_approval(clause.focus, is_given=True))
         if _mentions_approval(rest) or beyond is True:
@@ -311,7 +320,10 @@ class _SentenceReader:
         """Return statements that stop all calls of the tools that a prohibition may be about."""
         kinds = {one.kind for one in tokens}
         words = " ".join(one.text for one in tokens if one.kind == "WORD")
-        if not (kinds & _LIMITING or "read-only" in words or stems(words) & _RESTRICTING):
+        is_limiting = kinds & _LIMITING or "read-only" in words or stems(words) & _RESTRICTING
+        # "Closing an item calls for two people": without "may", words about calls may restrict them.
+        is_about_calls = not kinds & {"MAY", "ALLOWED"} and self._vocabulary.has_verb(words.split())
+        if not (is_limiting or is_about_calls):
             return []
         is_asking = bool(kinds & {"APPROVE", "ASK"}) or not kinds & _PROHIBITING
         then = "escalate" if is_asking else "deny"

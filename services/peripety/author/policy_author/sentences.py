@@ -113,6 +113,13 @@ def verb_stems(word: str) -> frozenset[str]:
     return frozenset({stem(word), *map(stem, roots)})
 
 
+def singular(word: str) -> str:
+    """Return a lower-case noun without the ending of its plural."""
+    if word.endswith("ies") and len(word) > _SHORTEST + 1:
+        return f"{word.removesuffix('ies')}y"
+    return word.removesuffix("s") if word.endswith("s") and not word.endswith("ss") else word
+
+
 def stems(text: str) -> frozenset[str]:
     """Return the stems of all words of a text; the parts of `snake_case` and `camelCase` are words too."""
     return frozenset(map(stem, _WORD.findall(text)))

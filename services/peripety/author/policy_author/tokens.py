@@ -58,13 +58,14 @@ class WordToken:
 
 
 _OPPOSITE = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
-_NUMBER = r"\d[\d,_]{0,14}(?:\.\d{1,9})?"
+_NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBER = rf"(?:\d[\d,_]{{0,14}}(?:\.\d{{1,9}})?|(?:{'|'.join(_NUMERALS)})\b)"
 _BOUND_WORDS = {
     "<=": r"at most|no more than|not more than|up to|a maximum of|do(?:es)? not exceed|not exceed(?:ing)?"
-    r"|no longer than",
+    r"|(?:no|not) (?:longer|deeper|larger|higher|greater) than",
     ">=": r"at least|no less than|no fewer than|not less than|a minimum of",
-    ">": r"more than|over|above|exceed(?:s|ing)?|greater than|larger than|higher than",
-    "<": r"less than|fewer than|under|below|smaller than|lower than",
+    ">": r"more than|over|above|exceed(?:s|ing)?|(?:greater|larger|higher|longer|deeper) than",
+    "<": r"less than|fewer than|under|below|(?:smaller|lower|shorter) than",
 }
 _BEFORE_NUMBER = re.compile(
     rf"\b(?:{'|'.join(f'(?P<o{place}>{words})' for place, words in enumerate(_BOUND_WORDS.values()))})"
@@ -106,7 +107,7 @@ _CLASSES = {
     "NOT": "not|never",
     "NOR": "nor",
     "SUBJECT_TO": "subject to|up to",
-    "ALLOWED": "allowed|permitted|permissible|fine|okay|ok",
+    "ALLOWED": "allowed|permitted|permissible|fine|okay|ok|feel free",
     "FORBIDDEN": "forbidden|prohibited|denied|refused|rejected|disallowed|banned|off[- ]limits",
     "BE": "is|are|be|been|being|was|were",
     "HAVE": "has|have|had|having",
@@ -121,6 +122,8 @@ _CLASSES = {
     "OUTSIDE": "outside of|outside|elsewhere than",
     "UNLESS": "unless",
     "UNTIL": "until",
+    "IFF": "if and only if",
+    "WHOEVER": "whoever",
     "IF": "if|when|as long as|so long as|provided that|provided",
     "WITHOUT": "without",
     "BEFORE": "before",
@@ -128,7 +131,11 @@ _CLASSES = {
     "BUT": "but",
     "AND": "and",
     "OR": "or",
-    "ADVERB": "always|also|freely|at any time|at all times",
+    "ADVERB": "always|also|freely|at any time|at all times|at once|as well|too",
+    "AVOID": "avoid|refuse to|refrain from",
+    "LIMITED": "limited|restricted|confined|reserved",
+    "EITHER": "either",
+    "THOSE": "those|ones",
     "FIRST": "first|beforehand|in advance",
     "PRONOUN": "it|they|them|you|we|i",
     "POSSESSIVE": "its|their|your|our|my|his|her",
@@ -153,7 +160,14 @@ _CLASS = re.compile(
 _ORDINARY = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z]+)*(?:_[A-Za-z0-9_]+)?")
 _GENITIVE = re.compile(r"['\u2019]s?(?!\w)")
 _PUNCTUATION = {",": "COMMA", ";": "SEMICOLON", ":": "COLON"}
-_SPLIT = {"CANNOT": ("MAY", "NOT"), "MUSTNOT": ("MUST", "NOT"), "NEITHER": ("NOT",), "NOR": ("OR",)}
+_SPLIT = {
+    "IFF": ("ONLY", "IF"),
+    "WHOEVER": ("EVERYONE", "RELATIVE"),
+    "CANNOT": ("MAY", "NOT"),
+    "MUSTNOT": ("MUST", "NOT"),
+    "NEITHER": ("NOT",),
+    "NOR": ("OR",),
+}
 _OPENING = {"MAY", "MUST", "NOT", "DONOT", "TO"}
 _PERSONAL = {"NOONE", "EVERYONE", "ANYWHERE", "ANYTHING", "NOTHING"}
 
@@ -221,7 +235,7 @@ def _read_number(text: str, place: int) -> tuple[list[WordToken], int] | None:
     between = _RANGE.match(text, place)
     if between:
         least, most = (
-            _to_number(one) for one in (between["a"] or between["b"] or between["c"], between["most"])
+            to_number(one) for one in (between["a"] or between["b"] or between["c"], between["most"])
         )
         bounds = (NumericBound(">=", least), NumericBound("<=", most))
         return [WordToken("BOUND", between.group(), bounds=bounds)], between.end()
@@ -230,20 +244,23 @@ def _read_number(text: str, place: int) -> tuple[list[WordToken], int] | None:
         return [WordToken("BOUND", before.group(), bounds=(_bound_before(before),))], before.end()
     after = _AFTER_NUMBER.match(text, place)
     if after:
-        bound = NumericBound("<=" if after["most"] else ">=", _to_number(after["number"]))
+        bound = NumericBound("<=" if after["most"] else ">=", to_number(after["number"]))
         return [WordToken("BOUND", after.group(), bounds=(bound,))], after.end()
     plain = _PLAIN_NUMBER.match(text, place)
-    if plain:
+    if plain and plain["number"].casefold() != "one":
         return [WordToken("NUMBER", plain.group())], plain.end()
     return None
 
 
 def _bound_before(match: re.Match[str]) -> NumericBound:
     operator = next(one for place, one in enumerate(_BOUND_WORDS) if match[f"o{place}"])
-    return NumericBound(operator, _to_number(match["number"]))
+    return NumericBound(operator, to_number(match["number"]))
 
 
-def _to_number(text: str) -> float:
+def to_number(text: str) -> float:
+    """Return the value of a number in digits or of a small number in words."""
+    if text.casefold() in _NUMERALS:
+        return _NUMERALS.index(text.casefold())
     value = float(text.replace(",", "").replace("_", ""))
     return int(value) if value.is_integer() else value
 

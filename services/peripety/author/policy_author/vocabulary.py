@@ -44,7 +44,10 @@ _ENOUGH = 2
 
 def value_kind(role: str) -> str:
     """Return the value kind of an argument role."""
-    return next((kind for kind, words in KINDS.items() if words & stems(role)), "identifier")
+    words = stems(role)
+    if "id" in words:
+        return "identifier"
+    return next((kind for kind, known in KINDS.items() if known & words), "identifier")
 
 
 @dataclass(frozen=True)
@@ -257,6 +260,9 @@ class Test:
                 return {"logic": {"!": [{"or": said}]}}
             return {"roles": list(self.values)}
         path = f"arguments.{self.names[0]}"
+        if is_negated and self.values == (True,):
+            # A flag that is missing is not set.
+            return {"logic": {"!": [{"in": [{"var": path}, [True]]}]}}
         if self.bound is not None:
             bound = self.bound.negated if is_negated else self.bound
             test: dict[str, Any] = {bound.operator: [{"var": path}, bound.number]}

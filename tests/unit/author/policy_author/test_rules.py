@@ -109,7 +109,6 @@ def test_a_tool_is_told_by_its_name_its_server_or_an_annotation(text: str, tools
         "It may fetch from http://127.1/x.",
         f"It may fetch from {'a' * 70}.test.",
         'It may call the routine "@known".',
-        "Callers without the role `keeper` may read items.",
         "Roles other than `keeper` may read items.",
         "All tools other than `call_routine` are allowed.",
         "All tools except call_routine are allowed.",
