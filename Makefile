@@ -244,6 +244,10 @@ bench-policies: $(VENV)/installed-bench native  ## Measure policy suites, and co
 bench-policy-reader: $(VENV)/installed-dev native  ## Measure the policy reader without a model; TAU2_RETAIL=FOLDER adds a policy
 	@PYTHONPATH=tests $(BIN)/python -m bench.policy_reader
 
+.PHONY: fuzz-policy-reader
+fuzz-policy-reader: $(VENV)/installed-dev native  ## Read COUNT generated sentences of policies without a model, and compare their meaning
+	@PYTHONPATH=tests COUNT=$(or $(COUNT),100000) $(BIN)/python -m bench.policy_paraphrases
+
 .PHONY: bench-testgen
 bench-testgen: $(VENV)/installed-dev native  ## Measure the mutation score of generated tests, by model quality and prompt
 	@PYTHONPATH=tests $(BIN)/python -m bench.testgen

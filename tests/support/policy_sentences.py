@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,17 @@ def read_case(case: SentenceCase) -> ReadCase:
     derived = build_rules(case.text, case.tools)
     decided = decide_calls(derived, case.tools, [one.request for one in case.calls.values()], case.is_open)
     return ReadCase(case, derived, dict(zip(case.calls, decided, strict=True)))
+
+
+def read_without_word(case: SentenceCase) -> Iterator[tuple[str, ReadCase]]:
+    """Yield each word of a case with the case as it is read without that word."""
+    words = case.text.split()
+    for place, word in enumerate(words):
+        end = word[-1] if word[-1] in ".;" else ""
+        shorter = [*words[:place], *words[place + 1 :]]
+        if end and place:
+            shorter[place - 1] += end
+        yield word, read_case(replace(case, text=" ".join(shorter)))
 
 
 def decide_calls(

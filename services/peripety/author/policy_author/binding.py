@@ -115,6 +115,7 @@ class Vocabulary:
     def _complete_groups(self, groups: Sequence[CallGroup]) -> list[CallGroup]:
         completed: list[CallGroup] = []
         verb: tuple[WordToken, ...] = ()
+        is_bare = False
         for number, group in enumerate(groups):
             tokens = group.tokens
             if group.antecedent:
@@ -125,12 +126,16 @@ class Vocabulary:
                 one.kind == "NAME" and one.literal and one.literal.value in self._names for one in tokens
             )
             if not verbs and verb and not named:
+                if is_bare:
+                    # "Delete or messages"
+                    raise NotFollowedError(join_text(tokens))
                 tokens = (*verb, *tokens)
             elif verbs and len(verbs) == len(words) and number + 1 < len(groups) and not named:
                 behind = groups[number + 1].tokens
                 nouns = tuple(one for one in behind if one.kind in _WORDS and not self.has_verb([one.text]))
                 if not any(is_named(tool, _texts(words)) for tool in self.tools):
                     tokens = (*tokens, *nouns)
+            is_bare = bool(verbs) and tuple(group.tokens) == verbs
             verb = verbs or verb
             completed.append(replace(group, tokens=tokens))
         return completed

@@ -43,6 +43,7 @@ _APPROVERS = frozenset(
         "prior",
     }
 )
+_MANY = 2
 _RELATED = {"", "BY", "TO", "FROM", "PLACE", "WITH"}
 
 
@@ -227,7 +228,18 @@ def is_approval(phrase: Phrase) -> bool:
 
 def names_approver(phrase: Phrase) -> bool:
     """Return True for the person who approves: "by a manager", "from a person"."""
-    return phrase.preposition in {"BY", "PLACE", "FROM"} and not phrase.has_value and not phrase.has("ELSE")
+    words = [one.text.casefold() for one in phrase.tokens if one.kind == "WORD"]
+    return (
+        _is_person(words)
+        and phrase.preposition in {"BY", "PLACE", "FROM"}
+        and not phrase.has_value
+        and not phrase.has("ELSE")
+    )
+
+
+def _is_person(words: Sequence[str]) -> bool:
+    """Return False for "of low priority": an approver is one noun, or ends with a known one."""
+    return len(words) < _MANY or words[-1] in _APPROVERS
 
 
 def read_condition(condition: Derivation) -> Formula:

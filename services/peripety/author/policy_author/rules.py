@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from peripety.author.policy_author.binding import Vocabulary
@@ -31,7 +32,7 @@ from peripety.author.policy_author.meaning import (
     iter_phrases,
     join_text,
 )
-from peripety.author.policy_author.sentences import split_sentences, stems, verb_stems
+from peripety.author.policy_author.sentences import singular, split_sentences, stems, verb_stems
 from peripety.author.policy_author.statements import read_meaning
 from peripety.author.policy_author.tokens import read_tokens
 from peripety.author.policy_author.vocabulary import DescribedTool, Test, has_verb, merge_conditions
@@ -148,6 +149,10 @@ def build_rules(
     return DerivedRules(ordered, tuple(unfollowed))
 
 
+class _ContradictoryError(NotFollowedError):
+    """A derivation was followed, and describes no call: "with force except with force"."""
+
+
 class _SentenceReader:
     """Reader of single sentences."""
 
@@ -184,20 +189,23 @@ class _SentenceReader:
         Raises:
             NotFollowedError: no derivation was followed, or two of them differ.
         """
+        _check_values(tokens)
         readings: dict[str, tuple[list[_Statement], ClauseMeaning]] = {}
         failed: list[NotFollowedError] = []
+        is_contradictory = False
         for derivation in derive_sentence(tokens):
             try:
                 clauses = read_meaning(derivation, previous)
                 statements = [one for clause in clauses for one in self._bind_clause(clause)]
             except NotFollowedError as error:
                 failed.append(error)
+                is_contradictory = is_contradictory or isinstance(error, _ContradictoryError)
                 continue
             key = json.dumps(
                 [[one.server, one.tools, one.when, one.then, one.is_fallback] for one in statements]
             )
             readings.setdefault(key, (statements, clauses[-1]))
-        if len(readings) == 1:
+        if len(readings) == 1 and not is_contradictory:
             return next(iter(readings.values()))
         if readings:
             raise NotFollowedError(join_text(tokens))
@@ -212,6 +220,9 @@ class _SentenceReader:
         bound = self._vocabulary.bind_groups(clause.groups, is_stopping=is_stopping)
         if not bound:
             raise NotFollowedError("")
+        if is_stopping and clause.focus is not None:
+            # "Items must not be read only in one place" has two meanings.
+            raise NotFollowedError("only")
         found: list[_Statement] = []
         for group, calls in bound:
             is_rest = clause.is_rest or any(one.kind == "ELSE" for one in group.tokens)
@@ -237,7 +248,7 @@ class _SentenceReader:
         else:
             found += self._state(clause, calls, "deny", all_of(whole, negate(clause.required)))
         if not found and calls.tools:
-            raise NotFollowedError(" ".join(calls.words))
+            raise _ContradictoryError(" ".join(calls.words))
         return found
 
     def _bind_permission(
@@ -374,6 +385,31 @@ class _SentenceReader:
             if found and all(self._vocabulary.has_verb(calls.words) for calls in groups):
                 return list(found)
         return []
+
+
+def _check_values(tokens: Sequence[WordToken]) -> None:
+    """Check that no word is missing in front of a value: "from /a /b", "other `a`", "a volume 5", "items 5".
+
+    Raises:
+        NotFollowedError: a value has no link to the words in front of it.
+    """
+    for place, (before, token) in enumerate(pairwise(tokens), start=1):
+        if token.kind in {"NAME", "VALUE", "BOUND", "NUMBER"} and before.kind in {
+            "NAME",
+            "VALUE",
+            "NUMBER",
+            "ELSE",
+        }:
+            raise NotFollowedError(join_text((before, token)))
+        if token.kind != "NUMBER" or before.kind != "WORD":
+            continue
+        # "Port 22" is a number that names. Other numbers have "of" or a comparison in front of them.
+        behind = tokens[place + 1].kind if place + 1 < len(tokens) else ""
+        noun = before.text.casefold()
+        is_list = behind in {"COMMA", "AND", "OR"}
+        has_article = place > 1 and tokens[place - 2].text.casefold() in {"a", "an"}
+        if behind == "WORD" or has_article or (singular(noun) != noun and not is_list):
+            raise NotFollowedError(join_text((before, token)))
 
 
 def _keep_tools(statements: Iterable[_Statement], own: set[tuple[str, str]]) -> Iterator[_Statement]:

@@ -207,6 +207,9 @@ def _read_active(statement: Derivation, before: ClauseMeaning | None) -> ClauseM
         return _apply_posts(meaning, statement, None)
     if is_require:
         return _read_duty(statement, subject, phrase, before)
+    if any(one.tokens[:1] and one.tokens[0].kind == "BOUND" for one in groups):
+        # "It may more than 5 items"
+        raise NotFollowedError(join_text(phrase.tokens))
     callers, is_negative, is_only = read_callers(subject)
     meaning = ClauseMeaning(Effect.PERMIT, groups, callers=callers)
     return _apply_posts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from peripety.author.policy_author.clauses import Derivation
 from peripety.author.policy_author.formulas import (
     APPROVAL,
     all_of,
@@ -33,7 +34,6 @@ from peripety.author.policy_author.phrases import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from peripety.author.policy_author.clauses import Derivation
     from peripety.author.policy_author.formulas import Formula
     from peripety.author.policy_author.tokens import WordToken
 
@@ -50,6 +50,13 @@ def items_of(phrase: Derivation) -> tuple[Derivation, ...]:
         NotFollowedError: a value in a list of values was taken for an object of its own.
     """
     items = phrase.find("item")
+    for place, token in enumerate(phrase):
+        if isinstance(token, Derivation) or token.kind != "TO":
+            continue
+        verb = phrase.children[place + 1]
+        if not isinstance(verb, Derivation) or verb.tokens[0].kind != "WORD":
+            # "Sent or to a"
+            raise NotFollowedError(join_text(phrase.tokens))
     check_values([one.tokens for one in items])
     return items
 

@@ -1,0 +1,65 @@
+"""Generated sentences, and sentences with a word less: nothing is allowed against its meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.policy_paraphrases import decide_paraphrase, iter_paraphrases
+from support.policy_sentences import SentenceCase, load_cases, read_case, read_without_word
+
+_PINNED = 1_000
+_BLOCKS = 20
+_LEAST_FOLLOWED = 0.6
+
+
+@pytest.mark.slow_after(1, reason="reads 1,000 sentences")
+@pytest.mark.parametrize("block", range(_BLOCKS))
+def test_a_generated_sentence_decides_as_it_means(block: int) -> None:
+    size = _PINNED // _BLOCKS
+    followed = 0
+    for made in iter_paraphrases(size, seed=block):
+        decided, is_followed = decide_paraphrase(made)
+        pairs = zip(decided, made.meaning, strict=True)
+        assert not [1 for actual, meant in pairs if actual == "allow" != meant], made.text
+        if is_followed and not made.is_strange:
+            assert decided == [*made.meaning], made.text
+        followed += is_followed
+    assert followed >= _LEAST_FOLLOWED * size
+
+
+_NEGATING = frozenset(
+    {
+        *("no", "not", "never", "cannot", "nobody", "nothing", "neither", "nor"),
+        *("without", "unless", "except", "outside", "only", "but"),
+    }
+)
+"""Words without which a sentence is another whole sentence, with another meaning."""
+
+
+@pytest.mark.slow_after(1, reason="reads each restriction once for each of its words")
+@pytest.mark.parametrize("part", ["development", "sealed", "fresh"])
+def test_a_word_less_in_a_restriction_allows_no_more_without_a_finding(part: str) -> None:
+    newly = [
+        (case.text, word, calls)
+        for case in load_cases(part)
+        if case.is_open
+        for word, calls in _loosened(case)
+        if word.casefold().strip(".,;") not in _NEGATING
+    ]
+    assert not newly
+
+
+def _loosened(case: SentenceCase) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the words without which more calls are allowed, and no sentence is named, with these calls."""
+    whole = read_case(case)
+    found = []
+    for word, read in read_without_word(case):
+        newly = tuple(
+            name
+            for name, decision in read.decisions.items()
+            if decision == "allow" != whole.decisions[name]
+            and case.calls[name].expected not in {"allow", "any"}
+        )
+        if newly and read.is_followed:
+            found.append((word, newly))
+    return found
