@@ -37,6 +37,7 @@ from peripety.cli.render.policy import (
     format_mutation_score,
     format_request,
 )
+from peripety.cli.render.policy_report import render_report
 from peripety.errors import InternalError, Severity, SpecError
 from peripety.rpc.proto_json import enum_word, to_json
 from peripety.rpc.status import finding_from_proto
@@ -270,6 +271,10 @@ def explain(
         str | None,
         typer.Option(metavar="FILE", help="Written policy. [default: constitution.md in the folder]"),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the report to this file, as one HTML page."),
+    ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
@@ -279,12 +284,15 @@ def explain(
     still have another meaning. Two calls belong to each rule: it decides the first one; the second one just
     misses it.
     """
+    require_writable(html)
     beside = Path(policy) / "constitution.md"
     written = constitution or (str(beside) if beside.is_file() else None)
     text = read_text_file(written) if written else ""
     request = pb.ExplainPolicyRequest(policy=policy_input(policy).policy, constitution=text)
     told = asyncio.run(_explain(request, server))
     findings = warnings_or_raise(told.findings)
+    if html is not None:
+        save_file(render_report(told.sentences).encode(), html)
     if as_json:
         for sentence in told.sentences:
             write_json(to_json(sentence))

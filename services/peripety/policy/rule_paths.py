@@ -6,6 +6,8 @@ matcher values: parent paths, sub-paths and host patterns.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +101,30 @@ def diff_rules(
         elif old[rule_id] != rule or rule_id not in stayed:
             why = reasoning if rule_id in stayed else "; ".join(filter(None, (reasoning, _MOVED_REASON)))
             yield RulePatch(RulePatchKind.UPDATE, rule_id, old[rule_id], rule, position, why)
+
+
+def diff_renumbered(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> Iterator[RulePatch]:
+    """Yield the changes of rules as `diff_rules` does, without rules that only have another id.
+
+    Rules of a written policy are numbered by their sentences: one sentence more in front changes all ids.
+    """
+    blocks = SequenceMatcher(
+        None, [*map(_content, before)], [*map(_content, after)], autojunk=False
+    ).get_matching_blocks()
+    old, new = list(enumerate(before)), list(enumerate(after))
+    for block in reversed(blocks):
+        del old[block.a : block.a + block.size]
+        del new[block.b : block.b + block.size]
+    for patch in diff_rules([rule for _, rule in old], [rule for _, rule in new]):
+        places = old if patch.after is None else new
+        rule = patch.before if patch.after is None else patch.after
+        yield replace(patch, position=next(place for place, one in places if one is rule))
+
+
+def _content(rule: Mapping[str, Any]) -> str:
+    return json.dumps({key: value for key, value in rule.items() if key != "id"}, sort_keys=True)
 
 
 def _unmoved_ids(before: Sequence[str], after: Sequence[str]) -> set[str]:

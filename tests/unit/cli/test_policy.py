@@ -111,11 +111,44 @@ def test_rules_are_explained_beside_their_sentences(tmp_path: Path) -> None:
     assert second == {"sentence": "Beta is new."}
 
 
+def test_the_report_shows_sentences_rules_and_two_calls_escaped(tmp_path: Path) -> None:
+    folder = written(tmp_path, policy({**ONE, "principle": "Alpha may use one."}))
+    (tmp_path / "constitution.md").write_text("Alpha may use one.\n\nBeta is <new>.\n", encoding="utf-8")
+    page = tmp_path / "report.html"
+    assert run("explain", folder, "--html", str(page)).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "1 of 2 sentences with rules" in text
+    assert "Allow a call of alpha/one." in text
+    assert "<dt>decides</dt><dd><code>alpha/one {} → allow by a</code>" in text
+    assert "<dt>just misses</dt><dd><code>alpha/two {} → deny by no rule</code>" in text
+    assert "Beta is &lt;new&gt;." in text
+    assert "<new>" not in text
+
+
+def test_typed_calls_are_decided_with_the_rules_that_did_not_apply(tmp_path: Path) -> None:
+    only = rule("n", "deny", tools=["one"], logic={">": [{"var": "arguments.n"}, 5]})
+    folder = written(tmp_path, policy(only, ONE))
+    typed = 'one n=6\nalpha/one {"n": 5}\nthree\none n\nroles x\ntools\nquit\none\n'
+    result = CliRunner().invoke(app, ["policy", "repl", folder], input=typed)
+    assert result.exit_code == 0, result.output
+    lines = [line.removeprefix("> ") for line in result.stdout.splitlines()]
+    first, second = lines.index("deny by n"), lines.index("allow by a")
+    assert lines[first + 1 : first + 3] == ["  Because of n.", "  not decided by a: allow"]
+    assert "  not decided by n: deny" in lines[second:]
+    assert any("tool 'three' cannot be selected" in line for line in lines)
+    assert any("'n' is not NAME=VALUE" in line for line in lines)
+    assert "  alpha/two" in [line.rstrip() for line in lines]
+    assert lines.count("allow by a") == 1
+
+
 def test_what_becomes_allowed_is_told_with_a_call(tmp_path: Path) -> None:
     before, after = written(tmp_path / "before", policy(ONE)), written(tmp_path / "after", policy(BOTH))
     differing = run("diff", before, after)
     assert differing.exit_code == 1, differing.output
     assert "deny by no rule → allow by b: alpha/two {}\n" in differing.stdout
+    renumbered = written(tmp_path / "renumbered", policy({**BOTH, "id": "a"}, {**ONE, "id": "b"}))
+    again = run("diff", written(tmp_path / "two", policy(ONE)), renumbered).stdout.splitlines()
+    assert [line for line in again if line.startswith("rule")] == ["rule a: add"]
     same = run("diff", before, before)
     assert (same.exit_code, same.stdout) == (0, "the policies decide every request alike\n")
 

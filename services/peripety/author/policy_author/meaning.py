@@ -74,7 +74,7 @@ class CallGroup:
     Attributes:
         tokens: the words for the verb and its object.
         condition: the condition on these calls.
-        antecedent: the words that a pronoun among the tokens stands for.
+        antecedent: the words that a pronoun among the tokens refers to.
     """
 
     tokens: tuple[WordToken, ...]

@@ -314,7 +314,7 @@ def _without_possessive(tokens: tuple[WordToken, ...]) -> tuple[WordToken, ...]:
 
 
 def check_values(items: Sequence[tuple[WordToken, ...]]) -> None:
-    """Raise NotFollowedError if a value in a list of values was taken for an object of its own."""
+    """Raise NotFollowedError if a value in a list of values became an object of its own."""
     for before, tokens in pairwise(items):
         words = [one for one in tokens if one.kind not in {*IRRELEVANT, "EITHER"}]
         if before[-1].kind in VALUES and words and words[0].kind in VALUES:

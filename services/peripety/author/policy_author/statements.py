@@ -133,7 +133,7 @@ def _read_clause(clause: Derivation, before: ClauseMeaning | None) -> ClauseMean
 
 
 def _front_antecedent(front: Derivation) -> ClauseMeaning | None:
-    """Return what a pronoun behind a condition stands for: "if the item is `a`, it may be read"."""
+    """Return the words that a pronoun behind a condition refers to: "if the item is `a`, it may be read"."""
     subjects = [one.parts[0] for condition in front.parts for one in condition.find("stated")]
     if front.rule == "front_place" or len(subjects) != 1 or subjects[0].rule != "np":
         return None

@@ -47,7 +47,7 @@ def items_of(phrase: Derivation) -> tuple[Derivation, ...]:
     """Return the verbs of a phrase with their objects.
 
     Raises:
-        NotFollowedError: a value in a list of values was taken for an object of its own.
+        NotFollowedError: a value in a list of values became an object of its own.
     """
     items = phrase.find("item")
     for place, token in enumerate(phrase):
@@ -62,7 +62,7 @@ def items_of(phrase: Derivation) -> tuple[Derivation, ...]:
 
 
 def read_groups(phrase: Derivation, before: ClauseMeaning | None) -> tuple[CallGroup, ...]:
-    """Return the calls of verbs with their objects; a pronoun among them stands for an object before."""
+    """Return the calls of verbs with their objects; a pronoun among them refers to an object before."""
     groups: list[CallGroup] = []
     for item in items_of(phrase):
         group = resolve_pronoun(item.tokens, groups, before)
@@ -73,7 +73,7 @@ def read_groups(phrase: Derivation, before: ClauseMeaning | None) -> tuple[CallG
 def resolve_pronoun(
     tokens: tuple[WordToken, ...], groups: Sequence[CallGroup], before: ClauseMeaning | None
 ) -> CallGroup:
-    """Return the calls of a verb with its object; "it" and "them" stand for an object in front of them."""
+    """Return the calls of a verb with its object; "it" and "them" refer to an object in front of them."""
     if not tokens or tokens[-1].kind != "PRONOUN" or tokens[-1].text.casefold() not in OBJECT_PRONOUNS:
         return CallGroup(tokens)
     if groups:

@@ -13,7 +13,7 @@ from peripety.policy.analysis.decision_diagram import FIRST_NODE, NO, TooLargeEr
 from peripety.policy.analysis.engine_replay import iter_candidates
 from peripety.policy.analysis.request_space import RequestSpace, ToolClasses
 from peripety.policy.analysis.rule_diagram import RuleDiagram
-from peripety.policy.rule_paths import diff_rules
+from peripety.policy.rule_paths import diff_renumbered
 from peripety.policy.types import DecisionChange, PolicyDifference
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def find_differences(before: Policy, after: Policy, *, max_examples: int = 50) -
     return PolicyDifference(
         found.proved and not changes,
         tuple(changes[:max_examples]),
-        tuple(diff_rules(before.rules, after.rules)),
+        tuple(diff_renumbered(before.rules, after.rules)),
         tuple(_undecided_findings(found.undecided)),
     )
 

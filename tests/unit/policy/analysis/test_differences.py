@@ -94,7 +94,6 @@ def test_rules_are_compared_by_their_ids() -> None:
     assert changes == [
         (RulePatchKind.DELETE, "in-b", 1),
         (RulePatchKind.ADD, "d", 0),
-        (RulePatchKind.UPDATE, "c", 1),
         (RulePatchKind.UPDATE, "in-a", 2),
     ]
 
