@@ -532,7 +532,7 @@ def _narrow_clause(tail: Derivation, before: ClauseMeaning, found: list[ClauseMe
     # "As a, not as b": b is forbidden.
     if any(one.preposition in {"WITHOUT", "BY"} for one in phrases):
         raise NotFollowedError(join_text(tail.tokens))
-    condition = all_of(*(replace(one, is_test=True) for one in merge_phrases(phrases)))
+    condition = all_of(*(read_phrase(replace(one, is_test=True)) for one in merge_phrases(phrases)))
     forbidden = replace(before, effect=Effect.FORBID, condition=condition, exception=False, focus=None)
     found.insert(len(found) - 1, forbidden)
     return before

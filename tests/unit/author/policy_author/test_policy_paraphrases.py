@@ -9,22 +9,23 @@ from support.policy_sentences import SentenceCase, load_cases, read_case, read_w
 
 _PINNED = 1_000
 _BLOCKS = 20
-_LEAST_FOLLOWED = 0.6
+_LEAST_FOLLOWED = 0.5
 
 
 @pytest.mark.slow_after(1, reason="reads 1,000 sentences")
 @pytest.mark.parametrize("block", range(_BLOCKS))
 def test_a_generated_sentence_decides_as_it_means(block: int) -> None:
     size = _PINNED // _BLOCKS
-    followed = 0
+    plain = followed = 0
     for made in iter_paraphrases(size, seed=block):
         decided, is_followed = decide_paraphrase(made)
         pairs = zip(decided, made.meaning, strict=True)
         assert not [1 for actual, meant in pairs if actual == "allow" != meant], made.text
         if is_followed and not made.is_strange:
             assert decided == [*made.meaning], made.text
-        followed += is_followed
-    assert followed >= _LEAST_FOLLOWED * size
+        plain += not made.is_strange
+        followed += is_followed and not made.is_strange
+    assert followed >= _LEAST_FOLLOWED * plain
 
 
 _NEGATING = frozenset(
