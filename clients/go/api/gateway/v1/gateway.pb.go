@@ -687,6 +687,128 @@ func (ModelCapability) EnumDescriptor() ([]byte, []int) {
 	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{10}
 }
 
+// State of a circuit breaker.
+type CircuitState int32
+
+const (
+	// Never sent by a server.
+	CircuitState_CIRCUIT_STATE_UNSPECIFIED CircuitState = 0
+	// Calls pass.
+	CircuitState_CIRCUIT_STATE_CLOSED CircuitState = 1
+	// All calls are rejected.
+	CircuitState_CIRCUIT_STATE_OPEN CircuitState = 2
+	// A few calls pass, to find out whether the provider has recovered.
+	CircuitState_CIRCUIT_STATE_HALF_OPEN CircuitState = 3
+)
+
+// Enum value maps for CircuitState.
+var (
+	CircuitState_name = map[int32]string{
+		0: "CIRCUIT_STATE_UNSPECIFIED",
+		1: "CIRCUIT_STATE_CLOSED",
+		2: "CIRCUIT_STATE_OPEN",
+		3: "CIRCUIT_STATE_HALF_OPEN",
+	}
+	CircuitState_value = map[string]int32{
+		"CIRCUIT_STATE_UNSPECIFIED": 0,
+		"CIRCUIT_STATE_CLOSED":      1,
+		"CIRCUIT_STATE_OPEN":        2,
+		"CIRCUIT_STATE_HALF_OPEN":   3,
+	}
+)
+
+func (x CircuitState) Enum() *CircuitState {
+	p := new(CircuitState)
+	*p = x
+	return p
+}
+
+func (x CircuitState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CircuitState) Descriptor() protoreflect.EnumDescriptor {
+	return file_peripety_api_gateway_v1_gateway_proto_enumTypes[11].Descriptor()
+}
+
+func (CircuitState) Type() protoreflect.EnumType {
+	return &file_peripety_api_gateway_v1_gateway_proto_enumTypes[11]
+}
+
+func (x CircuitState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CircuitState.Descriptor instead.
+func (CircuitState) EnumDescriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{11}
+}
+
+// Amount that a rate limit counts.
+type RateLimitKind int32
+
+const (
+	// Never sent by a server.
+	RateLimitKind_RATE_LIMIT_KIND_UNSPECIFIED RateLimitKind = 0
+	// Requests of the last minute.
+	RateLimitKind_RATE_LIMIT_KIND_REQUESTS RateLimitKind = 1
+	// Input tokens of the last minute.
+	RateLimitKind_RATE_LIMIT_KIND_INPUT_TOKENS RateLimitKind = 2
+	// Output tokens of the last minute, with the reservations of running calls.
+	RateLimitKind_RATE_LIMIT_KIND_OUTPUT_TOKENS RateLimitKind = 3
+	// Cost of the last minute in 10^-12 dollars, with the reservations of running calls.
+	RateLimitKind_RATE_LIMIT_KIND_COST RateLimitKind = 4
+	// Running calls.
+	RateLimitKind_RATE_LIMIT_KIND_CONCURRENCY RateLimitKind = 5
+)
+
+// Enum value maps for RateLimitKind.
+var (
+	RateLimitKind_name = map[int32]string{
+		0: "RATE_LIMIT_KIND_UNSPECIFIED",
+		1: "RATE_LIMIT_KIND_REQUESTS",
+		2: "RATE_LIMIT_KIND_INPUT_TOKENS",
+		3: "RATE_LIMIT_KIND_OUTPUT_TOKENS",
+		4: "RATE_LIMIT_KIND_COST",
+		5: "RATE_LIMIT_KIND_CONCURRENCY",
+	}
+	RateLimitKind_value = map[string]int32{
+		"RATE_LIMIT_KIND_UNSPECIFIED":   0,
+		"RATE_LIMIT_KIND_REQUESTS":      1,
+		"RATE_LIMIT_KIND_INPUT_TOKENS":  2,
+		"RATE_LIMIT_KIND_OUTPUT_TOKENS": 3,
+		"RATE_LIMIT_KIND_COST":          4,
+		"RATE_LIMIT_KIND_CONCURRENCY":   5,
+	}
+)
+
+func (x RateLimitKind) Enum() *RateLimitKind {
+	p := new(RateLimitKind)
+	*p = x
+	return p
+}
+
+func (x RateLimitKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RateLimitKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_peripety_api_gateway_v1_gateway_proto_enumTypes[12].Descriptor()
+}
+
+func (RateLimitKind) Type() protoreflect.EnumType {
+	return &file_peripety_api_gateway_v1_gateway_proto_enumTypes[12]
+}
+
+func (x RateLimitKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RateLimitKind.Descriptor instead.
+func (RateLimitKind) EnumDescriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{12}
+}
+
 // A message of a conversation. Adjacent messages of the same role are merged. The first message is the user's.
 type ChatMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4665,6 +4787,740 @@ func (x *ListModelsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// A rate limit and its current use.
+type RateLimitStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The counted amount.
+	Kind RateLimitKind `protobuf:"varint,1,opt,name=kind,proto3,enum=peripety.api.gateway.v1.RateLimitKind" json:"kind,omitempty"`
+	// Maximum; unset for no limit.
+	Limit *int64 `protobuf:"varint,2,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// Current use. With Redis, the use of all replicas; 0 for an account without limits.
+	Used          int64 `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RateLimitStatus) Reset() {
+	*x = RateLimitStatus{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RateLimitStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RateLimitStatus) ProtoMessage() {}
+
+func (x *RateLimitStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RateLimitStatus.ProtoReflect.Descriptor instead.
+func (*RateLimitStatus) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *RateLimitStatus) GetKind() RateLimitKind {
+	if x != nil {
+		return x.Kind
+	}
+	return RateLimitKind_RATE_LIMIT_KIND_UNSPECIFIED
+}
+
+func (x *RateLimitStatus) GetLimit() int64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *RateLimitStatus) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+// Circuit breaker and rate limits of one provider and model family, with the credential of this process.
+type ProviderStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider.
+	Provider string `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"`
+	// The model family; `*` for all models beyond the first 256.
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// State of the circuit breaker.
+	Circuit CircuitState `protobuf:"varint,3,opt,name=circuit,proto3,enum=peripety.api.gateway.v1.CircuitState" json:"circuit,omitempty"`
+	// Time until the next call can pass; unset unless calls are rejected.
+	RetryDelay *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
+	// Number of consecutive failures since the state changed.
+	Failures int32 `protobuf:"varint,5,opt,name=failures,proto3" json:"failures,omitempty"`
+	// Number of calls that wait for a rate limit.
+	WaitingCalls int32 `protobuf:"varint,6,opt,name=waiting_calls,json=waitingCalls,proto3" json:"waiting_calls,omitempty"`
+	// One for each kind.
+	Limits        []*RateLimitStatus `protobuf:"bytes,7,rep,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProviderStatus) Reset() {
+	*x = ProviderStatus{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProviderStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProviderStatus) ProtoMessage() {}
+
+func (x *ProviderStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProviderStatus.ProtoReflect.Descriptor instead.
+func (*ProviderStatus) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *ProviderStatus) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *ProviderStatus) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ProviderStatus) GetCircuit() CircuitState {
+	if x != nil {
+		return x.Circuit
+	}
+	return CircuitState_CIRCUIT_STATE_UNSPECIFIED
+}
+
+func (x *ProviderStatus) GetRetryDelay() *durationpb.Duration {
+	if x != nil {
+		return x.RetryDelay
+	}
+	return nil
+}
+
+func (x *ProviderStatus) GetFailures() int32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetWaitingCalls() int32 {
+	if x != nil {
+		return x.WaitingCalls
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetLimits() []*RateLimitStatus {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// Request for the state of all providers.
+type GetProviderStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProviderStatusRequest) Reset() {
+	*x = GetProviderStatusRequest{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProviderStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProviderStatusRequest) ProtoMessage() {}
+
+func (x *GetProviderStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProviderStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetProviderStatusRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{55}
+}
+
+// State of the providers.
+type GetProviderStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In order of provider and model.
+	Providers     []*ProviderStatus `protobuf:"bytes,1,rep,name=providers,proto3" json:"providers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProviderStatusResponse) Reset() {
+	*x = GetProviderStatusResponse{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProviderStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProviderStatusResponse) ProtoMessage() {}
+
+func (x *GetProviderStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProviderStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetProviderStatusResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *GetProviderStatusResponse) GetProviders() []*ProviderStatus {
+	if x != nil {
+		return x.Providers
+	}
+	return nil
+}
+
+// A position in the capture log of the scripted LLM.
+type WatchScriptedCallsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the last call that is known; 0 for none.
+	AfterSequence int64 `protobuf:"varint,1,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
+	// Maximum number of recorded calls to send first, the latest ones; 0 for 200, more than 1,000 counts as 1,000.
+	MaxRecorded   int32 `protobuf:"varint,2,opt,name=max_recorded,json=maxRecorded,proto3" json:"max_recorded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchScriptedCallsRequest) Reset() {
+	*x = WatchScriptedCallsRequest{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchScriptedCallsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchScriptedCallsRequest) ProtoMessage() {}
+
+func (x *WatchScriptedCallsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchScriptedCallsRequest.ProtoReflect.Descriptor instead.
+func (*WatchScriptedCallsRequest) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *WatchScriptedCallsRequest) GetAfterSequence() int64 {
+	if x != nil {
+		return x.AfterSequence
+	}
+	return 0
+}
+
+func (x *WatchScriptedCallsRequest) GetMaxRecorded() int32 {
+	if x != nil {
+		return x.MaxRecorded
+	}
+	return 0
+}
+
+// A captured call. A call is sent once. If the scripted LLM starts again, numbers start again from 1.
+type WatchScriptedCallsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the call in the capture log, from 1.
+	Sequence int64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The call.
+	Call          *ScriptedCall `protobuf:"bytes,2,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchScriptedCallsResponse) Reset() {
+	*x = WatchScriptedCallsResponse{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchScriptedCallsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchScriptedCallsResponse) ProtoMessage() {}
+
+func (x *WatchScriptedCallsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchScriptedCallsResponse.ProtoReflect.Descriptor instead.
+func (*WatchScriptedCallsResponse) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *WatchScriptedCallsResponse) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *WatchScriptedCallsResponse) GetCall() *ScriptedCall {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+// A call that the scripted LLM has answered, without credentials.
+type ScriptedCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Time of the call by the clock of the scripted LLM.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// API of the request, such as `anthropic`.
+	Api string `protobuf:"bytes,2,opt,name=api,proto3" json:"api,omitempty"`
+	// The model name.
+	Model string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
+	// Text that rules are matched against.
+	Prompt string `protobuf:"bytes,4,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// Number of messages in the request.
+	Messages int32 `protobuf:"varint,5,opt,name=messages,proto3" json:"messages,omitempty"`
+	// Names of the offered tools.
+	Tools []string `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Rule of the script that answered; empty for none.
+	Rule string `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The outcome.
+	//
+	// Types that are valid to be assigned to Outcome:
+	//
+	//	*ScriptedCall_Answer_
+	//	*ScriptedCall_Failure_
+	//	*ScriptedCall_NoMatch_
+	Outcome       isScriptedCall_Outcome `protobuf_oneof:"outcome"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScriptedCall) Reset() {
+	*x = ScriptedCall{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScriptedCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScriptedCall) ProtoMessage() {}
+
+func (x *ScriptedCall) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScriptedCall.ProtoReflect.Descriptor instead.
+func (*ScriptedCall) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *ScriptedCall) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ScriptedCall) GetApi() string {
+	if x != nil {
+		return x.Api
+	}
+	return ""
+}
+
+func (x *ScriptedCall) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ScriptedCall) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *ScriptedCall) GetMessages() int32 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *ScriptedCall) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *ScriptedCall) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ScriptedCall) GetOutcome() isScriptedCall_Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return nil
+}
+
+func (x *ScriptedCall) GetAnswer() *ScriptedCall_Answer {
+	if x != nil {
+		if x, ok := x.Outcome.(*ScriptedCall_Answer_); ok {
+			return x.Answer
+		}
+	}
+	return nil
+}
+
+func (x *ScriptedCall) GetFailure() *ScriptedCall_Failure {
+	if x != nil {
+		if x, ok := x.Outcome.(*ScriptedCall_Failure_); ok {
+			return x.Failure
+		}
+	}
+	return nil
+}
+
+func (x *ScriptedCall) GetNoMatch() *ScriptedCall_NoMatch {
+	if x != nil {
+		if x, ok := x.Outcome.(*ScriptedCall_NoMatch_); ok {
+			return x.NoMatch
+		}
+	}
+	return nil
+}
+
+type isScriptedCall_Outcome interface {
+	isScriptedCall_Outcome()
+}
+
+type ScriptedCall_Answer_ struct {
+	// The answer.
+	Answer *ScriptedCall_Answer `protobuf:"bytes,10,opt,name=answer,proto3,oneof"`
+}
+
+type ScriptedCall_Failure_ struct {
+	// The failure.
+	Failure *ScriptedCall_Failure `protobuf:"bytes,11,opt,name=failure,proto3,oneof"`
+}
+
+type ScriptedCall_NoMatch_ struct {
+	// No rule fits.
+	NoMatch *ScriptedCall_NoMatch `protobuf:"bytes,12,opt,name=no_match,json=noMatch,proto3,oneof"`
+}
+
+func (*ScriptedCall_Answer_) isScriptedCall_Outcome() {}
+
+func (*ScriptedCall_Failure_) isScriptedCall_Outcome() {}
+
+func (*ScriptedCall_NoMatch_) isScriptedCall_Outcome() {}
+
+// The answer.
+type ScriptedCall_Answer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The prose.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Names of the called tools.
+	ToolCalls []string `protobuf:"bytes,2,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	// The stop reason, in lower case.
+	StopReason string `protobuf:"bytes,3,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
+	// Billed input tokens, those of the prompt cache included.
+	InputTokens int64 `protobuf:"varint,4,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
+	// Billed output tokens.
+	OutputTokens int64 `protobuf:"varint,5,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	// Input tokens read from the prompt cache.
+	CacheReadTokens int64 `protobuf:"varint,6,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
+	// Kind of the fault that changed the answer or cut it off; empty for none.
+	Fault string `protobuf:"bytes,7,opt,name=fault,proto3" json:"fault,omitempty"`
+	// Delay before the answer.
+	Delay         *durationpb.Duration `protobuf:"bytes,8,opt,name=delay,proto3" json:"delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScriptedCall_Answer) Reset() {
+	*x = ScriptedCall_Answer{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScriptedCall_Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScriptedCall_Answer) ProtoMessage() {}
+
+func (x *ScriptedCall_Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScriptedCall_Answer.ProtoReflect.Descriptor instead.
+func (*ScriptedCall_Answer) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{59, 0}
+}
+
+func (x *ScriptedCall_Answer) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ScriptedCall_Answer) GetToolCalls() []string {
+	if x != nil {
+		return x.ToolCalls
+	}
+	return nil
+}
+
+func (x *ScriptedCall_Answer) GetStopReason() string {
+	if x != nil {
+		return x.StopReason
+	}
+	return ""
+}
+
+func (x *ScriptedCall_Answer) GetInputTokens() int64 {
+	if x != nil {
+		return x.InputTokens
+	}
+	return 0
+}
+
+func (x *ScriptedCall_Answer) GetOutputTokens() int64 {
+	if x != nil {
+		return x.OutputTokens
+	}
+	return 0
+}
+
+func (x *ScriptedCall_Answer) GetCacheReadTokens() int64 {
+	if x != nil {
+		return x.CacheReadTokens
+	}
+	return 0
+}
+
+func (x *ScriptedCall_Answer) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
+}
+
+func (x *ScriptedCall_Answer) GetDelay() *durationpb.Duration {
+	if x != nil {
+		return x.Delay
+	}
+	return nil
+}
+
+// A scripted fault, or a request that was rejected.
+type ScriptedCall_Failure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind of the fault, or of the error.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Message to the caller, or a description of the fault.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScriptedCall_Failure) Reset() {
+	*x = ScriptedCall_Failure{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScriptedCall_Failure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScriptedCall_Failure) ProtoMessage() {}
+
+func (x *ScriptedCall_Failure) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScriptedCall_Failure.ProtoReflect.Descriptor instead.
+func (*ScriptedCall_Failure) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{59, 1}
+}
+
+func (x *ScriptedCall_Failure) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ScriptedCall_Failure) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// No rule of the script fits the request.
+type ScriptedCall_NoMatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The closest rules, each with its failed predicates.
+	ClosestRules  []string `protobuf:"bytes,1,rep,name=closest_rules,json=closestRules,proto3" json:"closest_rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScriptedCall_NoMatch) Reset() {
+	*x = ScriptedCall_NoMatch{}
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScriptedCall_NoMatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScriptedCall_NoMatch) ProtoMessage() {}
+
+func (x *ScriptedCall_NoMatch) ProtoReflect() protoreflect.Message {
+	mi := &file_peripety_api_gateway_v1_gateway_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScriptedCall_NoMatch.ProtoReflect.Descriptor instead.
+func (*ScriptedCall_NoMatch) Descriptor() ([]byte, []int) {
+	return file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP(), []int{59, 2}
+}
+
+func (x *ScriptedCall_NoMatch) GetClosestRules() []string {
+	if x != nil {
+		return x.ClosestRules
+	}
+	return nil
+}
+
 var File_peripety_api_gateway_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_peripety_api_gateway_v1_gateway_proto_rawDesc = "" +
@@ -4977,7 +5833,59 @@ const file_peripety_api_gateway_v1_gateway_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"t\n" +
 	"\x12ListModelsResponse\x126\n" +
 	"\x06models\x18\x01 \x03(\v2\x1e.peripety.api.gateway.v1.ModelR\x06models\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*h\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x86\x01\n" +
+	"\x0fRateLimitStatus\x12:\n" +
+	"\x04kind\x18\x01 \x01(\x0e2&.peripety.api.gateway.v1.RateLimitKindR\x04kind\x12\x19\n" +
+	"\x05limit\x18\x02 \x01(\x03H\x00R\x05limit\x88\x01\x01\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\x03R\x04usedB\b\n" +
+	"\x06_limit\"\xc2\x02\n" +
+	"\x0eProviderStatus\x12\x1a\n" +
+	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12?\n" +
+	"\acircuit\x18\x03 \x01(\x0e2%.peripety.api.gateway.v1.CircuitStateR\acircuit\x12:\n" +
+	"\vretry_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryDelay\x12\x1a\n" +
+	"\bfailures\x18\x05 \x01(\x05R\bfailures\x12#\n" +
+	"\rwaiting_calls\x18\x06 \x01(\x05R\fwaitingCalls\x12@\n" +
+	"\x06limits\x18\a \x03(\v2(.peripety.api.gateway.v1.RateLimitStatusR\x06limits\"\x1a\n" +
+	"\x18GetProviderStatusRequest\"b\n" +
+	"\x19GetProviderStatusResponse\x12E\n" +
+	"\tproviders\x18\x01 \x03(\v2'.peripety.api.gateway.v1.ProviderStatusR\tproviders\"e\n" +
+	"\x19WatchScriptedCallsRequest\x12%\n" +
+	"\x0eafter_sequence\x18\x01 \x01(\x03R\rafterSequence\x12!\n" +
+	"\fmax_recorded\x18\x02 \x01(\x05R\vmaxRecorded\"s\n" +
+	"\x1aWatchScriptedCallsResponse\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x03R\bsequence\x129\n" +
+	"\x04call\x18\x02 \x01(\v2%.peripety.api.gateway.v1.ScriptedCallR\x04call\"\xb1\x06\n" +
+	"\fScriptedCall\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x10\n" +
+	"\x03api\x18\x02 \x01(\tR\x03api\x12\x14\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\x12\x16\n" +
+	"\x06prompt\x18\x04 \x01(\tR\x06prompt\x12\x1a\n" +
+	"\bmessages\x18\x05 \x01(\x05R\bmessages\x12\x14\n" +
+	"\x05tools\x18\x06 \x03(\tR\x05tools\x12\x12\n" +
+	"\x04rule\x18\a \x01(\tR\x04rule\x12F\n" +
+	"\x06answer\x18\n" +
+	" \x01(\v2,.peripety.api.gateway.v1.ScriptedCall.AnswerH\x00R\x06answer\x12I\n" +
+	"\afailure\x18\v \x01(\v2-.peripety.api.gateway.v1.ScriptedCall.FailureH\x00R\afailure\x12J\n" +
+	"\bno_match\x18\f \x01(\v2-.peripety.api.gateway.v1.ScriptedCall.NoMatchH\x00R\anoMatch\x1a\x97\x02\n" +
+	"\x06Answer\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1d\n" +
+	"\n" +
+	"tool_calls\x18\x02 \x03(\tR\ttoolCalls\x12\x1f\n" +
+	"\vstop_reason\x18\x03 \x01(\tR\n" +
+	"stopReason\x12!\n" +
+	"\finput_tokens\x18\x04 \x01(\x03R\vinputTokens\x12#\n" +
+	"\routput_tokens\x18\x05 \x01(\x03R\foutputTokens\x12*\n" +
+	"\x11cache_read_tokens\x18\x06 \x01(\x03R\x0fcacheReadTokens\x12\x14\n" +
+	"\x05fault\x18\a \x01(\tR\x05fault\x12/\n" +
+	"\x05delay\x18\b \x01(\v2\x19.google.protobuf.DurationR\x05delay\x1a7\n" +
+	"\aFailure\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x1a.\n" +
+	"\aNoMatch\x12#\n" +
+	"\rclosest_rules\x18\x01 \x03(\tR\fclosestRulesB\t\n" +
+	"\aoutcome*h\n" +
 	"\bChatRole\x12\x19\n" +
 	"\x15CHAT_ROLE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10CHAT_ROLE_SYSTEM\x10\x01\x12\x12\n" +
@@ -5043,7 +5951,19 @@ const file_peripety_api_gateway_v1_gateway_proto_rawDesc = "" +
 	"\x18MODEL_CAPABILITY_GRAMMAR\x10\x04\x12\x1e\n" +
 	"\x1aMODEL_CAPABILITY_REASONING\x10\x05\x12!\n" +
 	"\x1dMODEL_CAPABILITY_PROMPT_CACHE\x10\x06\x12\x19\n" +
-	"\x15MODEL_CAPABILITY_SEED\x10\a2\xc0\f\n" +
+	"\x15MODEL_CAPABILITY_SEED\x10\a*|\n" +
+	"\fCircuitState\x12\x1d\n" +
+	"\x19CIRCUIT_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14CIRCUIT_STATE_CLOSED\x10\x01\x12\x16\n" +
+	"\x12CIRCUIT_STATE_OPEN\x10\x02\x12\x1b\n" +
+	"\x17CIRCUIT_STATE_HALF_OPEN\x10\x03*\xce\x01\n" +
+	"\rRateLimitKind\x12\x1f\n" +
+	"\x1bRATE_LIMIT_KIND_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18RATE_LIMIT_KIND_REQUESTS\x10\x01\x12 \n" +
+	"\x1cRATE_LIMIT_KIND_INPUT_TOKENS\x10\x02\x12!\n" +
+	"\x1dRATE_LIMIT_KIND_OUTPUT_TOKENS\x10\x03\x12\x18\n" +
+	"\x14RATE_LIMIT_KIND_COST\x10\x04\x12\x1f\n" +
+	"\x1bRATE_LIMIT_KIND_CONCURRENCY\x10\x052\xc8\x0e\n" +
 	"\x0eGatewayService\x12f\n" +
 	"\bGenerate\x12(.peripety.api.gateway.v1.GenerateRequest\x1a).peripety.api.gateway.v1.GenerateResponse\"\x03\x90\x02\x020\x01\x12x\n" +
 	"\x0eGenerateObject\x12..peripety.api.gateway.v1.GenerateObjectRequest\x1a/.peripety.api.gateway.v1.GenerateObjectResponse\"\x03\x90\x02\x020\x01\x12t\n" +
@@ -5058,7 +5978,9 @@ const file_peripety_api_gateway_v1_gateway_proto_rawDesc = "" +
 	"\x12RewindConversation\x122.peripety.api.gateway.v1.RewindConversationRequest\x1a3.peripety.api.gateway.v1.RewindConversationResponse\"\x03\x90\x02\x02\x12d\n" +
 	"\bGetUsage\x12(.peripety.api.gateway.v1.GetUsageRequest\x1a).peripety.api.gateway.v1.GetUsageResponse\"\x03\x90\x02\x01\x12j\n" +
 	"\n" +
-	"ListModels\x12*.peripety.api.gateway.v1.ListModelsRequest\x1a+.peripety.api.gateway.v1.ListModelsResponse\"\x03\x90\x02\x01BX\n" +
+	"ListModels\x12*.peripety.api.gateway.v1.ListModelsRequest\x1a+.peripety.api.gateway.v1.ListModelsResponse\"\x03\x90\x02\x01\x12\x7f\n" +
+	"\x11GetProviderStatus\x121.peripety.api.gateway.v1.GetProviderStatusRequest\x1a2.peripety.api.gateway.v1.GetProviderStatusResponse\"\x03\x90\x02\x01\x12\x84\x01\n" +
+	"\x12WatchScriptedCalls\x122.peripety.api.gateway.v1.WatchScriptedCallsRequest\x1a3.peripety.api.gateway.v1.WatchScriptedCallsResponse\"\x03\x90\x02\x010\x01BX\n" +
 	"\x17peripety.api.gateway.v1P\x01Z!peripety/api/gateway/v1;gatewayv1\xaa\x02\x17Peripety.Api.Gateway.V1b\x06proto3"
 
 var (
@@ -5073,8 +5995,8 @@ func file_peripety_api_gateway_v1_gateway_proto_rawDescGZIP() []byte {
 	return file_peripety_api_gateway_v1_gateway_proto_rawDescData
 }
 
-var file_peripety_api_gateway_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_peripety_api_gateway_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_peripety_api_gateway_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
+var file_peripety_api_gateway_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_peripety_api_gateway_v1_gateway_proto_goTypes = []any{
 	(ChatRole)(0),                         // 0: peripety.api.gateway.v1.ChatRole
 	(ToolChoiceMode)(0),                   // 1: peripety.api.gateway.v1.ToolChoiceMode
@@ -5087,189 +6009,216 @@ var file_peripety_api_gateway_v1_gateway_proto_goTypes = []any{
 	(HistoryStrategy)(0),                  // 8: peripety.api.gateway.v1.HistoryStrategy
 	(UsageDimension)(0),                   // 9: peripety.api.gateway.v1.UsageDimension
 	(ModelCapability)(0),                  // 10: peripety.api.gateway.v1.ModelCapability
-	(*ChatMessage)(nil),                   // 11: peripety.api.gateway.v1.ChatMessage
-	(*ContentPart)(nil),                   // 12: peripety.api.gateway.v1.ContentPart
-	(*ToolCall)(nil),                      // 13: peripety.api.gateway.v1.ToolCall
-	(*ToolResult)(nil),                    // 14: peripety.api.gateway.v1.ToolResult
-	(*Reasoning)(nil),                     // 15: peripety.api.gateway.v1.Reasoning
-	(*ProviderState)(nil),                 // 16: peripety.api.gateway.v1.ProviderState
-	(*Tool)(nil),                          // 17: peripety.api.gateway.v1.Tool
-	(*ToolChoice)(nil),                    // 18: peripety.api.gateway.v1.ToolChoice
-	(*Prompt)(nil),                        // 19: peripety.api.gateway.v1.Prompt
-	(*CacheConfig)(nil),                   // 20: peripety.api.gateway.v1.CacheConfig
-	(*GenerationOptions)(nil),             // 21: peripety.api.gateway.v1.GenerationOptions
-	(*ResponseSchema)(nil),                // 22: peripety.api.gateway.v1.ResponseSchema
-	(*SchemaReport)(nil),                  // 23: peripety.api.gateway.v1.SchemaReport
-	(*CacheBreakpoint)(nil),               // 24: peripety.api.gateway.v1.CacheBreakpoint
-	(*CachePlan)(nil),                     // 25: peripety.api.gateway.v1.CachePlan
-	(*Completion)(nil),                    // 26: peripety.api.gateway.v1.Completion
-	(*RepairStarted)(nil),                 // 27: peripety.api.gateway.v1.RepairStarted
-	(*FallbackStarted)(nil),               // 28: peripety.api.gateway.v1.FallbackStarted
-	(*ToolCallDelta)(nil),                 // 29: peripety.api.gateway.v1.ToolCallDelta
-	(*GenerateRequest)(nil),               // 30: peripety.api.gateway.v1.GenerateRequest
-	(*GenerateResponse)(nil),              // 31: peripety.api.gateway.v1.GenerateResponse
-	(*GenerateObjectRequest)(nil),         // 32: peripety.api.gateway.v1.GenerateObjectRequest
-	(*GenerateObjectResponse)(nil),        // 33: peripety.api.gateway.v1.GenerateObjectResponse
-	(*GenerateItem)(nil),                  // 34: peripety.api.gateway.v1.GenerateItem
-	(*GenerateManyRequest)(nil),           // 35: peripety.api.gateway.v1.GenerateManyRequest
-	(*GenerateResult)(nil),                // 36: peripety.api.gateway.v1.GenerateResult
-	(*GenerateManyResponse)(nil),          // 37: peripety.api.gateway.v1.GenerateManyResponse
-	(*CountTokensRequest)(nil),            // 38: peripety.api.gateway.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),           // 39: peripety.api.gateway.v1.CountTokensResponse
-	(*HistoryPolicy)(nil),                 // 40: peripety.api.gateway.v1.HistoryPolicy
-	(*Conversation)(nil),                  // 41: peripety.api.gateway.v1.Conversation
-	(*ConversationTurn)(nil),              // 42: peripety.api.gateway.v1.ConversationTurn
-	(*CreateConversationRequest)(nil),     // 43: peripety.api.gateway.v1.CreateConversationRequest
-	(*CreateConversationResponse)(nil),    // 44: peripety.api.gateway.v1.CreateConversationResponse
-	(*GetConversationRequest)(nil),        // 45: peripety.api.gateway.v1.GetConversationRequest
-	(*GetConversationResponse)(nil),       // 46: peripety.api.gateway.v1.GetConversationResponse
-	(*ListConversationsRequest)(nil),      // 47: peripety.api.gateway.v1.ListConversationsRequest
-	(*ListConversationsResponse)(nil),     // 48: peripety.api.gateway.v1.ListConversationsResponse
-	(*ListConversationTurnsRequest)(nil),  // 49: peripety.api.gateway.v1.ListConversationTurnsRequest
-	(*ListConversationTurnsResponse)(nil), // 50: peripety.api.gateway.v1.ListConversationTurnsResponse
-	(*DeleteConversationRequest)(nil),     // 51: peripety.api.gateway.v1.DeleteConversationRequest
-	(*DeleteConversationResponse)(nil),    // 52: peripety.api.gateway.v1.DeleteConversationResponse
-	(*ForkConversationRequest)(nil),       // 53: peripety.api.gateway.v1.ForkConversationRequest
-	(*ForkConversationResponse)(nil),      // 54: peripety.api.gateway.v1.ForkConversationResponse
-	(*RewindConversationRequest)(nil),     // 55: peripety.api.gateway.v1.RewindConversationRequest
-	(*RewindConversationResponse)(nil),    // 56: peripety.api.gateway.v1.RewindConversationResponse
-	(*GetUsageRequest)(nil),               // 57: peripety.api.gateway.v1.GetUsageRequest
-	(*UsageRow)(nil),                      // 58: peripety.api.gateway.v1.UsageRow
-	(*GetUsageResponse)(nil),              // 59: peripety.api.gateway.v1.GetUsageResponse
-	(*ModelPrice)(nil),                    // 60: peripety.api.gateway.v1.ModelPrice
-	(*Model)(nil),                         // 61: peripety.api.gateway.v1.Model
-	(*ListModelsRequest)(nil),             // 62: peripety.api.gateway.v1.ListModelsRequest
-	(*ListModelsResponse)(nil),            // 63: peripety.api.gateway.v1.ListModelsResponse
-	(*v1.Budget)(nil),                     // 64: peripety.api.common.v1.Budget
-	(*v1.Finding)(nil),                    // 65: peripety.api.common.v1.Finding
-	(*v1.TokenUsage)(nil),                 // 66: peripety.api.common.v1.TokenUsage
-	(*v1.Money)(nil),                      // 67: peripety.api.common.v1.Money
-	(*v1.ItemError)(nil),                  // 68: peripety.api.common.v1.ItemError
-	(*v1.ModelUsage)(nil),                 // 69: peripety.api.common.v1.ModelUsage
-	(*timestamppb.Timestamp)(nil),         // 70: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),           // 71: google.protobuf.Duration
+	(CircuitState)(0),                     // 11: peripety.api.gateway.v1.CircuitState
+	(RateLimitKind)(0),                    // 12: peripety.api.gateway.v1.RateLimitKind
+	(*ChatMessage)(nil),                   // 13: peripety.api.gateway.v1.ChatMessage
+	(*ContentPart)(nil),                   // 14: peripety.api.gateway.v1.ContentPart
+	(*ToolCall)(nil),                      // 15: peripety.api.gateway.v1.ToolCall
+	(*ToolResult)(nil),                    // 16: peripety.api.gateway.v1.ToolResult
+	(*Reasoning)(nil),                     // 17: peripety.api.gateway.v1.Reasoning
+	(*ProviderState)(nil),                 // 18: peripety.api.gateway.v1.ProviderState
+	(*Tool)(nil),                          // 19: peripety.api.gateway.v1.Tool
+	(*ToolChoice)(nil),                    // 20: peripety.api.gateway.v1.ToolChoice
+	(*Prompt)(nil),                        // 21: peripety.api.gateway.v1.Prompt
+	(*CacheConfig)(nil),                   // 22: peripety.api.gateway.v1.CacheConfig
+	(*GenerationOptions)(nil),             // 23: peripety.api.gateway.v1.GenerationOptions
+	(*ResponseSchema)(nil),                // 24: peripety.api.gateway.v1.ResponseSchema
+	(*SchemaReport)(nil),                  // 25: peripety.api.gateway.v1.SchemaReport
+	(*CacheBreakpoint)(nil),               // 26: peripety.api.gateway.v1.CacheBreakpoint
+	(*CachePlan)(nil),                     // 27: peripety.api.gateway.v1.CachePlan
+	(*Completion)(nil),                    // 28: peripety.api.gateway.v1.Completion
+	(*RepairStarted)(nil),                 // 29: peripety.api.gateway.v1.RepairStarted
+	(*FallbackStarted)(nil),               // 30: peripety.api.gateway.v1.FallbackStarted
+	(*ToolCallDelta)(nil),                 // 31: peripety.api.gateway.v1.ToolCallDelta
+	(*GenerateRequest)(nil),               // 32: peripety.api.gateway.v1.GenerateRequest
+	(*GenerateResponse)(nil),              // 33: peripety.api.gateway.v1.GenerateResponse
+	(*GenerateObjectRequest)(nil),         // 34: peripety.api.gateway.v1.GenerateObjectRequest
+	(*GenerateObjectResponse)(nil),        // 35: peripety.api.gateway.v1.GenerateObjectResponse
+	(*GenerateItem)(nil),                  // 36: peripety.api.gateway.v1.GenerateItem
+	(*GenerateManyRequest)(nil),           // 37: peripety.api.gateway.v1.GenerateManyRequest
+	(*GenerateResult)(nil),                // 38: peripety.api.gateway.v1.GenerateResult
+	(*GenerateManyResponse)(nil),          // 39: peripety.api.gateway.v1.GenerateManyResponse
+	(*CountTokensRequest)(nil),            // 40: peripety.api.gateway.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),           // 41: peripety.api.gateway.v1.CountTokensResponse
+	(*HistoryPolicy)(nil),                 // 42: peripety.api.gateway.v1.HistoryPolicy
+	(*Conversation)(nil),                  // 43: peripety.api.gateway.v1.Conversation
+	(*ConversationTurn)(nil),              // 44: peripety.api.gateway.v1.ConversationTurn
+	(*CreateConversationRequest)(nil),     // 45: peripety.api.gateway.v1.CreateConversationRequest
+	(*CreateConversationResponse)(nil),    // 46: peripety.api.gateway.v1.CreateConversationResponse
+	(*GetConversationRequest)(nil),        // 47: peripety.api.gateway.v1.GetConversationRequest
+	(*GetConversationResponse)(nil),       // 48: peripety.api.gateway.v1.GetConversationResponse
+	(*ListConversationsRequest)(nil),      // 49: peripety.api.gateway.v1.ListConversationsRequest
+	(*ListConversationsResponse)(nil),     // 50: peripety.api.gateway.v1.ListConversationsResponse
+	(*ListConversationTurnsRequest)(nil),  // 51: peripety.api.gateway.v1.ListConversationTurnsRequest
+	(*ListConversationTurnsResponse)(nil), // 52: peripety.api.gateway.v1.ListConversationTurnsResponse
+	(*DeleteConversationRequest)(nil),     // 53: peripety.api.gateway.v1.DeleteConversationRequest
+	(*DeleteConversationResponse)(nil),    // 54: peripety.api.gateway.v1.DeleteConversationResponse
+	(*ForkConversationRequest)(nil),       // 55: peripety.api.gateway.v1.ForkConversationRequest
+	(*ForkConversationResponse)(nil),      // 56: peripety.api.gateway.v1.ForkConversationResponse
+	(*RewindConversationRequest)(nil),     // 57: peripety.api.gateway.v1.RewindConversationRequest
+	(*RewindConversationResponse)(nil),    // 58: peripety.api.gateway.v1.RewindConversationResponse
+	(*GetUsageRequest)(nil),               // 59: peripety.api.gateway.v1.GetUsageRequest
+	(*UsageRow)(nil),                      // 60: peripety.api.gateway.v1.UsageRow
+	(*GetUsageResponse)(nil),              // 61: peripety.api.gateway.v1.GetUsageResponse
+	(*ModelPrice)(nil),                    // 62: peripety.api.gateway.v1.ModelPrice
+	(*Model)(nil),                         // 63: peripety.api.gateway.v1.Model
+	(*ListModelsRequest)(nil),             // 64: peripety.api.gateway.v1.ListModelsRequest
+	(*ListModelsResponse)(nil),            // 65: peripety.api.gateway.v1.ListModelsResponse
+	(*RateLimitStatus)(nil),               // 66: peripety.api.gateway.v1.RateLimitStatus
+	(*ProviderStatus)(nil),                // 67: peripety.api.gateway.v1.ProviderStatus
+	(*GetProviderStatusRequest)(nil),      // 68: peripety.api.gateway.v1.GetProviderStatusRequest
+	(*GetProviderStatusResponse)(nil),     // 69: peripety.api.gateway.v1.GetProviderStatusResponse
+	(*WatchScriptedCallsRequest)(nil),     // 70: peripety.api.gateway.v1.WatchScriptedCallsRequest
+	(*WatchScriptedCallsResponse)(nil),    // 71: peripety.api.gateway.v1.WatchScriptedCallsResponse
+	(*ScriptedCall)(nil),                  // 72: peripety.api.gateway.v1.ScriptedCall
+	(*ScriptedCall_Answer)(nil),           // 73: peripety.api.gateway.v1.ScriptedCall.Answer
+	(*ScriptedCall_Failure)(nil),          // 74: peripety.api.gateway.v1.ScriptedCall.Failure
+	(*ScriptedCall_NoMatch)(nil),          // 75: peripety.api.gateway.v1.ScriptedCall.NoMatch
+	(*v1.Budget)(nil),                     // 76: peripety.api.common.v1.Budget
+	(*v1.Finding)(nil),                    // 77: peripety.api.common.v1.Finding
+	(*v1.TokenUsage)(nil),                 // 78: peripety.api.common.v1.TokenUsage
+	(*v1.Money)(nil),                      // 79: peripety.api.common.v1.Money
+	(*v1.ItemError)(nil),                  // 80: peripety.api.common.v1.ItemError
+	(*v1.ModelUsage)(nil),                 // 81: peripety.api.common.v1.ModelUsage
+	(*timestamppb.Timestamp)(nil),         // 82: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),           // 83: google.protobuf.Duration
 }
 var file_peripety_api_gateway_v1_gateway_proto_depIdxs = []int32{
 	0,   // 0: peripety.api.gateway.v1.ChatMessage.role:type_name -> peripety.api.gateway.v1.ChatRole
-	12,  // 1: peripety.api.gateway.v1.ChatMessage.parts:type_name -> peripety.api.gateway.v1.ContentPart
-	13,  // 2: peripety.api.gateway.v1.ContentPart.tool_call:type_name -> peripety.api.gateway.v1.ToolCall
-	14,  // 3: peripety.api.gateway.v1.ContentPart.tool_result:type_name -> peripety.api.gateway.v1.ToolResult
-	15,  // 4: peripety.api.gateway.v1.ContentPart.reasoning:type_name -> peripety.api.gateway.v1.Reasoning
-	16,  // 5: peripety.api.gateway.v1.ContentPart.provider_state:type_name -> peripety.api.gateway.v1.ProviderState
+	14,  // 1: peripety.api.gateway.v1.ChatMessage.parts:type_name -> peripety.api.gateway.v1.ContentPart
+	15,  // 2: peripety.api.gateway.v1.ContentPart.tool_call:type_name -> peripety.api.gateway.v1.ToolCall
+	16,  // 3: peripety.api.gateway.v1.ContentPart.tool_result:type_name -> peripety.api.gateway.v1.ToolResult
+	17,  // 4: peripety.api.gateway.v1.ContentPart.reasoning:type_name -> peripety.api.gateway.v1.Reasoning
+	18,  // 5: peripety.api.gateway.v1.ContentPart.provider_state:type_name -> peripety.api.gateway.v1.ProviderState
 	1,   // 6: peripety.api.gateway.v1.ToolChoice.mode:type_name -> peripety.api.gateway.v1.ToolChoiceMode
-	11,  // 7: peripety.api.gateway.v1.Prompt.messages:type_name -> peripety.api.gateway.v1.ChatMessage
-	17,  // 8: peripety.api.gateway.v1.Prompt.tools:type_name -> peripety.api.gateway.v1.Tool
-	18,  // 9: peripety.api.gateway.v1.Prompt.tool_choice:type_name -> peripety.api.gateway.v1.ToolChoice
+	13,  // 7: peripety.api.gateway.v1.Prompt.messages:type_name -> peripety.api.gateway.v1.ChatMessage
+	19,  // 8: peripety.api.gateway.v1.Prompt.tools:type_name -> peripety.api.gateway.v1.Tool
+	20,  // 9: peripety.api.gateway.v1.Prompt.tool_choice:type_name -> peripety.api.gateway.v1.ToolChoice
 	2,   // 10: peripety.api.gateway.v1.CacheConfig.ttl:type_name -> peripety.api.gateway.v1.CacheTtl
-	20,  // 11: peripety.api.gateway.v1.GenerationOptions.cache:type_name -> peripety.api.gateway.v1.CacheConfig
+	22,  // 11: peripety.api.gateway.v1.GenerationOptions.cache:type_name -> peripety.api.gateway.v1.CacheConfig
 	3,   // 12: peripety.api.gateway.v1.GenerationOptions.response_cache:type_name -> peripety.api.gateway.v1.ResponseCacheMode
-	64,  // 13: peripety.api.gateway.v1.GenerationOptions.budget:type_name -> peripety.api.common.v1.Budget
+	76,  // 13: peripety.api.gateway.v1.GenerationOptions.budget:type_name -> peripety.api.common.v1.Budget
 	4,   // 14: peripety.api.gateway.v1.GenerationOptions.reasoning_effort:type_name -> peripety.api.gateway.v1.ReasoningEffort
 	6,   // 15: peripety.api.gateway.v1.SchemaReport.method:type_name -> peripety.api.gateway.v1.SchemaMethod
-	65,  // 16: peripety.api.gateway.v1.SchemaReport.dropped:type_name -> peripety.api.common.v1.Finding
+	77,  // 16: peripety.api.gateway.v1.SchemaReport.dropped:type_name -> peripety.api.common.v1.Finding
 	7,   // 17: peripety.api.gateway.v1.CacheBreakpoint.block:type_name -> peripety.api.gateway.v1.CacheBlock
 	2,   // 18: peripety.api.gateway.v1.CacheBreakpoint.ttl:type_name -> peripety.api.gateway.v1.CacheTtl
-	24,  // 19: peripety.api.gateway.v1.CachePlan.breakpoints:type_name -> peripety.api.gateway.v1.CacheBreakpoint
-	24,  // 20: peripety.api.gateway.v1.CachePlan.first_difference:type_name -> peripety.api.gateway.v1.CacheBreakpoint
-	66,  // 21: peripety.api.gateway.v1.Completion.usage:type_name -> peripety.api.common.v1.TokenUsage
+	26,  // 19: peripety.api.gateway.v1.CachePlan.breakpoints:type_name -> peripety.api.gateway.v1.CacheBreakpoint
+	26,  // 20: peripety.api.gateway.v1.CachePlan.first_difference:type_name -> peripety.api.gateway.v1.CacheBreakpoint
+	78,  // 21: peripety.api.gateway.v1.Completion.usage:type_name -> peripety.api.common.v1.TokenUsage
 	5,   // 22: peripety.api.gateway.v1.Completion.stop_reason:type_name -> peripety.api.gateway.v1.StopReason
-	65,  // 23: peripety.api.gateway.v1.Completion.findings:type_name -> peripety.api.common.v1.Finding
-	11,  // 24: peripety.api.gateway.v1.Completion.message:type_name -> peripety.api.gateway.v1.ChatMessage
-	67,  // 25: peripety.api.gateway.v1.Completion.cost:type_name -> peripety.api.common.v1.Money
-	67,  // 26: peripety.api.gateway.v1.Completion.cache_savings:type_name -> peripety.api.common.v1.Money
-	25,  // 27: peripety.api.gateway.v1.Completion.cache_plan:type_name -> peripety.api.gateway.v1.CachePlan
-	23,  // 28: peripety.api.gateway.v1.Completion.schema_report:type_name -> peripety.api.gateway.v1.SchemaReport
-	65,  // 29: peripety.api.gateway.v1.RepairStarted.findings:type_name -> peripety.api.common.v1.Finding
-	66,  // 30: peripety.api.gateway.v1.RepairStarted.usage:type_name -> peripety.api.common.v1.TokenUsage
-	68,  // 31: peripety.api.gateway.v1.FallbackStarted.cause:type_name -> peripety.api.common.v1.ItemError
-	19,  // 32: peripety.api.gateway.v1.GenerateRequest.prompt:type_name -> peripety.api.gateway.v1.Prompt
-	21,  // 33: peripety.api.gateway.v1.GenerateRequest.options:type_name -> peripety.api.gateway.v1.GenerationOptions
-	22,  // 34: peripety.api.gateway.v1.GenerateRequest.schema:type_name -> peripety.api.gateway.v1.ResponseSchema
-	29,  // 35: peripety.api.gateway.v1.GenerateResponse.tool_call_delta:type_name -> peripety.api.gateway.v1.ToolCallDelta
-	27,  // 36: peripety.api.gateway.v1.GenerateResponse.repair_started:type_name -> peripety.api.gateway.v1.RepairStarted
-	28,  // 37: peripety.api.gateway.v1.GenerateResponse.fallback_started:type_name -> peripety.api.gateway.v1.FallbackStarted
-	26,  // 38: peripety.api.gateway.v1.GenerateResponse.completed:type_name -> peripety.api.gateway.v1.Completion
-	19,  // 39: peripety.api.gateway.v1.GenerateObjectRequest.prompt:type_name -> peripety.api.gateway.v1.Prompt
-	21,  // 40: peripety.api.gateway.v1.GenerateObjectRequest.options:type_name -> peripety.api.gateway.v1.GenerationOptions
-	22,  // 41: peripety.api.gateway.v1.GenerateObjectRequest.schema:type_name -> peripety.api.gateway.v1.ResponseSchema
-	27,  // 42: peripety.api.gateway.v1.GenerateObjectResponse.repair_started:type_name -> peripety.api.gateway.v1.RepairStarted
-	28,  // 43: peripety.api.gateway.v1.GenerateObjectResponse.fallback_started:type_name -> peripety.api.gateway.v1.FallbackStarted
-	26,  // 44: peripety.api.gateway.v1.GenerateObjectResponse.completed:type_name -> peripety.api.gateway.v1.Completion
-	19,  // 45: peripety.api.gateway.v1.GenerateItem.prompt:type_name -> peripety.api.gateway.v1.Prompt
-	21,  // 46: peripety.api.gateway.v1.GenerateItem.options:type_name -> peripety.api.gateway.v1.GenerationOptions
-	22,  // 47: peripety.api.gateway.v1.GenerateItem.schema:type_name -> peripety.api.gateway.v1.ResponseSchema
-	34,  // 48: peripety.api.gateway.v1.GenerateManyRequest.items:type_name -> peripety.api.gateway.v1.GenerateItem
-	26,  // 49: peripety.api.gateway.v1.GenerateResult.completion:type_name -> peripety.api.gateway.v1.Completion
-	68,  // 50: peripety.api.gateway.v1.GenerateResult.error:type_name -> peripety.api.common.v1.ItemError
-	36,  // 51: peripety.api.gateway.v1.GenerateManyResponse.results:type_name -> peripety.api.gateway.v1.GenerateResult
-	19,  // 52: peripety.api.gateway.v1.CountTokensRequest.prompt:type_name -> peripety.api.gateway.v1.Prompt
-	21,  // 53: peripety.api.gateway.v1.CountTokensRequest.options:type_name -> peripety.api.gateway.v1.GenerationOptions
-	25,  // 54: peripety.api.gateway.v1.CountTokensResponse.cache_plan:type_name -> peripety.api.gateway.v1.CachePlan
+	77,  // 23: peripety.api.gateway.v1.Completion.findings:type_name -> peripety.api.common.v1.Finding
+	13,  // 24: peripety.api.gateway.v1.Completion.message:type_name -> peripety.api.gateway.v1.ChatMessage
+	79,  // 25: peripety.api.gateway.v1.Completion.cost:type_name -> peripety.api.common.v1.Money
+	79,  // 26: peripety.api.gateway.v1.Completion.cache_savings:type_name -> peripety.api.common.v1.Money
+	27,  // 27: peripety.api.gateway.v1.Completion.cache_plan:type_name -> peripety.api.gateway.v1.CachePlan
+	25,  // 28: peripety.api.gateway.v1.Completion.schema_report:type_name -> peripety.api.gateway.v1.SchemaReport
+	77,  // 29: peripety.api.gateway.v1.RepairStarted.findings:type_name -> peripety.api.common.v1.Finding
+	78,  // 30: peripety.api.gateway.v1.RepairStarted.usage:type_name -> peripety.api.common.v1.TokenUsage
+	80,  // 31: peripety.api.gateway.v1.FallbackStarted.cause:type_name -> peripety.api.common.v1.ItemError
+	21,  // 32: peripety.api.gateway.v1.GenerateRequest.prompt:type_name -> peripety.api.gateway.v1.Prompt
+	23,  // 33: peripety.api.gateway.v1.GenerateRequest.options:type_name -> peripety.api.gateway.v1.GenerationOptions
+	24,  // 34: peripety.api.gateway.v1.GenerateRequest.schema:type_name -> peripety.api.gateway.v1.ResponseSchema
+	31,  // 35: peripety.api.gateway.v1.GenerateResponse.tool_call_delta:type_name -> peripety.api.gateway.v1.ToolCallDelta
+	29,  // 36: peripety.api.gateway.v1.GenerateResponse.repair_started:type_name -> peripety.api.gateway.v1.RepairStarted
+	30,  // 37: peripety.api.gateway.v1.GenerateResponse.fallback_started:type_name -> peripety.api.gateway.v1.FallbackStarted
+	28,  // 38: peripety.api.gateway.v1.GenerateResponse.completed:type_name -> peripety.api.gateway.v1.Completion
+	21,  // 39: peripety.api.gateway.v1.GenerateObjectRequest.prompt:type_name -> peripety.api.gateway.v1.Prompt
+	23,  // 40: peripety.api.gateway.v1.GenerateObjectRequest.options:type_name -> peripety.api.gateway.v1.GenerationOptions
+	24,  // 41: peripety.api.gateway.v1.GenerateObjectRequest.schema:type_name -> peripety.api.gateway.v1.ResponseSchema
+	29,  // 42: peripety.api.gateway.v1.GenerateObjectResponse.repair_started:type_name -> peripety.api.gateway.v1.RepairStarted
+	30,  // 43: peripety.api.gateway.v1.GenerateObjectResponse.fallback_started:type_name -> peripety.api.gateway.v1.FallbackStarted
+	28,  // 44: peripety.api.gateway.v1.GenerateObjectResponse.completed:type_name -> peripety.api.gateway.v1.Completion
+	21,  // 45: peripety.api.gateway.v1.GenerateItem.prompt:type_name -> peripety.api.gateway.v1.Prompt
+	23,  // 46: peripety.api.gateway.v1.GenerateItem.options:type_name -> peripety.api.gateway.v1.GenerationOptions
+	24,  // 47: peripety.api.gateway.v1.GenerateItem.schema:type_name -> peripety.api.gateway.v1.ResponseSchema
+	36,  // 48: peripety.api.gateway.v1.GenerateManyRequest.items:type_name -> peripety.api.gateway.v1.GenerateItem
+	28,  // 49: peripety.api.gateway.v1.GenerateResult.completion:type_name -> peripety.api.gateway.v1.Completion
+	80,  // 50: peripety.api.gateway.v1.GenerateResult.error:type_name -> peripety.api.common.v1.ItemError
+	38,  // 51: peripety.api.gateway.v1.GenerateManyResponse.results:type_name -> peripety.api.gateway.v1.GenerateResult
+	21,  // 52: peripety.api.gateway.v1.CountTokensRequest.prompt:type_name -> peripety.api.gateway.v1.Prompt
+	23,  // 53: peripety.api.gateway.v1.CountTokensRequest.options:type_name -> peripety.api.gateway.v1.GenerationOptions
+	27,  // 54: peripety.api.gateway.v1.CountTokensResponse.cache_plan:type_name -> peripety.api.gateway.v1.CachePlan
 	8,   // 55: peripety.api.gateway.v1.HistoryPolicy.strategy:type_name -> peripety.api.gateway.v1.HistoryStrategy
-	17,  // 56: peripety.api.gateway.v1.Conversation.tools:type_name -> peripety.api.gateway.v1.Tool
-	40,  // 57: peripety.api.gateway.v1.Conversation.history:type_name -> peripety.api.gateway.v1.HistoryPolicy
-	69,  // 58: peripety.api.gateway.v1.Conversation.usage:type_name -> peripety.api.common.v1.ModelUsage
-	64,  // 59: peripety.api.gateway.v1.Conversation.budget:type_name -> peripety.api.common.v1.Budget
-	70,  // 60: peripety.api.gateway.v1.Conversation.create_time:type_name -> google.protobuf.Timestamp
-	70,  // 61: peripety.api.gateway.v1.Conversation.update_time:type_name -> google.protobuf.Timestamp
-	11,  // 62: peripety.api.gateway.v1.ConversationTurn.messages:type_name -> peripety.api.gateway.v1.ChatMessage
-	26,  // 63: peripety.api.gateway.v1.ConversationTurn.completion:type_name -> peripety.api.gateway.v1.Completion
-	70,  // 64: peripety.api.gateway.v1.ConversationTurn.commit_time:type_name -> google.protobuf.Timestamp
-	17,  // 65: peripety.api.gateway.v1.CreateConversationRequest.tools:type_name -> peripety.api.gateway.v1.Tool
-	40,  // 66: peripety.api.gateway.v1.CreateConversationRequest.history:type_name -> peripety.api.gateway.v1.HistoryPolicy
-	64,  // 67: peripety.api.gateway.v1.CreateConversationRequest.budget:type_name -> peripety.api.common.v1.Budget
-	41,  // 68: peripety.api.gateway.v1.CreateConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
-	41,  // 69: peripety.api.gateway.v1.GetConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
-	41,  // 70: peripety.api.gateway.v1.ListConversationsResponse.conversations:type_name -> peripety.api.gateway.v1.Conversation
-	42,  // 71: peripety.api.gateway.v1.ListConversationTurnsResponse.turns:type_name -> peripety.api.gateway.v1.ConversationTurn
-	41,  // 72: peripety.api.gateway.v1.ForkConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
-	41,  // 73: peripety.api.gateway.v1.RewindConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
-	70,  // 74: peripety.api.gateway.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
-	70,  // 75: peripety.api.gateway.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
+	19,  // 56: peripety.api.gateway.v1.Conversation.tools:type_name -> peripety.api.gateway.v1.Tool
+	42,  // 57: peripety.api.gateway.v1.Conversation.history:type_name -> peripety.api.gateway.v1.HistoryPolicy
+	81,  // 58: peripety.api.gateway.v1.Conversation.usage:type_name -> peripety.api.common.v1.ModelUsage
+	76,  // 59: peripety.api.gateway.v1.Conversation.budget:type_name -> peripety.api.common.v1.Budget
+	82,  // 60: peripety.api.gateway.v1.Conversation.create_time:type_name -> google.protobuf.Timestamp
+	82,  // 61: peripety.api.gateway.v1.Conversation.update_time:type_name -> google.protobuf.Timestamp
+	13,  // 62: peripety.api.gateway.v1.ConversationTurn.messages:type_name -> peripety.api.gateway.v1.ChatMessage
+	28,  // 63: peripety.api.gateway.v1.ConversationTurn.completion:type_name -> peripety.api.gateway.v1.Completion
+	82,  // 64: peripety.api.gateway.v1.ConversationTurn.commit_time:type_name -> google.protobuf.Timestamp
+	19,  // 65: peripety.api.gateway.v1.CreateConversationRequest.tools:type_name -> peripety.api.gateway.v1.Tool
+	42,  // 66: peripety.api.gateway.v1.CreateConversationRequest.history:type_name -> peripety.api.gateway.v1.HistoryPolicy
+	76,  // 67: peripety.api.gateway.v1.CreateConversationRequest.budget:type_name -> peripety.api.common.v1.Budget
+	43,  // 68: peripety.api.gateway.v1.CreateConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
+	43,  // 69: peripety.api.gateway.v1.GetConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
+	43,  // 70: peripety.api.gateway.v1.ListConversationsResponse.conversations:type_name -> peripety.api.gateway.v1.Conversation
+	44,  // 71: peripety.api.gateway.v1.ListConversationTurnsResponse.turns:type_name -> peripety.api.gateway.v1.ConversationTurn
+	43,  // 72: peripety.api.gateway.v1.ForkConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
+	43,  // 73: peripety.api.gateway.v1.RewindConversationResponse.conversation:type_name -> peripety.api.gateway.v1.Conversation
+	82,  // 74: peripety.api.gateway.v1.GetUsageRequest.start_time:type_name -> google.protobuf.Timestamp
+	82,  // 75: peripety.api.gateway.v1.GetUsageRequest.end_time:type_name -> google.protobuf.Timestamp
 	9,   // 76: peripety.api.gateway.v1.GetUsageRequest.group_by:type_name -> peripety.api.gateway.v1.UsageDimension
-	70,  // 77: peripety.api.gateway.v1.UsageRow.day:type_name -> google.protobuf.Timestamp
-	69,  // 78: peripety.api.gateway.v1.UsageRow.usage:type_name -> peripety.api.common.v1.ModelUsage
-	58,  // 79: peripety.api.gateway.v1.GetUsageResponse.rows:type_name -> peripety.api.gateway.v1.UsageRow
-	70,  // 80: peripety.api.gateway.v1.ModelPrice.effective_time:type_name -> google.protobuf.Timestamp
-	67,  // 81: peripety.api.gateway.v1.ModelPrice.input_token:type_name -> peripety.api.common.v1.Money
-	67,  // 82: peripety.api.gateway.v1.ModelPrice.output_token:type_name -> peripety.api.common.v1.Money
-	67,  // 83: peripety.api.gateway.v1.ModelPrice.cache_read_token:type_name -> peripety.api.common.v1.Money
-	67,  // 84: peripety.api.gateway.v1.ModelPrice.cache_write_token:type_name -> peripety.api.common.v1.Money
-	71,  // 85: peripety.api.gateway.v1.ModelPrice.cache_ttl:type_name -> google.protobuf.Duration
+	82,  // 77: peripety.api.gateway.v1.UsageRow.day:type_name -> google.protobuf.Timestamp
+	81,  // 78: peripety.api.gateway.v1.UsageRow.usage:type_name -> peripety.api.common.v1.ModelUsage
+	60,  // 79: peripety.api.gateway.v1.GetUsageResponse.rows:type_name -> peripety.api.gateway.v1.UsageRow
+	82,  // 80: peripety.api.gateway.v1.ModelPrice.effective_time:type_name -> google.protobuf.Timestamp
+	79,  // 81: peripety.api.gateway.v1.ModelPrice.input_token:type_name -> peripety.api.common.v1.Money
+	79,  // 82: peripety.api.gateway.v1.ModelPrice.output_token:type_name -> peripety.api.common.v1.Money
+	79,  // 83: peripety.api.gateway.v1.ModelPrice.cache_read_token:type_name -> peripety.api.common.v1.Money
+	79,  // 84: peripety.api.gateway.v1.ModelPrice.cache_write_token:type_name -> peripety.api.common.v1.Money
+	83,  // 85: peripety.api.gateway.v1.ModelPrice.cache_ttl:type_name -> google.protobuf.Duration
 	10,  // 86: peripety.api.gateway.v1.Model.capabilities:type_name -> peripety.api.gateway.v1.ModelCapability
-	60,  // 87: peripety.api.gateway.v1.Model.prices:type_name -> peripety.api.gateway.v1.ModelPrice
-	61,  // 88: peripety.api.gateway.v1.ListModelsResponse.models:type_name -> peripety.api.gateway.v1.Model
-	30,  // 89: peripety.api.gateway.v1.GatewayService.Generate:input_type -> peripety.api.gateway.v1.GenerateRequest
-	32,  // 90: peripety.api.gateway.v1.GatewayService.GenerateObject:input_type -> peripety.api.gateway.v1.GenerateObjectRequest
-	35,  // 91: peripety.api.gateway.v1.GatewayService.GenerateMany:input_type -> peripety.api.gateway.v1.GenerateManyRequest
-	38,  // 92: peripety.api.gateway.v1.GatewayService.CountTokens:input_type -> peripety.api.gateway.v1.CountTokensRequest
-	43,  // 93: peripety.api.gateway.v1.GatewayService.CreateConversation:input_type -> peripety.api.gateway.v1.CreateConversationRequest
-	45,  // 94: peripety.api.gateway.v1.GatewayService.GetConversation:input_type -> peripety.api.gateway.v1.GetConversationRequest
-	47,  // 95: peripety.api.gateway.v1.GatewayService.ListConversations:input_type -> peripety.api.gateway.v1.ListConversationsRequest
-	49,  // 96: peripety.api.gateway.v1.GatewayService.ListConversationTurns:input_type -> peripety.api.gateway.v1.ListConversationTurnsRequest
-	51,  // 97: peripety.api.gateway.v1.GatewayService.DeleteConversation:input_type -> peripety.api.gateway.v1.DeleteConversationRequest
-	53,  // 98: peripety.api.gateway.v1.GatewayService.ForkConversation:input_type -> peripety.api.gateway.v1.ForkConversationRequest
-	55,  // 99: peripety.api.gateway.v1.GatewayService.RewindConversation:input_type -> peripety.api.gateway.v1.RewindConversationRequest
-	57,  // 100: peripety.api.gateway.v1.GatewayService.GetUsage:input_type -> peripety.api.gateway.v1.GetUsageRequest
-	62,  // 101: peripety.api.gateway.v1.GatewayService.ListModels:input_type -> peripety.api.gateway.v1.ListModelsRequest
-	31,  // 102: peripety.api.gateway.v1.GatewayService.Generate:output_type -> peripety.api.gateway.v1.GenerateResponse
-	33,  // 103: peripety.api.gateway.v1.GatewayService.GenerateObject:output_type -> peripety.api.gateway.v1.GenerateObjectResponse
-	37,  // 104: peripety.api.gateway.v1.GatewayService.GenerateMany:output_type -> peripety.api.gateway.v1.GenerateManyResponse
-	39,  // 105: peripety.api.gateway.v1.GatewayService.CountTokens:output_type -> peripety.api.gateway.v1.CountTokensResponse
-	44,  // 106: peripety.api.gateway.v1.GatewayService.CreateConversation:output_type -> peripety.api.gateway.v1.CreateConversationResponse
-	46,  // 107: peripety.api.gateway.v1.GatewayService.GetConversation:output_type -> peripety.api.gateway.v1.GetConversationResponse
-	48,  // 108: peripety.api.gateway.v1.GatewayService.ListConversations:output_type -> peripety.api.gateway.v1.ListConversationsResponse
-	50,  // 109: peripety.api.gateway.v1.GatewayService.ListConversationTurns:output_type -> peripety.api.gateway.v1.ListConversationTurnsResponse
-	52,  // 110: peripety.api.gateway.v1.GatewayService.DeleteConversation:output_type -> peripety.api.gateway.v1.DeleteConversationResponse
-	54,  // 111: peripety.api.gateway.v1.GatewayService.ForkConversation:output_type -> peripety.api.gateway.v1.ForkConversationResponse
-	56,  // 112: peripety.api.gateway.v1.GatewayService.RewindConversation:output_type -> peripety.api.gateway.v1.RewindConversationResponse
-	59,  // 113: peripety.api.gateway.v1.GatewayService.GetUsage:output_type -> peripety.api.gateway.v1.GetUsageResponse
-	63,  // 114: peripety.api.gateway.v1.GatewayService.ListModels:output_type -> peripety.api.gateway.v1.ListModelsResponse
-	102, // [102:115] is the sub-list for method output_type
-	89,  // [89:102] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	62,  // 87: peripety.api.gateway.v1.Model.prices:type_name -> peripety.api.gateway.v1.ModelPrice
+	63,  // 88: peripety.api.gateway.v1.ListModelsResponse.models:type_name -> peripety.api.gateway.v1.Model
+	12,  // 89: peripety.api.gateway.v1.RateLimitStatus.kind:type_name -> peripety.api.gateway.v1.RateLimitKind
+	11,  // 90: peripety.api.gateway.v1.ProviderStatus.circuit:type_name -> peripety.api.gateway.v1.CircuitState
+	83,  // 91: peripety.api.gateway.v1.ProviderStatus.retry_delay:type_name -> google.protobuf.Duration
+	66,  // 92: peripety.api.gateway.v1.ProviderStatus.limits:type_name -> peripety.api.gateway.v1.RateLimitStatus
+	67,  // 93: peripety.api.gateway.v1.GetProviderStatusResponse.providers:type_name -> peripety.api.gateway.v1.ProviderStatus
+	72,  // 94: peripety.api.gateway.v1.WatchScriptedCallsResponse.call:type_name -> peripety.api.gateway.v1.ScriptedCall
+	82,  // 95: peripety.api.gateway.v1.ScriptedCall.time:type_name -> google.protobuf.Timestamp
+	73,  // 96: peripety.api.gateway.v1.ScriptedCall.answer:type_name -> peripety.api.gateway.v1.ScriptedCall.Answer
+	74,  // 97: peripety.api.gateway.v1.ScriptedCall.failure:type_name -> peripety.api.gateway.v1.ScriptedCall.Failure
+	75,  // 98: peripety.api.gateway.v1.ScriptedCall.no_match:type_name -> peripety.api.gateway.v1.ScriptedCall.NoMatch
+	83,  // 99: peripety.api.gateway.v1.ScriptedCall.Answer.delay:type_name -> google.protobuf.Duration
+	32,  // 100: peripety.api.gateway.v1.GatewayService.Generate:input_type -> peripety.api.gateway.v1.GenerateRequest
+	34,  // 101: peripety.api.gateway.v1.GatewayService.GenerateObject:input_type -> peripety.api.gateway.v1.GenerateObjectRequest
+	37,  // 102: peripety.api.gateway.v1.GatewayService.GenerateMany:input_type -> peripety.api.gateway.v1.GenerateManyRequest
+	40,  // 103: peripety.api.gateway.v1.GatewayService.CountTokens:input_type -> peripety.api.gateway.v1.CountTokensRequest
+	45,  // 104: peripety.api.gateway.v1.GatewayService.CreateConversation:input_type -> peripety.api.gateway.v1.CreateConversationRequest
+	47,  // 105: peripety.api.gateway.v1.GatewayService.GetConversation:input_type -> peripety.api.gateway.v1.GetConversationRequest
+	49,  // 106: peripety.api.gateway.v1.GatewayService.ListConversations:input_type -> peripety.api.gateway.v1.ListConversationsRequest
+	51,  // 107: peripety.api.gateway.v1.GatewayService.ListConversationTurns:input_type -> peripety.api.gateway.v1.ListConversationTurnsRequest
+	53,  // 108: peripety.api.gateway.v1.GatewayService.DeleteConversation:input_type -> peripety.api.gateway.v1.DeleteConversationRequest
+	55,  // 109: peripety.api.gateway.v1.GatewayService.ForkConversation:input_type -> peripety.api.gateway.v1.ForkConversationRequest
+	57,  // 110: peripety.api.gateway.v1.GatewayService.RewindConversation:input_type -> peripety.api.gateway.v1.RewindConversationRequest
+	59,  // 111: peripety.api.gateway.v1.GatewayService.GetUsage:input_type -> peripety.api.gateway.v1.GetUsageRequest
+	64,  // 112: peripety.api.gateway.v1.GatewayService.ListModels:input_type -> peripety.api.gateway.v1.ListModelsRequest
+	68,  // 113: peripety.api.gateway.v1.GatewayService.GetProviderStatus:input_type -> peripety.api.gateway.v1.GetProviderStatusRequest
+	70,  // 114: peripety.api.gateway.v1.GatewayService.WatchScriptedCalls:input_type -> peripety.api.gateway.v1.WatchScriptedCallsRequest
+	33,  // 115: peripety.api.gateway.v1.GatewayService.Generate:output_type -> peripety.api.gateway.v1.GenerateResponse
+	35,  // 116: peripety.api.gateway.v1.GatewayService.GenerateObject:output_type -> peripety.api.gateway.v1.GenerateObjectResponse
+	39,  // 117: peripety.api.gateway.v1.GatewayService.GenerateMany:output_type -> peripety.api.gateway.v1.GenerateManyResponse
+	41,  // 118: peripety.api.gateway.v1.GatewayService.CountTokens:output_type -> peripety.api.gateway.v1.CountTokensResponse
+	46,  // 119: peripety.api.gateway.v1.GatewayService.CreateConversation:output_type -> peripety.api.gateway.v1.CreateConversationResponse
+	48,  // 120: peripety.api.gateway.v1.GatewayService.GetConversation:output_type -> peripety.api.gateway.v1.GetConversationResponse
+	50,  // 121: peripety.api.gateway.v1.GatewayService.ListConversations:output_type -> peripety.api.gateway.v1.ListConversationsResponse
+	52,  // 122: peripety.api.gateway.v1.GatewayService.ListConversationTurns:output_type -> peripety.api.gateway.v1.ListConversationTurnsResponse
+	54,  // 123: peripety.api.gateway.v1.GatewayService.DeleteConversation:output_type -> peripety.api.gateway.v1.DeleteConversationResponse
+	56,  // 124: peripety.api.gateway.v1.GatewayService.ForkConversation:output_type -> peripety.api.gateway.v1.ForkConversationResponse
+	58,  // 125: peripety.api.gateway.v1.GatewayService.RewindConversation:output_type -> peripety.api.gateway.v1.RewindConversationResponse
+	61,  // 126: peripety.api.gateway.v1.GatewayService.GetUsage:output_type -> peripety.api.gateway.v1.GetUsageResponse
+	65,  // 127: peripety.api.gateway.v1.GatewayService.ListModels:output_type -> peripety.api.gateway.v1.ListModelsResponse
+	69,  // 128: peripety.api.gateway.v1.GatewayService.GetProviderStatus:output_type -> peripety.api.gateway.v1.GetProviderStatusResponse
+	71,  // 129: peripety.api.gateway.v1.GatewayService.WatchScriptedCalls:output_type -> peripety.api.gateway.v1.WatchScriptedCallsResponse
+	115, // [115:130] is the sub-list for method output_type
+	100, // [100:115] is the sub-list for method input_type
+	100, // [100:100] is the sub-list for extension type_name
+	100, // [100:100] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_peripety_api_gateway_v1_gateway_proto_init() }
@@ -5309,13 +6258,19 @@ func file_peripety_api_gateway_v1_gateway_proto_init() {
 	}
 	file_peripety_api_gateway_v1_gateway_proto_msgTypes[42].OneofWrappers = []any{}
 	file_peripety_api_gateway_v1_gateway_proto_msgTypes[44].OneofWrappers = []any{}
+	file_peripety_api_gateway_v1_gateway_proto_msgTypes[53].OneofWrappers = []any{}
+	file_peripety_api_gateway_v1_gateway_proto_msgTypes[59].OneofWrappers = []any{
+		(*ScriptedCall_Answer_)(nil),
+		(*ScriptedCall_Failure_)(nil),
+		(*ScriptedCall_NoMatch_)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_peripety_api_gateway_v1_gateway_proto_rawDesc), len(file_peripety_api_gateway_v1_gateway_proto_rawDesc)),
-			NumEnums:      11,
-			NumMessages:   53,
+			NumEnums:      13,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,8 @@ const (
 	GatewayService_RewindConversation_FullMethodName    = "/peripety.api.gateway.v1.GatewayService/RewindConversation"
 	GatewayService_GetUsage_FullMethodName              = "/peripety.api.gateway.v1.GatewayService/GetUsage"
 	GatewayService_ListModels_FullMethodName            = "/peripety.api.gateway.v1.GatewayService/ListModels"
+	GatewayService_GetProviderStatus_FullMethodName     = "/peripety.api.gateway.v1.GatewayService/GetProviderStatus"
+	GatewayService_WatchScriptedCalls_FullMethodName    = "/peripety.api.gateway.v1.GatewayService/WatchScriptedCalls"
 )
 
 // GatewayServiceClient is the client API for GatewayService service.
@@ -80,6 +82,11 @@ type GatewayServiceClient interface {
 	GetUsage(ctx context.Context, in *GetUsageRequest, opts ...grpc.CallOption) (*GetUsageResponse, error)
 	// Lists the available models with their capabilities and prices.
 	ListModels(ctx context.Context, in *ListModelsRequest, opts ...grpc.CallOption) (*ListModelsResponse, error)
+	// Reads circuit breakers and rate limits of the providers that this process has called.
+	GetProviderStatus(ctx context.Context, in *GetProviderStatusRequest, opts ...grpc.CallOption) (*GetProviderStatusResponse, error)
+	// Follows the captured calls of the scripted LLM, recorded ones first. The stream has no end.
+	// FAILED_PRECONDITION (reason `PROVIDER_NOT_CONFIGURED`) without a scripted LLM.
+	WatchScriptedCalls(ctx context.Context, in *WatchScriptedCallsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchScriptedCallsResponse], error)
 }
 
 type gatewayServiceClient struct {
@@ -241,6 +248,35 @@ func (c *gatewayServiceClient) ListModels(ctx context.Context, in *ListModelsReq
 	return out, nil
 }
 
+func (c *gatewayServiceClient) GetProviderStatus(ctx context.Context, in *GetProviderStatusRequest, opts ...grpc.CallOption) (*GetProviderStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetProviderStatusResponse)
+	err := c.cc.Invoke(ctx, GatewayService_GetProviderStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayServiceClient) WatchScriptedCalls(ctx context.Context, in *WatchScriptedCallsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchScriptedCallsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &GatewayService_ServiceDesc.Streams[3], GatewayService_WatchScriptedCalls_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchScriptedCallsRequest, WatchScriptedCallsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type GatewayService_WatchScriptedCallsClient = grpc.ServerStreamingClient[WatchScriptedCallsResponse]
+
 // GatewayServiceServer is the server API for GatewayService service.
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
@@ -287,6 +323,11 @@ type GatewayServiceServer interface {
 	GetUsage(context.Context, *GetUsageRequest) (*GetUsageResponse, error)
 	// Lists the available models with their capabilities and prices.
 	ListModels(context.Context, *ListModelsRequest) (*ListModelsResponse, error)
+	// Reads circuit breakers and rate limits of the providers that this process has called.
+	GetProviderStatus(context.Context, *GetProviderStatusRequest) (*GetProviderStatusResponse, error)
+	// Follows the captured calls of the scripted LLM, recorded ones first. The stream has no end.
+	// FAILED_PRECONDITION (reason `PROVIDER_NOT_CONFIGURED`) without a scripted LLM.
+	WatchScriptedCalls(*WatchScriptedCallsRequest, grpc.ServerStreamingServer[WatchScriptedCallsResponse]) error
 	mustEmbedUnimplementedGatewayServiceServer()
 }
 
@@ -335,6 +376,12 @@ func (UnimplementedGatewayServiceServer) GetUsage(context.Context, *GetUsageRequ
 }
 func (UnimplementedGatewayServiceServer) ListModels(context.Context, *ListModelsRequest) (*ListModelsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ListModels not implemented")
+}
+func (UnimplementedGatewayServiceServer) GetProviderStatus(context.Context, *GetProviderStatusRequest) (*GetProviderStatusResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method GetProviderStatus not implemented")
+}
+func (UnimplementedGatewayServiceServer) WatchScriptedCalls(*WatchScriptedCallsRequest, grpc.ServerStreamingServer[WatchScriptedCallsResponse]) error {
+	return status.Errorf(codes.Unimplemented, "method WatchScriptedCalls not implemented")
 }
 func (UnimplementedGatewayServiceServer) mustEmbedUnimplementedGatewayServiceServer() {}
 func (UnimplementedGatewayServiceServer) testEmbeddedByValue()                        {}
@@ -566,6 +613,35 @@ func _GatewayService_ListModels_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GatewayService_GetProviderStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetProviderStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).GetProviderStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_GetProviderStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).GetProviderStatus(ctx, req.(*GetProviderStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_WatchScriptedCalls_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchScriptedCallsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(GatewayServiceServer).WatchScriptedCalls(m, &grpc.GenericServerStream[WatchScriptedCallsRequest, WatchScriptedCallsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type GatewayService_WatchScriptedCallsServer = grpc.ServerStreamingServer[WatchScriptedCallsResponse]
+
 // GatewayService_ServiceDesc is the grpc.ServiceDesc for GatewayService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -613,6 +689,10 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListModels",
 			Handler:    _GatewayService_ListModels_Handler,
 		},
+		{
+			MethodName: "GetProviderStatus",
+			Handler:    _GatewayService_GetProviderStatus_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -630,6 +710,11 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _GatewayService_GenerateMany_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "WatchScriptedCalls",
+			Handler:       _GatewayService_WatchScriptedCalls_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "peripety/api/gateway/v1/gateway.proto",
