@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
     from support.servers.processes import ServerProcess
 
-pytestmark = pytest.mark.slow(reason="compiles Go")
+SECONDS = 800
+"""Longest time of a test: the first one compiles gRPC."""
+
+pytestmark = [pytest.mark.slow(reason="compiles Go"), pytest.mark.timeout(SECONDS)]
 
 MODULE = ROOT / "clients" / "go"
 GAME = MODULE / "game"
 SAMPLES = ROOT / "clients" / "samples"
 TUTORIAL = ROOT / "docs" / "tutorials" / "go-client.md"
 MOST_LINES = 40
-SECONDS = 800
 
 
 def run(*command: str | Path, folder: Path, **settings: str) -> str:
@@ -52,7 +54,6 @@ def _go() -> None:
         pytest.skip("Go client: Go is older than 1.24, or the modules cannot be downloaded")
 
 
-@pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("module", [MODULE, GAME], ids=lambda module: module.name)
 def test_a_module_has_no_findings_and_passes_its_tests(scripted_server: ServerProcess, module: Path) -> None:
     assert not run("gofmt", "-l", ".", folder=module)
