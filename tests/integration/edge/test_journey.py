@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 SPEC: dict[str, Any] = json.loads(Path("examples/scenario.json").read_text(encoding="utf-8"))
+REFERENCE = Path("docs/reference/http.md").read_text(encoding="utf-8")
 PAGE = Path("docs/how-to/use-http.md").read_text(encoding="utf-8")
 TURN = {"actions": [{"action_id": "gather"}]}
 
@@ -273,3 +275,20 @@ async def test_the_script_of_the_page_runs(edge: EdgeClient, tmp_path: Path) -> 
     output, _ = await process.communicate()
     assert process.returncode == 0
     assert output.decode().count("event: diff\n") == 1
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq")
+@pytest.mark.slow(reason="some thirty calls of curl")
+async def test_the_examples_of_the_reference_run(edge: EdgeClient, tmp_path: Path) -> None:
+    """Each example prints what the page shows after it."""
+    examples = re.findall(r"```bash\n(.*?)```\n\n```text\n(.*?)```", REFERENCE, re.DOTALL)
+    assert len(examples) == REFERENCE.count("```bash\n") >= 10
+    mark = "-- end of example --"
+    script = "".join(f"{commands}echo '{mark}'\n" for commands, _ in examples)
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euo", "pipefail", "-c", script, cwd=tmp_path, env=os.environ | {"URL": edge.url}, stdout=-1
+    )
+    output, _ = await process.communicate()
+    printed = output.decode().split(f"{mark}\n")
+    assert printed == [*(shown for _, shown in examples), ""]
+    assert process.returncode == 0
