@@ -278,8 +278,11 @@ class PlotDocument:
             gauge = self._plot.gauges.get(name)
             if gauge is not None and ways[change > 0, gauge.is_low_good] == kind:
                 label = self._gauge_text(name)["name"]
-                label = label[:1].lower() + label[1:]
-                yield fill_phrase(label.replace(".bare}", "}"), self._slots) or label
+                if self._common["language"] != "de":
+                    label = label[:1].lower() + label[1:]
+                if self._common["language"] == "en":
+                    label = label.replace(".bare}", "}")
+                yield fill_phrase(label, self._slots) or label
 
     def _gauge_text(self, name: str) -> Mapping[str, Any]:
         return find_gauge_text(self._texts, name)

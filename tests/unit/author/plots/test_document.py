@@ -56,9 +56,10 @@ def test_the_texts_fit_the_rules(plot: str, language: str) -> None:
 
 
 def test_a_text_of_another_language_is_quoted_or_played_in_its_language() -> None:
-    quoted = author_from_text("Hola, me llamo Vobado y necesito la kavota.", 1)
+    quoted = author_from_text("Bonjour, je suis la capitaine et je veux une histoire.", 1)
     assert "left open" in quoted["premise"]["text"]
     for language in list_languages():
+        assert list_plots(language) == list_plots()
         for plot in list_plots(language):
             spec = document_of(SUBJECTS[0], plot, language=language)
             assert engine.validate(json.dumps(spec)) == []
@@ -82,7 +83,9 @@ def test_subjects_give_a_valid_scenario_with_their_words(plot: str) -> None:
         told = "\n".join(strings(spec)).casefold()
         assert "{" not in told
         assert spec["name"].endswith(OFFLINE_MARK)
-        for person in reading.people:
+        # A plot whose people are on the side of the player takes only those that the text calls the player's.
+        parts = load_texts(plot)["people"].values()
+        for person in () if any(part.get("is_own") for part in parts) else reading.people:
             assert (person.name or person.role).casefold() in told
         if reading.supplies[0].is_mass and "supply" in load_plot(plot).gauges:
             assert reading.supplies[0].text in told
