@@ -86,6 +86,16 @@ conformance: $(VENV)/installed-dev native  ## Write docs/reference/llmsim-confor
 test-clients: $(VENV)/installed-dev native  ## Test the client libraries against a real server (a missing toolchain is skipped)
 	@PERIPETY_CUTS=200 $(PYTEST) -rs tests/e2e/clients tests/unit/client tests/conformance/test_client_transcripts.py
 
+.PHONY: wasm
+wasm:  ## Build the engine for WebAssembly into clients/typescript (needs Rust for wasm32; the result is committed)
+	@.ci/wasm
+
+PLAYED ?= 1000
+
+.PHONY: test-wasm
+test-wasm: $(VENV)/installed-dev native  ## Play sessions in WebAssembly and verify them on the server, honest and forged: PLAYED=1000
+	@PERIPETY_LOCAL_SESSIONS=$(PLAYED) $(BIN)/python -m pytest -o log_cli=true -o log_cli_level=INFO tests/e2e/clients/test_wasm.py
+
 .PHONY: certificates
 certificates: $(VENV)/installed-dev native  ## Write the worked example of docs/reference/certificate-format.md and the golden certificate
 	@PYTHONPATH=tests $(BIN)/python -m conformance.certificates
@@ -129,6 +139,7 @@ check-generated: $(VENV)/installed-dev
 	$(BIN)/python protos/service_config.py --check
 	@.ci/typescript --check
 	@.ci/go --check
+	@.ci/wasm --check
 	$(BIN)/python docs/generate_reference.py --check
 	$(BIN)/python -m peripety.engine.schemas --check
 
@@ -144,10 +155,12 @@ check-page:
 check-rust:
 	@.ci/cargo fmt --check --manifest-path simcore/Cargo.toml
 	@.ci/cargo fmt --check --manifest-path simcore/crates/simcore-py/Cargo.toml
+	@.ci/cargo fmt --check --manifest-path simcore/crates/simcore-wasm/Cargo.toml
 	@.ci/cargo fmt --check --manifest-path simcore/benches/Cargo.toml
 	@.ci/cargo fmt --check --manifest-path simcore/fuzz/Cargo.toml
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/Cargo.toml -- --deny warnings
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/crates/simcore-py/Cargo.toml -- --deny warnings
+	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/crates/simcore-wasm/Cargo.toml -- --deny warnings
 	@.ci/cargo clippy --quiet --all-targets --manifest-path simcore/benches/Cargo.toml -- --deny warnings
 
 .PHONY: bench
@@ -336,7 +349,7 @@ native: $(VENV)/installed  ## Build the native core, if cargo is on PATH
 
 .PHONY: clean
 clean:  ## Remove all build products
-	rm -rf $(VENV) dist build simcore/dist simcore/target simcore/crates/simcore-py/target simcore/benches/target simcore/fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf $(VENV) dist build simcore/dist simcore/target simcore/crates/simcore-py/target simcore/crates/simcore-wasm/target simcore/benches/target simcore/fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 
 # Each file below marks one finished installation. It is redone if a prerequisite is newer.
 $(VENV)/created:

@@ -4,6 +4,7 @@ import type { DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
 import { type CallOptions, type Client as Stub, Code, ConnectError, createClient, type StreamResponse, type Transport, type UnaryResponse } from "@connectrpc/connect";
 import { PeripetyError } from "./errors.js";
 import { serviceConfig } from "./gen/service_config.js";
+import { newRequestId } from "./request_id.js";
 
 /** Options of a connection, of Node.js and of browsers. */
 export interface ConnectOptions {
@@ -142,15 +143,6 @@ export function linkedController(signal: AbortSignal | undefined): { controller:
 function identify<T extends object>(type: DescMessage, request: T): T {
   if (!type.fields.some((field) => field.name === "request_id" && field.oneof === undefined)) return request;
   return "requestId" in request && request.requestId ? request : { ...request, requestId: newRequestId() };
-}
-
-/** Return a random UUID. `crypto.randomUUID` is missing on pages without TLS. */
-export function newRequestId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
 async function* translateErrors<T>(messages: AsyncIterable<T>, signal: AbortSignal | undefined): AsyncGenerator<T> {

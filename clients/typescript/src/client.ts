@@ -9,12 +9,15 @@ import { GatewayService } from "./gen/peripety/api/gateway/v1/gateway_pb.js";
 import { PolicyService } from "./gen/peripety/api/policy/v1/policy_pb.js";
 import { ScenarioService, type SpecVerdict, type ValidationOptionsSchema } from "./gen/peripety/api/scenario/v1/scenario_pb.js";
 import {
+  type ImportSessionRequestSchema,
+  type Session,
   SessionService,
   type TurnEvent,
   type WatchSessionRequestSchema,
   type WatchSessionResponse,
 } from "./gen/peripety/api/session/v1/session_pb.js";
 import { TestGenService } from "./gen/peripety/api/testgen/v1/testgen_pb.js";
+import { newRequestId } from "./request_id.js";
 import { followWork, playTurn, watchSession, type PlayedSession, type StreamOptions, type TurnInput } from "./streams.js";
 
 /** Stubs of every service over one connection, and streams that continue after a lost connection. */
@@ -111,6 +114,17 @@ export class Client {
     return new Uint8Array(await new Blob(parts as Uint8Array<ArrayBuffer>[]).arrayBuffer());
   }
 
+  /**
+   * Hand in a bundle, such as that of a game played with `@peripety/client/engine`. The server verifies it by replay, and
+   * stores the session under a new id. Needs gRPC, and so Node.js.
+   *
+   * @throws PeripetyError - `BUNDLE_INVALID`; its violations name the first false line and turn.
+   */
+  async importTranscript(bundle: Uint8Array, options?: CallOptions): Promise<Session> {
+    const { session } = await this.sessions.importSession(importRequests(bundle), options);
+    return session!;
+  }
+
   /** Close the connection. Running calls fail. */
   close(): void {
     this.#close();
@@ -118,5 +132,14 @@ export class Client {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+}
+
+const CHUNK_BYTES = 256 * 1024;
+
+async function* importRequests(bundle: Uint8Array): AsyncGenerator<MessageInitShape<typeof ImportSessionRequestSchema>> {
+  yield { requestId: newRequestId() };
+  for (let start = 0; start < bundle.length; start += CHUNK_BYTES) {
+    yield { chunk: bundle.subarray(start, start + CHUNK_BYTES) };
   }
 }

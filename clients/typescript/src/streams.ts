@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, type CallOptions, type Client as Stub } from "@connectrpc/connect";
-import { backoff, configOf, linkedController, newRequestId, parseDuration, sleep } from "./calls.js";
+import { backoff, configOf, linkedController, parseDuration, sleep } from "./calls.js";
 import { PeripetyError } from "./errors.js";
 import type { ActionCallSchema } from "./gen/peripety/api/common/v1/engine_pb.js";
 import { SessionService } from "./gen/peripety/api/session/v1/session_pb.js";
@@ -13,6 +13,7 @@ import type {
   WatchSessionRequestSchema,
   WatchSessionResponse,
 } from "./gen/peripety/api/session/v1/session_pb.js";
+import { newRequestId } from "./request_id.js";
 
 type Sessions = Stub<typeof SessionService>;
 

@@ -29,11 +29,13 @@ export class TranscriptError extends Error {
   }
 }
 
-type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-type JsonObject = { [key: string]: Json };
+/** A JSON value. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** A JSON object. */
+export type JsonObject = { [key: string]: Json };
 
 /** Header fields that this verifier understands. */
-const SUPPORTED = { kind: "peripety.session", version: 1, engine_version: "1.0", rng_version: 1 } as const;
+export const SUPPORTED = { kind: "peripety.session", version: 1, engine_version: "1.0", rng_version: 1 } as const;
 
 /**
  * Verify a bundle of `ExportSession`: every line is canonical, every hash is the computed one, and nothing was left out.

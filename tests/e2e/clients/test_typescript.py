@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import re
@@ -16,76 +15,26 @@ import pytest
 from support.repo.repository import ROOT
 from support.servers.edge import serving_edge
 from support.servers.processes import ServerProcess
+from support.typescript_package import PACKAGE, SECONDS, build_package, run_node
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.slow(reason="builds the package with npm")
 
-PACKAGE = ROOT / "clients" / "typescript"
 SAMPLES = ROOT / "clients" / "samples"
 TUTORIAL = ROOT / "docs" / "tutorials" / "typescript-client.md"
-FOLDERS = ("src", "test", "samples")
-MIN_NODE_VERSION = 20
 MOST_LINES = 40
-SECONDS = 100
 CUTS = "16"
 """Cut offsets of a turn in this test; `make test-clients` runs 200."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    """Build the package and its tests."""
-    if _node_version() < MIN_NODE_VERSION or shutil.which("npm") is None:
-        pytest.skip("TypeScript client: Node.js 20 or newer and npm are not installed")
-    (ROOT / "build").mkdir(exist_ok=True)
-    with (ROOT / "build" / "typescript.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes of this run use the same folder
-        _build()
+    build_package()
 
 
-def _build() -> None:
-    built = PACKAGE / "build" / "test" / "layer.test.js"
-    sources = [
-        PACKAGE / "package.json",
-        *(path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.ts")),
-    ]
-    if built.exists() and built.stat().st_mtime > max(path.stat().st_mtime for path in sources):
-        return
-    installed, lock = PACKAGE / "node_modules" / ".package-lock.json", PACKAGE / "package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        subprocess.run(["npm", "ci", "--silent"], cwd=PACKAGE, check=True, timeout=SECONDS)
-    subprocess.run(["npm", "run", "--silent", "pretest"], cwd=PACKAGE, check=True, timeout=SECONDS)
-
-
-def _node_version() -> int:
-    if shutil.which("node") is None:
-        return 0
-    printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    return int(printed.removeprefix("v").split(".")[0])
-
-
-async def run_node(*arguments: str, folder: Path, seconds: float = SECONDS, **settings: str) -> str:
-    """Run a program of Node.js, and return what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        "node",
-        *arguments,
-        cwd=folder,
-        env={**os.environ, **settings},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(), seconds)
-    except TimeoutError:
-        process.kill()
-        output, _ = await process.communicate()
-        pytest.fail(f"{arguments} did not end in {seconds} s:\n{output.decode()}")
-    assert process.returncode == 0, output.decode()
-    return output.decode()
-
-
-async def run_tests(tmp_path: Path, name: str, seconds: float = SECONDS, **settings: str) -> None:
+async def run_tests(tmp_path: Path, name: str, seconds: float = SECONDS, cuts: str = CUTS) -> None:
     """Run a file of tests with the addresses of a server."""
     async with serving_edge(tmp_path) as edge:
         await run_node(
@@ -94,7 +43,7 @@ async def run_tests(tmp_path: Path, name: str, seconds: float = SECONDS, **setti
             seconds=seconds,
             PERIPETY_ADDRESS=edge.services_address,
             PERIPETY_EDGE=edge.url,
-            **settings,
+            PERIPETY_CUTS=cuts,
         )
 
 
@@ -108,13 +57,17 @@ async def test_every_golden_session_is_verified() -> None:
     await run_node("--test", "build/test/transcript.test.js", folder=PACKAGE)
 
 
+async def test_sessions_without_a_server(tmp_path: Path) -> None:
+    await run_tests(tmp_path, "engine")
+
+
 async def test_calls_and_streams(tmp_path: Path) -> None:
     await run_tests(tmp_path, "layer")
 
 
 @pytest.mark.timeout(900)
 async def test_a_bad_connection_changes_no_turn(tmp_path: Path) -> None:
-    await run_tests(tmp_path, "faults", 880, PERIPETY_CUTS=os.environ.get("PERIPETY_CUTS", CUTS))
+    await run_tests(tmp_path, "faults", 880, os.environ.get("PERIPETY_CUTS", CUTS))
 
 
 EXPECTED = {
@@ -191,6 +144,7 @@ def test_the_package_has_only_what_its_users_need() -> None:
     packed = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, check=True, timeout=SECONDS)
     files = {file["path"] for file in json.loads(packed.stdout)[0]["files"]}
     assert {"README.md", "LICENSE", "package.json", "dist/node.js", "dist/node.d.ts", "dist/web.js"} <= files
+    assert {"dist/engine/node.js", "dist/engine/web.js", "dist/engine/engine.wasm"} <= files
     outside = {path for path in files if not path.startswith("dist/")}
     assert outside == {"README.md", "LICENSE", "package.json"}
     assert "resolved" not in (PACKAGE / "package-lock.json").read_text("utf-8")

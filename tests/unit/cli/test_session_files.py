@@ -190,7 +190,10 @@ def test_a_bundle_that_was_changed_gives_one_and_says_what_differs(bundle: Path)
     assert result.exit_code == 1
     assert result.stdout.startswith("the bundle is invalid\n")
     assert "1 of them differ" in result.stdout
-    assert "line 4: error TURN_DIFFERS /events/1/changes/0/after: recorded 13, computed 12" in result.stdout
+    assert (
+        "line 4: error TURN_DIFFERS /events/1/changes/0/after: turn 2: recorded 13, computed 12"
+        in result.stdout
+    )
     assert "error BUNDLE_CHANGED" in result.stdout
     assert "fix: " in result.stdout
 

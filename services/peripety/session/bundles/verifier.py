@@ -254,7 +254,13 @@ class BundleVerification:
         if not replayed.matches:
             self._mismatches += 1
             if self._mismatches == 1:
-                self._issues += [BundleIssue(self._reader.line, finding) for finding in replayed.differences]
+                self._issues += [
+                    BundleIssue(
+                        self._reader.line,
+                        replace(finding, message=f"turn {replayed.turn}: {finding.message}"),
+                    )
+                    for finding in replayed.differences
+                ]
 
     @property
     def line(self) -> int:

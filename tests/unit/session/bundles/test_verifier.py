@@ -137,7 +137,7 @@ def test_what_differs_is_told_with_both_values() -> None:
         lambda turn: turn["record"]["changes"][0].update(after=5),
     )
     (defect,) = verdict_on(bundle).issues
-    assert defect.finding.message == "recorded 5, computed 11"
+    assert defect.finding.message == "turn 1: recorded 5, computed 11"
     assert defect.to_violation.field == "line 3/record/changes/0/after"
 
 
