@@ -257,6 +257,13 @@ bench-policies: $(VENV)/installed-bench native  ## Measure policy suites, and co
 bench-policy-reader: $(VENV)/installed-dev native  ## Measure the policy reader without a model; TAU2_RETAIL=FOLDER adds a policy
 	@PYTHONPATH=tests $(BIN)/python -m bench.policy_reader
 
+.PHONY: bench-agentdojo
+bench-agentdojo: $(VENV)/installed-dev native  ## Measure policies in prose with the tools, tasks and attacks of AgentDojo (from PyPI)
+	@test -x build/agentdojo/bin/python || $(BIN)/python -m venv build/agentdojo
+	@build/agentdojo/bin/python -c "import agentdojo" 2>/dev/null || build/agentdojo/bin/pip install --quiet agentdojo
+	@build/agentdojo/bin/python tests/bench/agentdojo_calls.py > build/agentdojo/calls.json
+	@PYTHONPATH=tests $(BIN)/python -m bench.agentdojo_policies build/agentdojo/calls.json
+
 .PHONY: fuzz-policy-reader
 fuzz-policy-reader: $(VENV)/installed-dev native  ## Read COUNT generated sentences of policies without a model, and compare their meaning
 	@PYTHONPATH=tests COUNT=$(or $(COUNT),100000) $(BIN)/python -m bench.policy_paraphrases

@@ -394,21 +394,20 @@ class Vocabulary:
         kinds = {one.kind for one in phrase.tokens}
         if server in said:
             return self._bind_server(said - {server}, (), phrase, tool)
+        if phrase.preposition == "WITH" and (present := _bind_presence(phrase, said, tool)) is not None:
+            return present
         if phrase.is_test:
             return _bind_choice(phrase, words, tool)
         if kinds <= {"EVERYONE"} or kinds <= {"ANYWHERE"} or kinds <= {"ANYTHING"}:
             return True
         if not words or kinds - {"WORD", *_JOINS, *_MARKS}:
             raise NotFollowedError(phrase.text)
-        if said <= tool.objects | frozenset(tool.parts) and phrase.preposition != "WITH":
-            return True
-        if _choice_words(words, tool):
+        is_object = said <= tool.objects | frozenset(tool.parts) and phrase.preposition != "WITH"
+        if not is_object and _choice_words(words, tool):
             return _bind_choice(phrase, words, tool)
-        if kinds & _JOINS:
-            raise NotFollowedError(phrase.text)
         is_definite = any(one.kind == "DETERMINER" and one.text.casefold() == "the" for one in phrase.tokens)
-        is_any = "QUANTIFIER" in kinds
-        if said <= tool.names and (is_any or (not is_definite and phrase.preposition != "WITH")):
+        is_plain = "QUANTIFIER" in kinds or (not is_definite and phrase.preposition != "WITH")
+        if is_object or (not kinds & _JOINS and said <= tool.names and is_plain):
             return True
         raise NotFollowedError(phrase.text)
 
@@ -599,6 +598,17 @@ def _test_of_word(tool: DescribedTool, word: str) -> Test | None:
         values = tuple(text for lower, text in choosing[0].choices.items() if lower in forms)
         return Test("choice", (choosing[0].name,), values=values)
     return Test("choice", (flags[0].name,), values=(True,))
+
+
+def _bind_presence(phrase: Phrase, said: frozenset[str], tool: DescribedTool) -> Test | None:
+    """Return the test for "with attachments": an optional argument that is set. None for other words."""
+    marks = {one.text.casefold() for one in phrase.tokens if one.kind in _MARKS}
+    if marks - _ANY or any(one.kind not in {"WORD", *_MARKS} for one in phrase.tokens):
+        return None
+    named = [one for one in tool.arguments if one.is_text and said and stems(one.name) == said]
+    if len(named) != 1 or named[0].name in tool.required:
+        return None
+    return Test("presence", (named[0].name,))
 
 
 def _choice_words(words: Sequence[str], tool: DescribedTool) -> list[str]:

@@ -266,7 +266,8 @@ def _join_values(condition: Derivation) -> Sequence[Derivation]:
 
 def _read_simple(simple: Derivation) -> Formula:
     if any(one.kind in {"APPROVE", "ASK"} for one in simple.tokens):
-        if simple.has("NOT"):
+        if simple.has("NOT") or any(one.kind in VALUES for one in simple.tokens):
+            # "The permission is `a`" is not an approval.
             raise NotFollowedError(join_text(simple.tokens))
         return APPROVAL
     subject: tuple[WordToken, ...] = ()

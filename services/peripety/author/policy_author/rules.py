@@ -264,7 +264,9 @@ class _SentenceReader:
             # "At most 5 copies are allowed" describes no call: it limits calls.
             return self._state(clause, calls, "deny", negate(calls.condition))
         allowed = assume_approval(whole, is_given=False)
-        asked = all_of(assume_approval(whole, is_given=True), negate(allowed))
+        # Only a formula with an approval can lead to an escalation.
+        is_asked = _mentions_approval(whole)
+        asked = all_of(is_asked, assume_approval(whole, is_given=True), negate(allowed))
         found = [
             *self._state(clause, calls, "allow", allowed),
             *self._state(clause, calls, "escalate", asked),

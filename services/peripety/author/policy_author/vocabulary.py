@@ -80,6 +80,11 @@ class ToolArgument:
         return {one.casefold(): one for one in self.schema.get("enum") or () if isinstance(one, str)}
 
     @property
+    def is_text(self) -> bool:
+        """True if its values are texts or arrays."""
+        return self.schema.get("type") in {"string", "array"}
+
+    @property
     def is_number(self) -> bool:
         """True if its values are numbers."""
         return self.schema.get("type") in _NUMBERS
@@ -119,6 +124,11 @@ class DescribedTool:
             if path not in schemas
         ]
         return (*named, *below)
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """Return the names of the arguments that its schema requires."""
+        return frozenset((self.document.get("input_schema") or {}).get("required") or ())
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
@@ -224,7 +234,8 @@ class Test:
 
     Attributes:
         subject: `roles` for the roles of the caller, `matcher` for values of argument roles, `bound` for a
-            number, `choice` for a value that the schema lists or a boolean.
+            number, `choice` for a value that the schema lists or a boolean, `presence` for an argument that
+            is set.
         names: the roles, or the argument.
         kind: the value kind of a matcher; empty otherwise.
         values: the entries, caller roles or accepted values.
@@ -260,6 +271,9 @@ class Test:
                 return {"logic": {"!": [{"or": said}]}}
             return {"roles": list(self.values)}
         path = f"arguments.{self.names[0]}"
+        if self.subject == "presence":
+            missing = {"missing": [path]}
+            return {"logic": missing if is_negated else {"!": [missing]}}
         if is_negated and self.values == (True,):
             # A flag that is missing is not set.
             return {"logic": {"!": [{"in": [{"var": path}, [True]]}]}}

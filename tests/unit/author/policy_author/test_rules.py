@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from peripety.author.policy_author.rules import DerivedRules, build_rules
+from peripety.engine import ToolRequest, compile_policy
 
 NAMES = {"type": "object", "properties": {"path": {"type": "string"}, "max_items": {"type": "integer"}}}
 
@@ -298,3 +300,30 @@ def test_one_more_word_that_says_something_takes_an_allowance_away(text: str, wo
     assert build_rules(text, TOOLS, LISTS).rules
     for rule in allowed:
         assert rule["when"].get("logic") or rule["when"].get("arguments"), rule
+
+
+OPTIONAL = {
+    "server_name": "alpha",
+    "tool_name": "send_note",
+    "input_schema": {
+        "type": "object",
+        "properties": {"body": {"type": "string"}, "attachments": {"type": "array"}},
+        "required": ["body"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "bare", "filled"),
+    [
+        ("Notes may be sent without attachments.", "allow", "deny"),
+        ("Notes may be sent with attachments.", "deny", "allow"),
+        ("Notes may be sent unless they are sent with attachments.", "escalate", "escalate"),
+    ],
+)
+def test_an_optional_argument_is_set_or_not(text: str, bare: str, filled: str) -> None:
+    rules = [*build_rules(text, [OPTIONAL]).rules]
+    document = {"policy_version": "1.0", "id": "a", "name": "a", "tools": [OPTIONAL], "rules": rules}
+    decide = compile_policy(json.dumps(document)).decide
+    for arguments, expected in (({"body": "x"}, bare), ({"body": "x", "attachments": ["y"]}, filled)):
+        assert decide(ToolRequest("alpha", "send_note", arguments)).decision.value == expected
