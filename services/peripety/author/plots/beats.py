@@ -291,7 +291,7 @@ class TurnBeats:
             if told:
                 yield from told
                 return
-        yield f"{self._title(text['name'])}{self._stop}"
+        yield from self._choose("event again", self._common["event_again"], name=self._title(text["name"]))
 
     def _crossing_beats(self) -> Iterator[str]:
         """Yield a line for the gauge that crossed a band, the worst one first."""

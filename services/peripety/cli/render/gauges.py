@@ -197,7 +197,8 @@ class ScenarioNames:
 
     def _add_change(self, summary: ChangeSummary, path: _Path, before: Any, after: Any) -> None:
         if path[1] in _STORY_TREES and len(path) == 3:  # noqa: PLR2004 - state, tree, id
-            self._add_story_change(summary, str(path[1]), str(path[2]), after)
+            if before != after:
+                self._add_story_change(summary, str(path[1]), str(path[2]), after)
         elif path[1] in _HIDDEN_TREES and path not in self._labels:
             return
         elif _is_number(before) and _is_number(after):

@@ -130,6 +130,7 @@ def test_texts_flags_and_lists_are_told_in_words() -> None:
 def test_what_the_reader_learns_is_told_with_its_speaker() -> None:
     summary = ScenarioNames(SPEC).summarize(
         [
+            change("state.clues.known", "Old news.", "Old news."),
             change("state.clues.trace", None, "The trace leads north."),
             change("state.statements.claim", None, "I am."),
             change("state.places.me", "south", "north"),

@@ -20,7 +20,7 @@ Prompts of test generation have such a line too, and a last user message:
     {"task": TEXT, "categories": [{"name": TEXT}, ...], "environment": {...}?, "subject": {"kind", ...}?}
     {"question": "tests" | "reflection" | "assessment", "category": TEXT?, "existing_tests": [TEXT, ...], ...}
 
-An action is matched if a player's words name it literally.
+An action is matched if a player's words name it literally, or share most of their words with its name alone.
 """
 
 from __future__ import annotations
@@ -81,6 +81,11 @@ _FACTS_SCHEMA = {
     },
     "required": ["actions", "changes"],
 }
+_LEAST_SHARE, _LEAST_LEAD = 0.6, 0.2
+"""The least share of common words, and its least lead over that of the next action."""
+_STEM = 4
+"""The number of letters by which words are compared; shorter words do not count."""
+_NEGATION = re.compile(r"\b(?:not|never|no|nicht|nie|kein\w*|nunca)\b|n['\u2019]t\b|[\u4e0d\u522b\u6ca1]")
 _TURN_SCHEMA = {
     "type": "object",
     "properties": {"facts": _FACTS_SCHEMA},
@@ -334,8 +339,9 @@ _WITHOUT_SPACES = frozenset({HAN, KATAKANA, UNSPACED})
 def match_action(words: str, tools: Sequence[Tool]) -> ToolCall | None:
     """Return the unambiguous action call for a player's words, or None.
 
-    A candidate is an action whose name or id occurs in the words; the longest match wins if it is unique. The
-    words must supply every parameter that leaves a choice, with numbers within their bounds.
+    A candidate is an action whose name or id occurs in the words; the longest match wins if it is unique.
+    Without one, it is the action whose name shares most words, with a lead over the next one. The words must
+    supply every parameter that leaves a choice, with numbers within their bounds.
 
     Args:
         words: the player's words.
@@ -345,10 +351,36 @@ def match_action(words: str, tools: Sequence[Tool]) -> ToolCall | None:
     fitting = [(length, tool) for tool in tools if (length := _match_length(tool, said))]
     most = max((length for length, _ in fitting), default=0)
     meant = [tool for length, tool in fitting if length == most]
+    if not meant and not _NEGATION.search(said):
+        (best, score), (_, second) = (*rank_actions(words, tools), *[(None, 0.0)] * 2)[:2]
+        is_clear = score >= _LEAST_SHARE and score - second >= _LEAST_LEAD
+        meant = [best] if best is not None and is_clear else []
     if len(meant) != 1:
         return None
     given = _parse_parameters(meant[0].input_schema.get("properties", {}), said)
     return None if given is None else ToolCall("offline", meant[0].name, json.dumps(given))
+
+
+def rank_actions(words: str, tools: Sequence[Tool]) -> list[tuple[Tool, float]]:
+    """Return the actions with the share of words that their names have in common with a text, the best first.
+
+    Words are compared by their first letters, and in scripts without spaces by pairs of characters.
+    """
+    spoken = _find_stems(words)
+    ranked = []
+    for tool in tools:
+        if tool.name.startswith(ACTION_PREFIX):
+            named = _find_stems(action_name(tool))
+            total = len(spoken) + len(named)
+            ranked.append((tool, round(2 * len(spoken & named) / total, 2) if total else 0.0))
+    return sorted(ranked, key=lambda one: -one[1])
+
+
+def _find_stems(text: str) -> frozenset[str]:
+    plain = clean_text(text).casefold()
+    if _WITHOUT_SPACES.intersection(classify_characters(plain)):
+        return frozenset(plain[place : place + 2] for place in range(len(plain) - 1))
+    return frozenset(word[:_STEM] for word in _WORD.findall(plain) if len(word) >= _STEM)
 
 
 def action_name(tool: Tool) -> str:

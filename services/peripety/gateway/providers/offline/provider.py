@@ -16,7 +16,6 @@ from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schemas import OUTCOME, SCENARIO_SPEC
 from peripety.errors import FailedPreconditionError
 from peripety.gateway.providers.offline.answers import (
-    ACTION_PREFIX,
     ASK_PLAYER,
     GENERATE_TEST,
     POLICY_ANSWERS,
@@ -27,6 +26,7 @@ from peripety.gateway.providers.offline.answers import (
     merge_call_results,
     parse_scenario_prompt,
     parse_turn_prompt,
+    rank_actions,
 )
 from peripety.gateway.providers.provider import AnswerFinished, ProviderCall, ProviderEvent
 from peripety.gateway.types.message import ChatRole, Text, ToolCall, ToolChoice, ToolChoiceMode
@@ -137,13 +137,13 @@ def _pending_action_call(request: GenerateRequest) -> ToolCall | None:
     words = parse_turn_prompt(request.messages).facts.get("input")
     if not words:
         return None
-    return match_action(str(words), request.tools) or _question_call(request)
+    return match_action(str(words), request.tools) or _question_call(request, str(words))
 
 
-def _question_call(request: GenerateRequest) -> ToolCall | None:
-    """Return the call that sends a question to the player; None if it is not offered."""
+def _question_call(request: GenerateRequest, words: str) -> ToolCall | None:
+    """Return the call of a question that names the likeliest actions; None if it is not offered."""
     offered = any(tool.name == ASK_PLAYER for tool in request.tools)
-    names = [action_name(tool) for tool in request.tools if tool.name.startswith(ACTION_PREFIX)]
+    names = [action_name(tool) for tool, _ in rank_actions(words, request.tools)]
     if not offered:
         return None
     examples = ", ".join(names[:_NAMED_ACTIONS])

@@ -13,7 +13,7 @@ import pytest
 from peripety.author.text_analysis.languages import OFFLINE_MARK
 from peripety.engine.schemas import OUTCOME
 from peripety.errors import InvalidArgumentError
-from peripety.gateway.providers.offline.answers import match_action
+from peripety.gateway.providers.offline.answers import match_action, rank_actions
 from peripety.gateway.providers.offline.provider import OfflineProvider
 from peripety.gateway.providers.provider import AnswerFinished
 from peripety.gateway.types.message import (
@@ -236,6 +236,33 @@ def test_the_action_that_the_words_name_is_meant(words: str, name: str, given: d
     call = match_action(words, OFFERED)
     assert call is not None
     assert (call.name, json.loads(call.arguments)) == (name, given)
+
+
+SENTENCES = tools(
+    named("settle", "Herausfinden, wer eine Spur hinterlässt"),
+    named("leave", "Die halbe Last zurücklassen"),
+    named("wide", "查出是谁留下痕迹"),
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("ich will herausbekommen, wer die Spuren hinterlässt", "action:settle"),
+        ("lasse die halbe Last zurück", "action:leave"),
+        ("查出谁留下痕迹", "action:wide"),
+    ],
+)
+def test_words_in_another_form_mean_the_action_that_shares_most_of_them(words: str, name: str) -> None:
+    call = match_action(words, SENTENCES)
+    assert call is not None
+    assert call.name == name
+
+
+@pytest.mark.parametrize("words", ["such die Spur", "nicht die halbe Last zurücklassen!", "痕迹"])
+def test_few_common_words_or_a_negation_only_rank_the_actions(words: str) -> None:
+    assert match_action(words, SENTENCES[1:] if "nicht" not in words else SENTENCES[:1]) is None
+    assert rank_actions(words, SENTENCES)
 
 
 @pytest.mark.parametrize(
